@@ -111,7 +111,9 @@ STN_API void stn_set_grad_overlap(stn_context *context, int on);
 STN_API void stn_set_gather_again(stn_context *context, int on);
 
 /** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their
- *  meshes. @return STN_ERR_ARGUMENT (n, a list that is NULL), STN_ERR_STATE (no leaf that requires grad),
+ *  meshes. A hook that fails on one rank alone is an error of all ranks that these join: where the last backward of a
+ *  leaf, inside no-sync, has found hooks on any rank, they agree once hooks have run; elsewhere nothing more is sent.
+ *  @return STN_ERR_ARGUMENT (n, a list that is NULL), STN_ERR_STATE (no leaf that requires grad),
  *  STN_ERR_CALLBACK or what a hook's op returned, STN_ERR_MEMORY, STN_ERR_COMM, or the kept error. */
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 

@@ -119,6 +119,8 @@ static stn_status tell_failure(const struct stni_pass *pass, int64_t word)
 static void fill_words(const struct stni_pass *pass, int line, int64_t *words)
 {
     uint64_t h = mix(mix(pass->create_graph != 0, pass->context->no_sync > 0), pass->status);
+    if (pass->status != STN_OK)
+        h = mix_text(h, pass->context->error.text);
     int64_t n_mesh = 0;
     for (int n = 0; n < pass->n_nodes; n++)
         if (stni_pass_line_of(pass, pass->nodes[n]) == line) {
@@ -138,14 +140,17 @@ static void fill_words(const struct stni_pass *pass, int line, int64_t *words)
     words[STNI_LINE_GRAD_HOOKS] = stni_pass_has_grad_hooks(pass);
 }
 
-/* Slices are compared where some rank has several lines: before it waits in one that its peers may lack. */
+/* Slices are compared where some rank has several lines: before it waits in one that its peers may lack. Not by a sync,
+ * to which every rank of a mesh comes that a leaf is on. */
 static stn_status compare(const struct stni_pass *pass, int line)
 {
     int64_t *words = pass->lines[line].words;
+    const enum stni_agreement what = pass->syncing ? STNI_AGREE_SYNC : STNI_AGREE_BACKWARD;
     STNI_TRY(stni_line_open(pass, line));
     fill_words(pass, line, words);
-    STNI_TRY(stni_comm_agree_first(pass->lines[line].comm, pass->context->queue, STNI_AGREE_BACKWARD, words, STNI_LINE_WORDS, STN_MAX));
-    if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL])
+    STNI_TRY(stni_comm_agree_first(pass->lines[line].comm, pass->context->queue, what, words, STNI_LINE_WORDS,
+                                   STN_MAX));
+    if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL] || pass->syncing)
         return STN_OK;
     return words[STNI_LINE_FAILURE] == INT64_MIN ? stni_pass_refuse_slices(pass, line) : stni_pass_tell_beyond(pass, line);
 }
@@ -225,6 +230,15 @@ stn_status stni_pass_agree(struct stni_pass *pass)
         return check_found(pass, found);
     STNI_TRY(stni_pass_reach_collectives(pass));
     stni_pass_sort(pass);
+    STNI_TRY(compare_lines(pass, found));
+    return check_found(pass, found);
+}
+
+stn_status stni_pass_agree_on_status(struct stni_pass *pass)
+{
+    int64_t found[FOUND];
+    if (pass->n_lines == 0)
+        return pass->status;
     STNI_TRY(compare_lines(pass, found));
     return check_found(pass, found);
 }

@@ -294,7 +294,7 @@ static stn_status run_to_leaves(struct stni_pass *pass)
     STNI_TRY(stni_pass_leaves_ready(pass, pass->n_nodes));
     STNI_TRY(stni_pass_agree_on_hooks(pass, pass->has_tensor_hooks));
     STNI_TRY(finish_leaves(pass));
-    return stni_pass_agree_on_hooks(pass, pass->has_grad_hooks);
+    return stni_pass_agree_on_hooks(pass, pass->has_grad_hooks && !pass->context->no_sync);
 }
 
 static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
@@ -306,6 +306,7 @@ static stn_status run_pass(struct stni_pass *pass, int n, stn_tensor *const *out
     pass->status = reach_roots(pass, n, outputs, cotangents);
     STNI_TRY(stni_pass_draw_lines(pass));
     STNI_TRY(stni_pass_agree(pass));
+    pass->context->tape->has_grad_hooks = pass->has_grad_hooks;
     if (pass->capturing)
         stni_pass_prune(pass);
     for (int i = 0; i < n; i++)
@@ -332,12 +333,13 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
 {
     stn_context *context = pass->context;
     struct stni_recomputation *part = context->tape->part;
-    int no_grad = context->no_grad;
+    int no_grad = context->no_grad, outer_hooks = context->tape->has_grad_hooks;
     if (part && !pass->alone)
         return stni_fail(context, STN_ERR_STATE, "stn_backward: called inside of a function of stn_recompute, whose graph is not whole");
     struct stni_error *outer_failure = context->tape->hook_failure;
     context->tape->part = NULL;
     context->tape->hook_failure = &pass->hook_failure;
+    context->tape->has_grad_hooks = 0;
     if (context->trace)
         stni_trace_range_begin(context->trace, "backward");
     struct stni_thread_state guard = stni_thread_state_clear();
@@ -361,6 +363,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     context->no_grad = no_grad;
     context->tape->part = part;
     context->tape->hook_failure = outer_failure;
+    context->tape->has_grad_hooks = outer_hooks;
     stni_thread_state_restore(guard);
     if (context->trace)
         stni_trace_range_end(context->trace);

@@ -32,7 +32,7 @@ int stni_pass_has_grad_hooks(const struct stni_pass *pass)
         found = pass->leaves[l]->hooks != NULL;
     for (int l = 0; l < tape->n_open && !found; l++)
         found = tape->open[l]->hooks != NULL;
-    return found && !pass->capturing && !pass->context->no_sync;
+    return found && !pass->capturing;
 }
 
 static stn_status keep(struct stni_pass *pass)

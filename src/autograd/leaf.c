@@ -180,6 +180,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor **cotangent)
     uint32_t axes;
     STNI_TRY(stni_captured_gradient_read(leaf));
     leaf->due |= leaf->hooks != NULL;
+    leaf->hooks_wait = leaf->context->no_sync && (leaf->hooks_wait || leaf->context->tape->has_grad_hooks);
     if (leaf->due)
         STNI_TRY(stni_tape_add_open(leaf->context, leaf));
     STNI_TRY(stni_leaf_pending_axes(leaf, *cotangent, &whole, &axes));

@@ -26,6 +26,7 @@ struct stni_leaf {
     int last;              /* while a backward runs: the last of its nodes that leads here */
     int reducing;          /* gradients of it that a reduction holds */
     int due;               /* it has hooks, and something was added since they ran last */
+    int hooks_wait;        /* a backward inside no-sync has found hooks on some rank: all ranks of its mesh know */
     int listed;            /* on the tape's list of open leaves */
     int counted_elsewhere; /* `grad` is a replica that joining groups gave to ranks in line: the first of them counts its elements */
     uint64_t capture;      /* the last step whose capture met it */

@@ -74,8 +74,9 @@ struct stni_pass {
     struct stni_line *lines; /* in an order that is the same on all ranks */
     int n_lines;
     stn_comm *comm; /* of the ranks that it concerns, once they have found each other; NULL: this one alone */
-    int has_tensor_hooks, has_grad_hooks; /* one of those ranks has: whether they failed is agreed on */
+    int has_tensor_hooks, has_grad_hooks; /* one of those ranks has: whether they failed is agreed on, when they ran */
     struct stni_error hook_failure;       /* of this rank, not agreed on yet */
+    int syncing;    /* stn_grad_sync's: it has no graph, and serves to agree alone */
     int looking;    /* only sees what is there: nodes that are gone are passed by */
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
@@ -153,7 +154,11 @@ stn_status stni_pass_reach_collectives(struct stni_pass *pass);
  * with its text. Sorts the nodes. Collective over them. */
 stn_status stni_pass_agree(struct stni_pass *pass);
 
-/* Whether hooks of this rank may run in the pass: of tensors; of leaves, also of those that only earlier passes have reached. */
+/* The part of it that finds out whether a rank has a `status`. */
+stn_status stni_pass_agree_on_status(struct stni_pass *pass);
+
+/* Whether hooks of this rank may run in the pass, or wait behind it: of tensors; of leaves, also of those that only
+ * earlier passes have reached. */
 int stni_pass_has_tensor_hooks(const struct stni_pass *pass);
 int stni_pass_has_grad_hooks(const struct stni_pass *pass);
 

@@ -1,6 +1,7 @@
 /* Reducing what is pending, and telling hooks of it. */
 #include "autograd/sync.h"
 
+#include "autograd/pass.h"
 #include "autograd/tape.h"
 #include "core/base/thread_state.h"
 #include "core/base/host_alloc.h"
@@ -66,18 +67,41 @@ static stn_status complete(stn_context *context, int n, struct stni_leaf *const 
     return stni_leaves_sync(&reducer, n, leaves);
 }
 
+/* Goes on behind a hook that fails, whose failure is kept at the end. */
 static stn_status tell(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
-    (void)context;
+    const struct stni_error *failure = context->tape->hook_failure;
     for (int i = 0; i < n; i++)
         STNI_TRY(stni_leaf_tell(leaves[i]));
-    return STN_OK;
+    return failure->status == STN_OK ? STN_OK : stni_fail(context, failure->status, "%s", failure->text);
+}
+
+/* The ranks of the meshes of leaves whose hooks have waited, whether or not this rank has any. */
+static stn_status find_ranks(struct stni_pass *pass, int n, struct stni_leaf *const *leaves)
+{
+    for (int i = 0; i < n; i++)
+        if (leaves[i]->hooks_wait)
+            STNI_TRY(stni_pass_touch(pass, leaves[i]->spec->layout.mesh));
+    return stni_pass_draw_lines(pass);
+}
+
+/* A hook may fail on one rank alone. Where none has waited on any rank nothing is sent. */
+static stn_status agree_on_hooks(stn_context *context, int n, struct stni_leaf *const *leaves, stn_status status)
+{
+    struct stni_pass pass = {.context = context, .status = status, .syncing = 1};
+    status = find_ranks(&pass, n, leaves);
+    if (status == STN_OK)
+        status = stni_pass_agree_on_status(&pass);
+    stni_pass_fini(&pass);
+    for (int i = 0; i < n; i++)
+        leaves[i]->hooks_wait = 0;
+    return status;
 }
 
 static stn_status complete_and_tell(stn_context *context, int n, struct stni_leaf *const *leaves)
 {
     STNI_TRY(complete(context, n, leaves));
-    return tell(context, n, leaves);
+    return agree_on_hooks(context, n, leaves, tell(context, n, leaves));
 }
 
 typedef stn_status action(stn_context *context, int n, struct stni_leaf *const *leaves);
@@ -92,8 +116,6 @@ static stn_status run_framed(stn_context *context, action *run, int n, struct st
     context->busy++;
     stni_scope_enter(context);
     stn_status status = run(context, n, leaves);
-    if (status == STN_OK && failure.status != STN_OK)
-        status = stni_fail(context, failure.status, "%s", failure.text);
     context->tape->hook_failure = outer;
     if (context->error.status == STN_OK)
         status = stni_fail_queue(context, status);

@@ -147,6 +147,16 @@ static void hook_of_a_leaf(stn_context *context, stn_tensor *x, int fails)
     stn_backward(stn_sum(stn_mul(x, x), 0, NULL, 0));
 }
 
+/* The sync alone runs it. */
+static void hook_of_a_leaf_that_waits(stn_context *context, stn_tensor *x, int fails)
+{
+    stn_add_grad_hook(x, broken_grad_hook, &fails, NULL);
+    stn_no_sync_begin(context);
+    stn_backward(stn_sum(stn_mul(x, x), 0, NULL, 0));
+    stn_no_sync_end(context);
+    stn_grad_sync(context, 1, &x);
+}
+
 static int is_job(void)
 {
     return getenv("STN_TEST_MODULES") != NULL;
@@ -186,6 +196,8 @@ static const struct way ways[] = {
     {"function on chunks", function_on_chunks, STN_ERR_IO, "local_map: the function returned \"input or output failed\"", 1},
     {"hook of a tensor", hook_of_a_tensor, STN_ERR_CALLBACK, "a tensor hook returned \"a value is out of range\"", 1},
     {"hook of a leaf", hook_of_a_leaf, STN_ERR_CALLBACK, "a gradient hook returned \"a value is out of range\"", 1},
+    {"hook of a leaf that waits", hook_of_a_leaf_that_waits, STN_ERR_CALLBACK,
+     "a gradient hook returned \"a value is out of range\"", 1},
     {"missing file", missing_file, STN_ERR_IO, "load: /nowhere/x.safetensors: ", 1},
     {"folder that is not there", folder_that_is_not_there, STN_ERR_IO, "save: /nowhere/x.safetensors: ", 1},
 };

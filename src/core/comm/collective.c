@@ -14,6 +14,7 @@ static const char *const agreements[STNI_AGREEMENTS] = {
     [STNI_AGREE_CALL] = "stn_agree",
     [STNI_AGREE_DIST] = "a collective of dist.h",
     [STNI_AGREE_BACKWARD] = "stn_backward",
+    [STNI_AGREE_SYNC] = "stn_grad_sync",
     [STNI_AGREE_RANDOM] = "a comparison of random streams",
     [STNI_AGREE_GRADIENTS] = "stn_grad_all_reduce",
     [STNI_AGREE_STREAMS] = "a file of random streams",
