@@ -25,6 +25,7 @@ enum { MAX_THREAD_RANKS = 1024 };
 static void destroy(stn_context *context)
 {
     stni_steps_close(context);
+    stni_context_tell_refusal(context);
     stni_context_drop_graph(context);
     stni_tape_destroy(context);
     stni_place_cache_destroy(context);

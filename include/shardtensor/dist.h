@@ -13,8 +13,10 @@
  * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees for all of them together.
  * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
  * where all lists meet. By name it is the same, also of attributes that the schema does not have. A rank that has no
- * mesh to pass (NULL, another context's, by name the number of none) cannot know who waits for it: it ends the family
- * with the error that it has kept, and the others get STN_ERR_PEER with that text at once.
+ * mesh to pass (NULL, another context's, by name the number of none) cannot know who waits for it: it is refused, and
+ * where all ranks are nothing is lost. Peers of one that is alone with it are told where it comes next: its text at a
+ * collective with a mesh while it keeps the error; else STN_ERR_MISMATCH, with the number of calls that it was refused;
+ * STN_ERR_PEER with its text where it ends without another collective.
  *
  * Sums are in the order of ranks, the same bits in each run. Gradients: STN_GRAD_PER_RANK differentiates the sum over
  * ranks of each rank's own loss, STN_GRAD_REPLICATED one loss that every rank holds a replica of; the convention
@@ -178,8 +180,8 @@ STN_API stn_tensor *stn_dist_halo(stn_tensor *input, const stn_mesh *mesh, int d
  * `request` NULL: the result is there on return. Else the collective runs beside the caller until stn_dist_wait, and
  * neither tensor is touched before; both are held, and may be released. Several may be under way, and run in the
  * order of their calls. One that is begun for later does not begin with an agreement, which would wait for those
- * before it: a rank whose arguments are refused alone leaves its peers to the deadline, and arguments that differ
- * end the family.
+ * before it: peers of a rank whose arguments are refused alone wait until it comes to another collective or leaves, at
+ * most for the deadline, and that and arguments that differ end the family.
  *
  * Gradient of these forms: none. Their errors: STN_ERR_ARGUMENT (mesh, root, op, sizes, messages, margin, a missing
  * tensor), STN_ERR_SHAPE (rows or dtypes of the two tensors do not fit), STN_ERR_DTYPE (it does not have the op),

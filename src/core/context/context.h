@@ -28,6 +28,14 @@ struct stni_scope_specs {
     int64_t marks[STNI_SCOPE_MARKS];
 };
 
+/* Collectives that this rank was refused without an agreement: they named no mesh, or began a request. It cannot know
+ * whether its peers were, too, or wait in one. */
+struct stni_refused_calls {
+    int64_t n;              /* on ranks of a mesh that go on with it: the same */
+    int64_t behind;         /* collectives called before the last of them, as comm_stats counts */
+    struct stni_error last; /* STN_OK: there was none */
+};
+
 struct stni_storage;
 
 struct stn_context {
@@ -45,6 +53,7 @@ struct stn_context {
     stn_status (*hold_for_step)(stn_context *context, struct stni_storage *storage);
     struct stni_error error; /* sticky. The text outlives a status that the end of a scope took, until the next failure */
     int error_agreed;        /* `error` is what the ranks agreed on: the same on all */
+    struct stni_refused_calls refused_calls;
     stn_status all_know;     /* the status of the text in `error`, taken or not, where every rank of the world has it by stn_agree; else STN_OK */
     stn_tensor *error_tensor;
     void *error_block; /* the memory that it lies in */
@@ -155,6 +164,9 @@ stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n);
 /* Why work that returned `status` failed, where it gave no text: the queue's text, else that of the last call of a communicator, if it failed so,
  * else the status's. */
 const char *stni_context_failure_text(const stn_context *context, stn_status status);
+
+/* A context that ends with a refusal of which no peer can know tells them why it comes no more. */
+void stni_context_tell_refusal(stn_context *context);
 
 /* Aborts every communicator of the context's family with a text. */
 void stni_context_abort(stn_context *context, stn_status status, const char *text);

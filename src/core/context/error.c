@@ -56,6 +56,13 @@ stn_status stni_context_not_captured(stn_context *context, const char *what, con
     return STN_ERR_STATE;
 }
 
+void stni_context_tell_refusal(stn_context *context)
+{
+    const struct stni_refused_calls *refused = &context->refused_calls;
+    if (refused->last.status != STN_OK && refused->behind == context->comm_stats.collectives)
+        stni_context_abort(context, refused->last.status, refused->last.text);
+}
+
 void stni_context_abort(stn_context *context, stn_status status, const char *text)
 {
     if (context->comm != NULL)

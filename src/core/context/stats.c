@@ -75,6 +75,7 @@ void stn_context_stats_reset(stn_context *context)
     for (struct stni_mempool *pool = context->step_pools; pool != NULL; pool = pool->next)
         reset_pool(pool);
     context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
+    context->refused_calls.behind -= context->comm_stats.collectives;
     context->comm_stats = (struct stni_comm_stats){0};
     atomic_store_explicit(&context->queue->kernels, 0, memory_order_relaxed);
     atomic_store_explicit(&context->queue->waited, 0, memory_order_relaxed);

@@ -34,9 +34,11 @@ static int64_t hash_of_failure(const stn_context *context)
     return word_of(hash_text(context->error.status, context->error.text), 1);
 }
 
-static int64_t hash_of(const struct stni_facts *facts)
+/* A rank that alone was refused a collective comes with one that its peers will have later, and that may look the same
+ * as what they wait in. */
+static int64_t hash_of(const stn_context *context, const struct stni_facts *facts)
 {
-    uint64_t hash = hash_text(0, facts->collective);
+    uint64_t hash = hash_text((uint64_t)context->refused_calls.n, facts->collective);
     for (int i = 0; i < facts->n; i++)
         hash = stni_hash_step(stni_hash_step(hash, (uint64_t)facts->facts[i].number), (uint64_t)i);
     for (int i = 0; i < facts->n_sizes; i++)
@@ -60,10 +62,10 @@ static void append(char *text, const char *label, const char *word, int64_t numb
         snprintf(text + n, CALL_TEXT - n, "%s%lld", label, (long long)number);
 }
 
-static void describe(const struct stni_facts *facts, struct described *out)
+static void describe(const stn_context *context, const struct stni_facts *facts, struct described *out)
 {
     memset(out, 0, sizeof *out);
-    out->hash = hash_of(facts);
+    out->hash = hash_of(context, facts);
     snprintf(out->text, CALL_TEXT, "%s", facts->collective);
     for (int i = 0; i < facts->n; i++) {
         append(out->text, i == 0 ? "(" : ", ", facts->facts[i].label, 0);
@@ -72,6 +74,8 @@ static void describe(const struct stni_facts *facts, struct described *out)
     for (int i = 0; i < facts->n_sizes; i++)
         append(out->text, i == 0 ? ", sizes " : " ", NULL, facts->sizes[i]);
     append(out->text, ")", "", 0);
+    if (context->refused_calls.n > 0)
+        append(out->text, ", refused calls before it ", NULL, context->refused_calls.n);
 }
 
 static stn_status comm_failed(stn_context *context, const stn_comm *comm, stn_status status)
@@ -80,6 +84,12 @@ static stn_status comm_failed(stn_context *context, const stn_comm *comm, stn_st
     if (context->error.status != STN_OK)
         return context->error.status;
     return stni_fail_rank(context, status, "%s", text[0] != '\0' ? text : stn_comm_error_text(comm));
+}
+
+/* Ranks that have heard of a difference begin anew. */
+static stn_status align_refusals(stn_context *context, stn_comm *comm)
+{
+    return stni_comm_agree(comm, context->queue, &context->refused_calls.n, 1, STN_MAX);
 }
 
 /* All ranks keep the same, whatever each had kept before. */
@@ -98,6 +108,8 @@ static stn_status tell_failure(stn_context *context, stn_comm *comm, stn_status 
     const stn_status failure = (stn_status)(-word & 0xff);
     if (status == STN_OK)
         status = stni_agree_on_failure(context, comm, (int)(-word >> 8), failure);
+    if (status == STN_OK)
+        status = align_refusals(context, comm);
     return status == STN_OK ? failure : comm_failed(context, comm, status);
 }
 
@@ -107,7 +119,7 @@ static stn_status tell_difference(const stn_mesh *mesh, stn_comm *comm, const st
     stn_context *context = mesh->context;
     struct described mine, first;
     char text[STNI_ERROR_TEXT];
-    describe(facts, &mine);
+    describe(context, facts, &mine);
     first = mine;
     stn_status status = stni_comm_agree_broadcast(comm, context->queue, &first, sizeof first, 0);
     int64_t differs = memcmp(&mine, &first, sizeof mine) != 0 ? -(int64_t)stn_comm_rank(comm) : nothing;
@@ -115,6 +127,8 @@ static stn_status tell_difference(const stn_mesh *mesh, stn_comm *comm, const st
         status = stni_comm_agree(comm, context->queue, &differs, 1, STN_MAX);
     if (status == STN_OK)
         status = stni_comm_agree_broadcast(comm, context->queue, &mine, sizeof mine, (int)-differs);
+    if (status == STN_OK)
+        status = align_refusals(context, comm);
     if (status != STN_OK)
         return comm_failed(context, comm, status);
     snprintf(text, sizeof text, "rank %d calls %s, rank %d %s; nothing was moved", stni_mesh_rank(mesh, (int)-differs),
@@ -132,7 +146,7 @@ static stn_status meet(const stn_mesh *mesh, stn_comm *comm, stn_status status, 
                        int64_t balance)
 {
     stn_context *context = mesh->context;
-    const int64_t mine = status == STN_OK ? hash_of(facts) : hash_of_failure(context);
+    const int64_t mine = status == STN_OK ? hash_of(context, facts) : hash_of_failure(context);
     int64_t words[WORDS] = {status != STN_OK, mine, status == STN_OK ? balance : 0};
     const stn_status met = stni_comm_agree_first(comm, context->queue, STNI_AGREE_DIST, words, WORDS, STN_SUM);
     if (met != STN_OK)
@@ -162,12 +176,27 @@ stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct
     return met == STN_OK ? meet(mesh, comm, status, facts, balance) : met;
 }
 
+stn_status stni_dist_count_refusal(stn_context *context, int is_counted)
+{
+    if (context->size > 1 && !context->error_agreed && context->error.status != STN_ERR_PEER) {
+        context->refused_calls.n += is_counted;
+        context->refused_calls.behind = context->comm_stats.collectives;
+        context->refused_calls.last = context->error;
+    }
+    return context->error.status;
+}
+
+/* What is kept was kept when calls were refused before. */
+static int is_counted_before(const stn_context *context)
+{
+    const struct stni_error *last = &context->refused_calls.last;
+    return context->error.status != STN_OK && strcmp(last->text, context->error.text) == 0;
+}
+
 stn_status stni_dist_no_mesh(stn_context *context, const char *collective, const stn_mesh *mesh)
 {
+    const int is_counted = !is_counted_before(context);
     stni_fail(context, STN_ERR_ARGUMENT, "%s: mesh is %s, wanted one of the tensor's context", collective,
               mesh != NULL ? "another context's" : "NULL");
-    const stn_status status = context->error.status;
-    if (context->size > 1 && !context->error_agreed && status != STN_ERR_PEER)
-        stni_context_abort(context, status, context->error.text);
-    return status;
+    return stni_dist_count_refusal(context, is_counted);
 }

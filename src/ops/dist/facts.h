@@ -42,8 +42,13 @@ static inline void stni_fact_add(struct stni_facts *facts, const char *label, co
  * where `status` is a failure. */
 stn_status stni_dist_agree(const stn_mesh *mesh, stn_status status, const struct stni_facts *facts);
 
-/* Of a call whose `mesh` is NULL, another context's, or named by the number of none. The rank cannot know whose ranks wait
- * for it: it ends the family with what it has kept, unless that has been agreed on. Returns what is kept. */
+/* Of a call that was refused without an agreement. The rank cannot know who waits for it, if any do: its peers may have
+ * been refused alike. It tells nobody, unless it ends without another collective, and counts it: the next agreement
+ * compares the counts. Not counted are calls that are refused for what was kept before, of which ranks that have all
+ * kept it make as many as they have meshes. What ranks agreed on is known already. Returns what is kept. */
+stn_status stni_dist_count_refusal(stn_context *context, int is_counted);
+
+/* Such a call, whose `mesh` is NULL, another context's, or named by the number of none. */
 stn_status stni_dist_no_mesh(stn_context *context, const char *collective, const stn_mesh *mesh);
 
 #endif

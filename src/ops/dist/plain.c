@@ -92,6 +92,7 @@ stn_status stni_plain_enter(struct stni_plain *p)
     p->context = p->mesh->context;
     p->me = p->mesh->member ? stni_mesh_position(p->mesh, p->context->rank) : -1;
     p->facts.collective = p->name;
+    p->had_failed = p->context->error.status != STN_OK;
     if (p->request == NULL)
         return STN_OK;
     return stni_context_not_captured(p->context, p->name, "where nothing goes beside the caller: pass NULL for the request");
@@ -120,10 +121,16 @@ static stn_status make_request(struct stni_plain *p)
 
 /* Blocking, the ranks agree first. One that is begun for later is not held up by an agreement, which would wait for
  * those that are under way. */
-stn_status stni_plain_ready(struct stni_plain *p, stn_status status)
+static stn_status agree(const struct stni_plain *p, stn_status status)
 {
     if (p->request == NULL)
-        status = stni_dist_agree(p->mesh, status, &p->facts);
+        return stni_dist_agree(p->mesh, status, &p->facts);
+    return status == STN_OK || !p->mesh->member ? status : stni_dist_count_refusal(p->context, !p->had_failed);
+}
+
+stn_status stni_plain_ready(struct stni_plain *p, stn_status status)
+{
+    status = agree(p, status);
     if (status == STN_OK && p->mesh->member)
         status = stni_mesh_comm(p->mesh, (1u << p->mesh->ndim) - 1, &p->comm);
     if (status == STN_OK && p->comm != NULL)

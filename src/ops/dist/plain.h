@@ -32,6 +32,7 @@ struct stni_plain {
     const char *name;
     stn_context *context;
     const stn_mesh *mesh;
+    int had_failed;        /* the context had kept an error before */
     int me;                /* this rank's place in the mesh; -1 outside */
     stn_tensor *in, *out;  /* the same tensor where in place; NULL: this rank gives or gets nothing */
     stn_dist_request **request;
