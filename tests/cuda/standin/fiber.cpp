@@ -24,7 +24,7 @@ asm(".text\n"
     "  mov %rsp,(%rdi)\n"
     "  mov %rsi,%rsp\n"
     "  pop %r15\n  pop %r14\n  pop %r13\n  pop %r12\n  pop %rbx\n  pop %rbp\n"
-    "  ret\n"
+    "  pop %rcx\n  jmp *%rcx\n" /* ret is foreseen to go back to the old stack's call */
     ".size standin_switch_stack,.-standin_switch_stack\n");
 
 #elif defined(__aarch64__)
@@ -52,9 +52,9 @@ asm(".text\n"
 
 namespace standin {
 
-enum { PAGE = 4096, STACK = ADDRESS_SANITIZER ? 512 << 10 : 128 << 10 };
+enum { PAGE = 4096, STACK = ADDRESS_SANITIZER ? 512 << 10 : 128 << 10, LINES = 64 };
 
-void fiber_create(fiber &out, void (*body)())
+void fiber_create(fiber &out, void (*body)(), std::size_t number)
 {
     void *memory = mmap(nullptr, PAGE + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory, PAGE, PROT_NONE) != 0) {
@@ -64,7 +64,8 @@ void fiber_create(fiber &out, void (*body)())
     out.memory = static_cast<char *>(memory);
     out.bottom = out.memory + PAGE;
     out.size = STACK;
-    void **frame = reinterpret_cast<void **>(out.memory + PAGE + STACK) - FRAME_WORDS;
+    char *top = out.memory + PAGE + STACK - number % LINES * PAGE / LINES;
+    void **frame = reinterpret_cast<void **>(top) - FRAME_WORDS;
     memset(frame, 0, FRAME_WORDS * sizeof *frame);
     frame[ENTRY_WORD] = reinterpret_cast<void *>(body);
     out.stack_pointer = frame;
@@ -76,6 +77,7 @@ void fiber_destroy(fiber &f)
     if (!f.memory)
         return;
     tsan_fiber_destroy(f.sanitizer);
+    asan_forget(f.bottom, f.size); /* other stacks will lie there */
     munmap(f.memory, PAGE + STACK);
     f = fiber();
 }

@@ -14,8 +14,9 @@ struct fiber {
     void *sanitizer = nullptr; /* the thread sanitizer's handle */
 };
 
-/* A stack on which `body` begins at the first switch to it. `body` begins with fiber_begun and never returns. */
-void fiber_create(fiber &out, void (*body)());
+/* A stack on which `body` begins at the first switch to it. `body` begins with fiber_begun and never returns. Stacks
+ * of other numbers begin at other lines of a page: those of a block's threads would share a few lines of the cache. */
+void fiber_create(fiber &out, void (*body)(), std::size_t number);
 void fiber_destroy(fiber &f);
 
 /* The calling thread as a fiber, to switch back to. */

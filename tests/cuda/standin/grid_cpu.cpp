@@ -15,7 +15,7 @@
 
 namespace standin {
 
-thread_local const place *here;
+__thread const place *here;
 
 namespace {
 
@@ -55,7 +55,7 @@ private:
     void order_threads();
     void schedule();
     [[noreturn]] void end_of_waiting();
-    void go_on_with(simulated &t);
+    fiber &next_ready();
     void wait();
     bool warp_is_complete(int first, unsigned mask, line at);
     void hand_out(int first, unsigned mask);
@@ -79,10 +79,12 @@ private:
 };
 
 thread_local std::unique_ptr<machine> of_thread;
+/* The same, without a look at whether the owner is initialised: each barrier reads it. */
+__thread machine *this_machine __attribute__((tls_model("initial-exec")));
 
 void fiber_body()
 {
-    of_thread->serve();
+    this_machine->serve();
 }
 
 machine::~machine()
@@ -118,7 +120,7 @@ fiber *machine::take_fiber()
 {
     if (idle.empty()) {
         fibers.emplace_back(new fiber);
-        fiber_create(*fibers.back(), fiber_body);
+        fiber_create(*fibers.back(), fiber_body, fibers.size());
         return fibers.back().get();
     }
     fiber *f = idle.back();
@@ -143,20 +145,24 @@ void machine::serve()
             if (at_barrier > 0)
                 end("a thread left the kernel while others wait in __syncthreads", t);
         }
-        idle.push_back(running);
-        fiber_switch(*running, own);
+        fiber &mine = *running;
+        idle.push_back(&mine);
+        fiber_switch(mine, ready.empty() ? own : next_ready());
         if (closes)
             fiber_leave(*running, own);
     }
 }
 
-void machine::go_on_with(simulated &t)
+/* The stack of the thread that came to be ready last, which goes on. */
+fiber &machine::next_ready()
 {
+    simulated &t = *ready.back();
+    ready.pop_back();
     t.now = state::running;
     current = &t;
     here = &t.at;
     running = t.stack;
-    fiber_switch(own, *t.stack);
+    return *running;
 }
 
 /* Nobody can go on. Where a lane waits for one that has left the kernel, that is the reason. */
@@ -177,9 +183,7 @@ void machine::schedule()
 {
     while (ended < threads.size()) {
         if (!ready.empty()) {
-            simulated *t = ready.back();
-            ready.pop_back();
-            go_on_with(*t);
+            fiber_switch(own, next_ready());
         } else if (next < threads.size()) {
             running = take_fiber();
             fiber_switch(own, *running);
@@ -189,10 +193,13 @@ void machine::schedule()
     }
 }
 
+/* Who is ready goes on without a stop at schedule(), which alone enters fibers that are new: they ask from where. */
 void machine::wait()
 {
-    simulated *self = current;
-    fiber_switch(*self->stack, own);
+    fiber &mine = *current->stack;
+    fiber &to = ready.empty() ? own : next_ready();
+    if (&to != &mine)
+        fiber_switch(mine, to);
 }
 
 void machine::barrier(line at)
@@ -343,38 +350,35 @@ void machine::run(dim3 grid, dim3 block, const kernel_call &thread)
     here = nullptr;
 }
 
-machine &this_machine()
-{
-    return *of_thread;
-}
-
 }
 
 void barrier(line at)
 {
-    this_machine().barrier(at);
+    this_machine->barrier(at);
 }
 
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from, line at)
 {
-    return this_machine().meet(mask, value, from, at).got;
+    return this_machine->meet(mask, value, from, at).got;
 }
 
 unsigned ballot(unsigned mask, int value, line at)
 {
-    return this_machine().meet(mask, value != 0, here->lane, at).votes;
+    return this_machine->meet(mask, value != 0, here->lane, at).votes;
 }
 
 void *shared(int site, std::size_t bytes, const char *name, const char *file, int number)
 {
-    return this_machine().shared(site, bytes, name, {file, number});
+    return this_machine->shared(site, bytes, name, {file, number});
 }
 
 void run_grid(dim3 grid, dim3 block, const kernel_call &thread)
 {
-    if (!of_thread)
+    if (!this_machine) {
         of_thread.reset(new machine);
-    of_thread->run(grid, block, thread);
+        this_machine = of_thread.get();
+    }
+    this_machine->run(grid, block, thread);
 }
 
 }

@@ -42,8 +42,10 @@ struct place {
     unsigned lane;
 };
 
-/* Of the kernel's thread that runs on this thread; NULL: none does. */
-extern thread_local const place *here;
+/* Of the kernel's thread that runs on this thread; NULL: none does. Kernels read it for each threadIdx: of
+ * thread_local each access would ask whether the source that has it initialises it, and with its place known when the
+ * module is loaded none calls the loader. */
+extern __thread const place *here __attribute__((tls_model("initial-exec")));
 
 struct line {
     const char *file;

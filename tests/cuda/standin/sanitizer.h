@@ -33,10 +33,14 @@ inline void asan_switch_ended(void *fake_stack, const void **bottom, std::size_t
 {
     __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
 }
+/* What functions that never returned have left of their frames. */
+extern "C" void __asan_unpoison_memory_region(const volatile void *memory, std::size_t bytes);
+inline void asan_forget(const void *memory, std::size_t bytes) { __asan_unpoison_memory_region(memory, bytes); }
 #else
 enum { ADDRESS_SANITIZER = 0 };
 inline void asan_switch_begins(void **, const void *, std::size_t) {}
 inline void asan_switch_ended(void *, const void **, std::size_t *) {}
+inline void asan_forget(const void *, std::size_t) {}
 #endif
 
 #ifdef STANDIN_TSAN
