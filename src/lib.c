@@ -1,4 +1,5 @@
-/* Wires the layers together: contexts with registry, tape and place cache; ranks as threads, or as processes that a launcher started. */
+/* Wires the layers together: contexts with registry, tape and place cache; ranks as threads, or as processes that a
+ * launcher started. */
 #include "autograd/tape.h"
 #include "core/context/context.h"
 #include "core/context/environment.h"
@@ -100,8 +101,9 @@ struct rank {
     struct stni_error error; /* what the rank ended with */
 };
 
-/* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not tell: a peer may still be on its way
- * out of that agreement, and would hear of another rank's failure in place of what they agreed on. */
+/* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not tell:
+ * a peer may still be on its way out of that agreement, and would hear of another rank's failure in place of what
+ * they agreed on. */
 static void end_rank(struct rank *rank, stn_context *context, stn_status status)
 {
     if (status == STN_OK)

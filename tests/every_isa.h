@@ -4,7 +4,8 @@
 
 #include "core/base/isa.h"
 
-/** The next of the sets that processor and build offer; those that the build lacks are stood for by others (core/base/isa.h). */
+/** The next of the sets that processor and build offer; those that the build lacks are stood for by others
+ * (core/base/isa.h). */
 static inline enum stni_isa next_isa(void)
 {
     static int calls;

@@ -1,5 +1,5 @@
-/* The harness of harness.h. Counters are atomic because the ranks of a case are threads that check at the same time; a failure is
- * one write to stderr, so that lines of several ranks do not mix. */
+/* The harness of harness.h. Counters are atomic because the ranks of a case are threads that check at the same time;
+ * a failure is one write to stderr, so that lines of several ranks do not mix. */
 #include "harness.h"
 
 #include <shardtensor/context.h>

@@ -31,18 +31,21 @@ int test_main(int argc, char **argv, const struct test_case *cases, size_t count
 /** Names the rank that this thread plays in what its checks print; -1, the initial value, prints none. */
 void test_set_rank(int rank);
 
-/** Which CPU queue the build asks this run to use ($STN_TEST_QUEUE). Programs in the list marked `queues` run once with each. */
+/** Which CPU queue the build asks this run to use ($STN_TEST_QUEUE). Programs in the list marked `queues` run once
+ * with each. */
 enum test_queue { TEST_QUEUE_IMMEDIATE, TEST_QUEUE_WORKER };
 enum test_queue test_queue(void);
 
-/** Which instruction set the build asks this run to use ($STN_TEST_ISA), for stn_context_options; NULL: the widest. Programs in the list marked
- *  `kernels` run once with each; where the processor lacks it the whole program is skipped. */
+/** Which instruction set the build asks this run to use ($STN_TEST_ISA), for stn_context_options; NULL: the widest.
+ * Programs in the list marked `kernels` run once with each; where the processor lacks it the whole program is
+ * skipped. */
 const char *test_isa(void);
 
 /** Marks the running case as skipped and says why; the case still has to return. */
 void test_skip(const char *reason);
 
-/** Says what of the running case cannot run here, and why; the rest goes on. A case of which nothing is left to check is skipped. */
+/** Says what of the running case cannot run here, and why; the rest goes on. A case of which nothing is left to check
+ * is skipped. */
 void test_leave_out(const char *what);
 
 #define SKIP(reason)           \

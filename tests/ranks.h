@@ -24,12 +24,14 @@ stn_status test_launch(int n, const stn_context_options *options, stn_rank_main 
 /** A mesh of `rows` x `columns` ranks, axes "y" and "x"; columns 0: one axis of `rows` ranks. */
 const stn_mesh *test_mesh(stn_context *context, int rows, int columns);
 
-/** A tensor on `mesh` whose element at linear global index i (row-major) is value(i). Not a leaf. Uneven cuts by `sizes` as in
- *  stn_spec_options (NULL: balanced). Partial placements: axis rank 0 holds the values, the others zeros. f32 or f64. */
+/** A tensor on `mesh` whose element at linear global index i (row-major) is value(i). Not a leaf. Uneven cuts by
+ * `sizes` as in stn_spec_options (NULL: balanced). Partial placements: axis rank 0 holds the values, the others
+ * zeros. f32 or f64. */
 stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
                         const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i));
 
-/** The whole tensor, row-major, as doubles (f32, f64, i64), on every rank; collective. `n` must be its number of elements. */
+/** The whole tensor, row-major, as doubles (f32, f64, i64), on every rank; collective. `n` must be its number of
+ * elements. */
 void test_read(stn_tensor *tensor, double *out, int64_t n);
 
 /** Checks each of the tensor's n elements, on the ranks of its mesh, with CHECK_NEAR; collective over these. */

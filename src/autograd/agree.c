@@ -1,4 +1,5 @@
-/* Before a backward communicates, the ranks that it concerns compare what they are about to do, host to host (contracts 12 and 29). */
+/* Before a backward communicates, the ranks that it concerns compare what they are about to do, host to host
+ * (contracts 12 and 29). */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 
@@ -49,7 +50,8 @@ static int64_t as_signed(uint64_t h)
     return (int64_t)(h >> 1);
 }
 
-/* pairs[2 i] = hash i and pairs[2 i + 1] = -hash i: after MAX over the ranks they cancel exactly where all ranks have the same. */
+/* pairs[2 i] = hash i and pairs[2 i + 1] = -hash i: after MAX over the ranks they cancel exactly where all ranks
+ * have the same. */
 static stn_status reduce_pairs(stn_context *context, stn_comm *comm, int64_t *pairs, int64_t n)
 {
     return stni_comm_agree(comm, context->queue, pairs, 2 * n, STN_MAX);
@@ -160,8 +162,8 @@ static int differs(const struct stni_line *line)
     return first_difference(line->words, 2) < 2;
 }
 
-/* What all ranks that the backward concerns have found: who failed, whether some have collectives, whether some line differs, whether some
- * have hooks. */
+/* What all ranks that the backward concerns have found: who failed, whether some have collectives, whether some line
+ * differs, whether some have hooks. */
 enum { FAILURE, COLLECTIVES, DIFFERS, TENSOR_HOOKS, GRAD_HOOKS, FOUND };
 
 static int is_one_line(const struct stni_pass *pass)
@@ -243,7 +245,8 @@ stn_status stni_pass_agree_on_status(struct stni_pass *pass)
     return check_found(pass, found);
 }
 
-/* Whose ranks may wait: those of collectives, and those of the mesh on which the failed op was called. What was agreed on they know. */
+/* Whose ranks may wait: those of collectives, and those of the mesh on which the failed op was called. What was
+ * agreed on they know. */
 static int is_waited_for(const stn_context *context)
 {
     if (context->size == 1 || context->closed || context->error.status == STN_ERR_PEER || context->error.status == STN_ERR_TIMEOUT)

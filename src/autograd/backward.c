@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-/* A tensor of `spec` filled with `value` (0 or 1): for cotangents that the caller did not give. The pass's scope owns it. */
+/* A tensor of `spec` filled with `value` (0 or 1): for cotangents that the caller did not give. The pass's scope
+ * owns it. */
 static stn_status constant(stn_context *context, const stn_spec *spec, int value, stn_tensor **out)
 {
     *out = stn_empty(context, spec);

@@ -18,8 +18,9 @@ int stni_bucket_fill(const struct stni_bucket_item *items, int n);
 int stni_bucket_takes(const struct stni_bucket_item *items, int n, const stn_tensor *in);
 int stni_bucket_is_full(const struct stni_bucket_item *items, int n);
 
-/* Reduces what fill said: one all-reduce. Nothing is copied out, and a tensor alone, if dense, is not copied in. Collective over `comm`, whose
- * ranks have items of the same sizes. With a `request` the results are there once that was waited for. */
+/* Reduces what fill said: one all-reduce. Nothing is copied out, and a tensor alone, if dense, is not copied in.
+ * Collective over `comm`, whose ranks have items of the same sizes. With a `request` the results are there once that
+ * was waited for. */
 stn_status stni_bucket_reduce(stn_context *context, stn_comm *comm, stn_reduce_op op, int n,
                               struct stni_bucket_item *items, stn_request **request);
 

@@ -70,7 +70,8 @@ static void put(struct stni_leaf *leaf, stn_tensor *gradient)
     leaf->grad = gradient;
 }
 
-/* Not from the step's pool: what is brought here before a repetition would be written over by kernels that had the same block before. */
+/* Not from the step's pool: what is brought here before a repetition would be written over by kernels that had the
+ * same block before. */
 static stn_status make_found(struct met *met)
 {
     stn_context *context = met->leaf->context;
@@ -81,7 +82,8 @@ static stn_status make_found(struct met *met)
     return status == STN_OK ? context->hold_for_step(context, met->found->storage) : status;
 }
 
-/* From now on the leaf's gradient is in the step's own memory. Not a part of what is repeated: that is done before each repetition. */
+/* From now on the leaf's gradient is in the step's own memory. Not a part of what is repeated: that is done before
+ * each repetition. */
 static stn_status take_over(struct met *met)
 {
     struct stni_leaf *leaf = met->leaf;

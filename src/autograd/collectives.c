@@ -1,15 +1,16 @@
 /* Per-rank semantics: which collectives and crossings a backward runs (contract 12).
  *
- * Their backward communicates, or leads to what does, so it runs on every rank of their mesh or on none. What is reachable from any rank's loss
- * sends cotangents to all of them, which makes what precedes it there reachable too: so the ranks of each mesh exchange what they reach until
- * nothing new is added anywhere. */
+ * Their backward communicates, or leads to what does, so it runs on every rank of their mesh or on none. What is
+ * reachable from any rank's loss sends cotangents to all of them, which makes what precedes it there reachable too:
+ * so the ranks of each mesh exchange what they reach until nothing new is added anywhere. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 #include "core/shard/tables.h"
 
 #include <stdlib.h>
 
-/* The nodes of one mesh that its ranks agree about one by one: collectives, then crossings, each in the order of calls. */
+/* The nodes of one mesh that its ranks agree about one by one: collectives, then crossings, each in the order of
+ * calls. */
 struct calls {
     const stn_mesh *mesh; /* NULL: the world */
     stn_comm *comm;
@@ -128,7 +129,8 @@ static int is_alike(const int64_t *words, int i)
     return words[i] == -words[i + 1];
 }
 
-/* Ranks that have not called the same bring that to the agreement that follows, and leave the mesh's calls alone until then. */
+/* Ranks that have not called the same bring that to the agreement that follows, and leave the mesh's calls alone
+ * until then. */
 static stn_status compare(struct stni_pass *pass, struct calls *calls)
 {
     const int64_t hash = (int64_t)(hash_crossings(calls) >> 1), n = calls->n_collectives, crossings = calls->n - n;
@@ -144,7 +146,8 @@ static stn_status compare(struct stni_pass *pass, struct calls *calls)
     return STN_OK;
 }
 
-/* Marks nodes as reached that other ranks reach; returns whether there were any. What cannot be reached is said when all agree. */
+/* Marks nodes as reached that other ranks reach; returns whether there were any. What cannot be reached is said when
+ * all agree. */
 static int reach_flagged(struct stni_pass *pass, const struct calls *calls)
 {
     int new = 0;

@@ -1,5 +1,6 @@
-/* The ranks that lines join, of which each rank knows its own lines alone: ranks of each line tell each other of whom they know, until nobody knows
- * of a rank that has not told of its own lines. A line falls silent when all of its ranks know all: that is the same finding on each of them. */
+/* The ranks that lines join, of which each rank knows its own lines alone: ranks of each line tell each other of
+ * whom they know, until nobody knows of a rank that has not told of its own lines. A line falls silent when all of
+ * its ranks know all: that is the same finding on each of them. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 #include "core/shard/group.h"

@@ -1,7 +1,8 @@
 /* Gathers that backward repeats.
  *
- * On each communicator all ranks begin the same in one order: a node begins its own gathers and those of the next node of its mesh that has some, and
- * the nodes of a mesh, and what they keep, are what its ranks have compared. Nodes of other meshes may lie between, and are others on other ranks. */
+ * On each communicator all ranks begin the same in one order: a node begins its own gathers and those of the next
+ * node of its mesh that has some, and the nodes of a mesh, and what they keep, are what its ranks have compared.
+ * Nodes of other meshes may lie between, and are others on other ranks. */
 #include "autograd/gather_again.h"
 
 #include "core/base/host_alloc.h"
@@ -14,7 +15,8 @@ int stni_gathers_again(const stn_context *context, const stn_spec *from, const s
            !to->partial_axes && from->shard_axes != to->shard_axes && (to->shard_axes & ~from->shard_axes) == 0;
 }
 
-/* An input that was in the layout that the op wants came of a redistribution, if it was gathered; else the walk has gathered a leaf's tensor. */
+/* An input that was in the layout that the op wants came of a redistribution, if it was gathered; else the walk has
+ * gathered a leaf's tensor. */
 static const struct stni_saved *find_source(const stn_op_call *call, int i, struct stni_saved *of_leaf)
 {
     const stn_tensor *t = call->in[i];
@@ -27,7 +29,8 @@ static const struct stni_saved *find_source(const stn_op_call *call, int i, stru
     return of_leaf;
 }
 
-/* Inside of a part that is recomputed everything is made again with it. A source that was changed since would give other values. */
+/* Inside of a part that is recomputed everything is made again with it. A source that was changed since would give
+ * other values. */
 stn_tensor *stni_gathered_from(const stn_op_call *call, int i)
 {
     struct stni_saved of_leaf;

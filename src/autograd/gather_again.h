@@ -4,7 +4,8 @@
 
 #include "autograd/pass.h"
 
-/* A descriptor whose calls give their input's value in another layout: such a node keeps its input where that can be gathered again. */
+/* A descriptor whose calls give their input's value in another layout: such a node keeps its input where that can be
+ * gathered again. */
 enum { STNI_OP_MOVES = 1 << 30 };
 
 /* Whether `to` is gathered of `from`, and the context wants it gathered again. The same on all ranks. */
@@ -13,8 +14,8 @@ int stni_gathers_again(const stn_context *context, const stn_spec *from, const s
 /* The tensor that input i of a call was gathered of, to be kept in its place; NULL: none, the input itself is kept. */
 stn_tensor *stni_gathered_from(const stn_op_call *call, int i);
 
-/* Before pass->nodes[at] runs: what it has to gather is there or under way, and beside a backward that overlaps so is what the next such node on the
- * same mesh has to. Collective over the mesh. */
+/* Before pass->nodes[at] runs: what it has to gather is there or under way, and beside a backward that overlaps so
+ * is what the next such node on the same mesh has to. Collective over the mesh. */
 stn_status stni_gather_again(struct stni_pass *pass, int at);
 
 /* What the node runs with as its saved input i. */

@@ -1,5 +1,5 @@
-/* Hooks that fail. What they do may differ between ranks, so a pass goes on behind one that failed, and its ranks compare when all are through: else
- * the others would wait for the rank's next step. */
+/* Hooks that fail. What they do may differ between ranks, so a pass goes on behind one that failed, and its ranks
+ * compare when all are through: else the others would wait for the rank's next step. */
 #include "autograd/pass.h"
 #include "autograd/tensor_hooks.h"
 
@@ -42,7 +42,8 @@ static stn_status keep(struct stni_pass *pass)
     return failure.status == STN_OK ? STN_OK : stni_fail(pass->context, failure.status, "%s", failure.text);
 }
 
-/* Of a failure, by which ranks see whether all have the same; 0: there is none. Positive, so that its negative is exact. */
+/* Of a failure, by which ranks see whether all have the same; 0: there is none. Positive, so that its negative is
+ * exact. */
 static int64_t hash_of(const struct stni_error *failure)
 {
     const uint64_t h = stni_fnv(STNI_FNV_EMPTY, failure->text, strlen(failure->text));

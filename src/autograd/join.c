@@ -1,8 +1,9 @@
 /* Which ranks a backward concerns (contract 29): those that its meshes join with this rank.
  *
- * The ranks of a mesh that the graph touches compare what they are about to do on it. So do, together, the ranks of meshes that a node is between.
- * Each such set of ranks is a line. A rank knows its own lines alone, and goes through them in an order that all ranks have, so that nobody waits
- * in a circle: rows of a grid may have other sizes and other programs, whatever joins them along its columns. */
+ * The ranks of a mesh that the graph touches compare what they are about to do on it. So do, together, the ranks of
+ * meshes that a node is between. Each such set of ranks is a line. A rank knows its own lines alone, and goes
+ * through them in an order that all ranks have, so that nobody waits in a circle: rows of a grid may have other
+ * sizes and other programs, whatever joins them along its columns. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 #include "core/shard/group.h"
@@ -144,7 +145,8 @@ static int describe(const struct stni_pass *pass, int label, uint8_t *marks, str
     return line->is_mine && line->n_ranks > 1;
 }
 
-/* Wide meshes come first: who lacks something that lies within is found before anybody waits there. Then lines of neighbours. */
+/* Wide meshes come first: who lacks something that lies within is found before anybody waits there. Then lines of
+ * neighbours. */
 static int by_extent(const void *a, const void *b)
 {
     const struct stni_line *x = a, *y = b;

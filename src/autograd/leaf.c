@@ -157,8 +157,9 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
     return stni_tape_add_open(leaf->context, leaf);
 }
 
-/* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which costs nothing. Where the
- * leaf itself is sharded, a Partial cotangent is reduced to its chunks at once: deferring that would take the memory of the whole tensor. */
+/* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which
+ * costs nothing. Where the leaf itself is sharded, a Partial cotangent is reduced to its chunks at once: deferring
+ * that would take the memory of the whole tensor. */
 stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole, uint32_t *axes)
 {
     STNI_TRY(stni_gradient_spec(leaf->spec, whole));

@@ -40,13 +40,15 @@ struct stni_leaf *stni_leaf_create(stn_tensor *tensor);
 void stni_leaf_retain(struct stni_leaf *leaf);
 void stni_leaf_release(struct stni_leaf *leaf);
 
-/* The layout that a complete gradient of a tensor of spec `forward` has: Shard stays, everything else becomes Replicate. */
+/* The layout that a complete gradient of a tensor of spec `forward` has: Shard stays, everything else becomes
+ * Replicate. */
 stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
 
 /* Forgets both gradients. */
 void stni_leaf_drop_gradients(struct stni_leaf *leaf);
 
-/* Adds to the complete gradient what has been completed, which becomes it where there is none: memory that nobody else changes. */
+/* Adds to the complete gradient what has been completed, which becomes it where there is none: memory that nobody
+ * else changes. */
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient);
 
 /* Takes the summed cotangent of this backward: to `pending` where it is still to be reduced, else to `grad`. It becomes
@@ -61,11 +63,12 @@ struct stni_leaf_before {
 
 void stni_leaf_give_back(struct stni_leaf *leaf, const struct stni_leaf_before *before);
 
-/* The axes along which the leaf's gradient is still to be reduced once it has taken the cotangent; `*whole` is its layout then. */
+/* The axes along which the leaf's gradient is still to be reduced once it has taken the cotangent; `*whole` is its
+ * layout then. */
 stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole, uint32_t *axes);
 
-/* Runs the hooks if the gradient has become complete since they ran last; both thread-local words of dispatch are zero meanwhile, and grad
- * mode is as the hooks shall find it (the caller sees to that). */
+/* Runs the hooks if the gradient has become complete since they ran last; both thread-local words of dispatch are
+ * zero meanwhile, and grad mode is as the hooks shall find it (the caller sees to that). */
 stn_status stni_leaf_tell(struct stni_leaf *leaf);
 
 #endif

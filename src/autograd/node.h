@@ -1,4 +1,5 @@
-/* Nodes: what happened, kept for backward. A node belongs to the tensors and nodes that point to it; it points to its inputs.
+/* Nodes: what happened, kept for backward. A node belongs to the tensors and nodes that point to it; it points to its
+ * inputs.
  *
  * Everything here is used by the context's thread only. */
 #ifndef STNI_AUTOGRAD_NODE_H

@@ -126,8 +126,9 @@ static int captured(const struct stni_pass *pass, const struct stni_edge *edge)
     return 0;
 }
 
-/* A node leads to a capture if an input of it is one, or was made by a node that does; those were recorded before it, so that they have been
- * checked already when the list is walked from its end. Collectives always do: other ranks count on them. */
+/* A node leads to a capture if an input of it is one, or was made by a node that does; those were recorded before
+ * it, so that they have been checked already when the list is walked from its end. Collectives always do: other
+ * ranks count on them. */
 static int leads_to_capture(const struct stni_pass *pass, const struct stni_node *node)
 {
     if (node->desc->flags & STN_OP_PER_RANK)

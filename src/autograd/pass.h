@@ -30,7 +30,8 @@ struct stni_pass_mesh {
 
 enum { STNI_NO_LINE = -1 };
 
-/* What the ranks of a line compare. The greatest over its ranks is taken, so that a word and its negative cancel where all have the same. */
+/* What the ranks of a line compare. The greatest over its ranks is taken, so that a word and its negative cancel
+ * where all have the same. */
 enum stni_line_word {
     STNI_LINE_HASH,
     STNI_LINE_MINUS_HASH,
@@ -101,20 +102,21 @@ stn_status stni_pass_touch_collective(struct stni_pass *pass, const stn_mesh *me
 /* Strict reverse order of recording. */
 void stni_pass_sort(struct stni_pass *pass);
 
-/* Capturing: keeps in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the collectives. After sorting. */
+/* Capturing: keeps in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the
+ * collectives. After sorting. */
 void stni_pass_prune(struct stni_pass *pass);
 
 /* Leaves in the order in which they are complete, which follows from the order of the nodes. Not for captures. */
 stn_status stni_pass_sort_leaves(struct stni_pass *pass);
 
-/* The first `node` + 1 nodes have run: leaves that no other leads to run their hooks, and where the reducer goes beside the backward they begin to
- * be reduced. */
+/* The first `node` + 1 nodes have run: leaves that no other leads to run their hooks, and where the reducer goes
+ * beside the backward they begin to be reduced. */
 stn_status stni_pass_leaves_ready(struct stni_pass *pass, int node);
 
 void stni_pass_fini(struct stni_pass *pass);
 
-/* The graph touches the meshes of all collectives and crossings of the tape, and what leads to them, whether or not this rank's losses reach it.
- * First of all: it uses up the mark. */
+/* The graph touches the meshes of all collectives and crossings of the tape, and what leads to them, whether or not
+ * this rank's losses reach it. First of all: it uses up the mark. */
 stn_status stni_pass_touch_crossings(struct stni_pass *pass);
 
 /* Draws the lines of this rank. Local. */
@@ -129,14 +131,15 @@ void stni_line_mark(const struct stni_pass *pass, int line, uint8_t *marks);
 /* The line of a node's meshes; STNI_NO_LINE: what it does is the affair of other ranks, or of none but this one. */
 int stni_pass_line_of(const struct stni_pass *pass, const struct stni_node *node);
 
-/* Gives pass->comm: the ranks that lines join with this one, of which each knows its own lines alone. Where no rank of its only line has another,
- * that line's. Collective over them. */
+/* Gives pass->comm: the ranks that lines join with this one, of which each knows its own lines alone. Where no rank
+ * of its only line has another, that line's. Collective over them. */
 stn_status stni_pass_find_ranks(struct stni_pass *pass);
 
 /* What slices of meshes this rank has tensors on, as a word of a line: the same where they lie along the same axes. */
 int64_t stni_pass_slices(const struct stni_pass *pass);
 
-/* The ranks of a line have tensors on slices along different axes: refuses them, with the axes. Collective over the line. */
+/* The ranks of a line have tensors on slices along different axes: refuses them, with the axes. Collective over the
+ * line. */
 stn_status stni_pass_refuse_slices(const struct stni_pass *pass, int line);
 
 /* The same where a rank of the line has failed before it came to slices that the others have: tells its failure. */
@@ -145,13 +148,14 @@ stn_status stni_pass_tell_beyond(const struct stni_pass *pass, int line);
 /* How many collectives and crossings of the tape belong to the meshes of a line. */
 int stni_pass_count_calls(const struct stni_pass *pass, int line);
 
-/* Contract 12, per-rank semantics: adds the collectives and crossings that are reachable from any rank's loss. Where the ranks of a mesh have not
- * called the same, pass->status says so. Collective over the ranks of pass->comm, after the lines have told which of them have some. */
+/* Contract 12, per-rank semantics: adds the collectives and crossings that are reachable from any rank's loss. Where
+ * the ranks of a mesh have not called the same, pass->status says so. Collective over the ranks of pass->comm, after
+ * the lines have told which of them have some. */
 stn_status stni_pass_reach_collectives(struct stni_pass *pass);
 
-/* Contracts 12 and 29: the ranks of each line compare a hash of the nodes on its meshes, once they have reached the same collectives.
- * STN_ERR_MISMATCH on all ranks that lines join if one line differs, with the first difference; where a rank has a `status`, all return that,
- * with its text. Sorts the nodes. Collective over them. */
+/* Contracts 12 and 29: the ranks of each line compare a hash of the nodes on its meshes, once they have reached the
+ * same collectives. STN_ERR_MISMATCH on all ranks that lines join if one line differs, with the first difference;
+ * where a rank has a `status`, all return that, with its text. Sorts the nodes. Collective over them. */
 stn_status stni_pass_agree(struct stni_pass *pass);
 
 /* The part of it that finds out whether a rank has a `status`. */
@@ -162,8 +166,8 @@ stn_status stni_pass_agree_on_status(struct stni_pass *pass);
 int stni_pass_has_tensor_hooks(const struct stni_pass *pass);
 int stni_pass_has_grad_hooks(const struct stni_pass *pass);
 
-/* All ranks keep the failure of a hook that one of them has met since the last time, each its own where all have the same. Collective over the ranks
- * of pass->comm if `asked`, which is the same on all of them. */
+/* All ranks keep the failure of a hook that one of them has met since the last time, each its own where all have the
+ * same. Collective over the ranks of pass->comm if `asked`, which is the same on all of them. */
 stn_status stni_pass_agree_on_hooks(struct stni_pass *pass, int asked);
 
 /* Of a rank that has kept an error: tells the others, where the tape says that they wait. Returns the kept error. */

@@ -1,4 +1,5 @@
-/* Pullbacks: what one call keeps for its backward, apart from what tensors keep. Its inputs are leaves that nobody else knows. */
+/* Pullbacks: what one call keeps for its backward, apart from what tensors keep. Its inputs are leaves that nobody
+ * else knows. */
 #ifndef STNI_AUTOGRAD_PULLBACK_H
 #define STNI_AUTOGRAD_PULLBACK_H
 
@@ -19,8 +20,8 @@ struct stn_pullback {
 /* One without inputs and outputs, on the tape's list. */
 stn_status stni_pullback_create(stn_context *context, stn_pullback **out);
 
-/* Adds an input: another handle on `tensor` that is a leaf of the pullback's own where `needs` says so and gradients of its dtype exist, else one
- * without history. One reference, the caller's. */
+/* Adds an input: another handle on `tensor` that is a leaf of the pullback's own where `needs` says so and gradients
+ * of its dtype exist, else one without history. One reference, the caller's. */
 stn_status stni_pullback_add_input(stn_pullback *pullback, stn_tensor *tensor, int needs, stn_tensor **out);
 
 /* The same where the handle is to be changed in place, which a leaf cannot be. */

@@ -1,4 +1,5 @@
-/* Leaves that are complete while a backward still runs: which, from the graph alone, so that every rank of a mesh has its leaves in one order. */
+/* Leaves that are complete while a backward still runs: which, from the graph alone, so that every rank of a mesh
+ * has its leaves in one order. */
 #include "autograd/pass.h"
 #include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
@@ -42,7 +43,8 @@ stn_status stni_pass_sort_leaves(struct stni_pass *pass)
     return STN_OK;
 }
 
-/* What has to be reduced goes to its bucket; what has to move begins to. The rest is no communication, and waits for the end. */
+/* What has to be reduced goes to its bucket; what has to move begins to. The rest is no communication, and waits for
+ * the end. */
 static stn_status begin(struct stni_pass *pass, struct stni_leaf *leaf, int *begun)
 {
     const struct stni_leaf_before before = {leaf->pending, leaf->due};

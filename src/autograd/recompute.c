@@ -1,8 +1,9 @@
 /* Recomputation, also called checkpointing of activations.
  *
- * The part's calls are recorded as any others, so that backward, its order and what ranks agree on do not know of it. But of the tensors that nodes
- * keep, those with a history in the part are given up. Before the first of the nodes runs backward the function is called again with the
- * same inputs and random numbers: it makes the same calls, and each, instead of being recorded, gives its tensors to the node that it once was. */
+ * The part's calls are recorded as any others, so that backward, its order and what ranks agree on do not know of
+ * it. But of the tensors that nodes keep, those with a history in the part are given up. Before the first of the
+ * nodes runs backward the function is called again with the same inputs and random numbers: it makes the same calls,
+ * and each, instead of being recorded, gives its tensors to the node that it once was. */
 #include "autograd/recompute.h"
 
 #include "autograd/tape.h"
@@ -58,7 +59,8 @@ static stn_status append(struct stni_recomputation *part, struct stni_node *node
     return STN_OK;
 }
 
-/* What came from outside is kept: it lives anyway, and its version tells when it was changed. What an op has moved for itself is made inside. */
+/* What came from outside is kept: it lives anyway, and its version tells when it was changed. What an op has moved
+ * for itself is made inside. */
 static int is_made_inside(const struct stni_recomputation *part, const struct stni_node *node, int slot)
 {
     const stn_tensor *tensor = node->saved_in[slot].tensor; /* saved_out follows saved_in */

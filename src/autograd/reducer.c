@@ -168,7 +168,8 @@ static stn_status reduce(const struct stni_reducer *reducer, struct stni_grad_re
     return stni_bucket_reduce(reducer->context, r->comm, STN_SUM, r->n, r->items, reducer->beside ? &r->request : NULL);
 }
 
-/* A bucket that was filling. Without a caller beside whom to go on it is completed, and its memory free for the next. */
+/* A bucket that was filling. Without a caller beside whom to go on it is completed, and its memory free for the
+ * next. */
 static stn_status begin(struct stni_reducer *reducer, struct stni_grad_reduction *r)
 {
     unlink_from(&reducer->filling, r);

@@ -1,5 +1,6 @@
-/* Ranks of one slice of a grid whose tensors lie on slices along different axes of it: one has a tensor along an axis along which its peers have
- * none, and would wait for ranks that do not come. What the ranks of one slice find they tell all who may wait. */
+/* Ranks of one slice of a grid whose tensors lie on slices along different axes of it: one has a tensor along an
+ * axis along which its peers have none, and would wait for ranks that do not come. What the ranks of one slice find
+ * they tell all who may wait. */
 #include "autograd/pass.h"
 #include "core/base/host_alloc.h"
 #include "core/shard/tables.h"

@@ -6,7 +6,8 @@
 #include "autograd/node.h"
 #include "core/base/slab.h"
 
-/* Nodes come from slabs, one for each multiple of STNI_NODE_STEP bytes; larger ones, of ops with many inputs, from the heap. */
+/* Nodes come from slabs, one for each multiple of STNI_NODE_STEP bytes; larger ones, of ops with many inputs, from
+ * the heap. */
 enum { STNI_NODE_STEP = 64, STNI_NODE_SLABS = 16 };
 
 struct stni_tape {
@@ -14,18 +15,19 @@ struct stni_tape {
     uint64_t sequence; /* of the last node */
     uint64_t mark;     /* of the last traversal */
     uint64_t captures; /* of steps that met gradients */
-    /* Nodes whose last reference was dropped while another node was being freed: they are freed in a loop, without recursion, so graphs of any
-     * length need no deep stack. */
+    /* Nodes whose last reference was dropped while another node was being freed: they are freed in a loop, without
+     * recursion, so graphs of any length need no deep stack. */
     struct stni_node *dead;
     int freeing;
-    /* Leaves that hold something pending, or whose hooks have not run since they got something, in the order in which they got it, which is the
-     * same on every rank. */
+    /* Leaves that hold something pending, or whose hooks have not run since they got something, in the order in
+     * which they got it, which is the same on every rank. */
     struct stni_leaf **open;
     int n_open, cap_open;
     int overlap; /* gradients are reduced while backward goes on */
     int gather_again; /* nodes keep the sharded tensor in place of what was gathered of it */
-    /* Collectives of per-rank semantics and crossings (to_local: a rank's program goes on alone from there), each in the order in which every rank of
-     * their mesh called them; owned until the outermost scope ends or, outside scopes, until a backward has run. */
+    /* Collectives of per-rank semantics and crossings (to_local: a rank's program goes on alone from there), each in
+     * the order in which every rank of their mesh called them; owned until the outermost scope ends or, outside
+     * scopes, until a backward has run. */
     struct stni_node **collectives;
     int n_collectives, cap_collectives;
     const stn_mesh *failed_mesh; /* of the first tensor on a mesh that a failed op, or a later one in its wake, was called with */
@@ -42,8 +44,8 @@ void stni_tape_destroy(stn_context *context);
 /* Remembers a leaf that got something. */
 stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf);
 
-/* A hook failed. Other ranks may be on their way to the next step of the same pass: it goes on, and its end tells them. Outside of a pass the failure
- * is kept at once. */
+/* A hook failed. Other ranks may be on their way to the next step of the same pass: it goes on, and its end tells
+ * them. Outside of a pass the failure is kept at once. */
 stn_status stni_tape_hook_failed(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
 
 /* Forgets the leaves that are open no more. */
@@ -52,8 +54,8 @@ void stni_tape_settle(stn_context *context);
 /* Keeps the node of a collective or of a crossing. */
 stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node);
 
-/* Forgets the crossings that nothing else refers to, whose chunks are gone: a loop that only looks at its tensors does not grow. Before ranks
- * compare what they have. */
+/* Forgets the crossings that nothing else refers to, whose chunks are gone: a loop that only looks at its tensors
+ * does not grow. Before ranks compare what they have. */
 void stni_tape_drop_unused(struct stni_tape *tape);
 
 /* The mesh that a node of that list leaves; NULL: it is a collective. */
@@ -66,8 +68,8 @@ static inline const stn_mesh *stni_crossing_mesh(const struct stni_node *node)
 int stni_tape_has_collectives(const struct stni_tape *tape);
 void stni_tape_clear_collectives(stn_context *context);
 
-/* A caller's op on a mesh (NULL: none) has failed, or could not begin, for the error that is kept: ranks of the mesh may wait for this one in a
- * backward. The first mesh counts. */
+/* A caller's op on a mesh (NULL: none) has failed, or could not begin, for the error that is kept: ranks of the mesh
+ * may wait for this one in a backward. The first mesh counts. */
 void stni_tape_note_failure(stn_context *context, const stn_mesh *mesh);
 
 /* The same of the meshes of a call's inputs. */

@@ -22,7 +22,8 @@
 
 #include <string.h>
 
-/* Stages of a warm call: calls of them would be a third of a dispatch, and so would be the registers that what is seldom done needs. */
+/* Stages of a warm call: calls of them would be a third of a dispatch, and so would be the registers that what is
+ * seldom done needs. */
 #define INLINE __attribute__((always_inline)) static inline
 #define ASIDE __attribute__((noinline)) static
 
@@ -139,8 +140,8 @@ ASIDE stn_status place(struct stni_walk *w, const stn_op *op, int n, stn_tensor 
     return STN_OK;
 }
 
-/* Whether the inputs are those of an entry. Of tensors whose specs are, nothing else has to be looked at: a spec is of one context, and the error
- * tensor, which has none, is told by its flag. */
+/* Whether the inputs are those of an entry. Of tensors whose specs are, nothing else has to be looked at: a spec is
+ * of one context, and the error tensor, which has none, is told by its flag. */
 INLINE int takes(struct stni_walk *w, const stn_op_call *call, int n, stn_tensor *const *in)
 {
     uint32_t flags = 0;
@@ -232,8 +233,8 @@ ASIDE stn_status begin_outputs(struct stni_walk *w, unsigned steps)
     return stni_in_place_begin(w);
 }
 
-/* A failed run may have left peers waiting: unless they know already, or have agreed on it, the family is aborted. One that reported a
- * failure has failed, whatever it returned. */
+/* A failed run may have left peers waiting: unless they know already, or have agreed on it, the family is aborted.
+ * One that reported a failure has failed, whatever it returned. */
 STNI_COLD static stn_status run_failed(const struct stni_walk *w, stn_status status)
 {
     stn_context *context = w->call.context;
@@ -291,8 +292,8 @@ ASIDE void drop_outputs(struct stni_walk *w, int first)
         stni_tensor_drop(&w->out[k]);
 }
 
-/* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all along: its reference is
- * neither handed out nor dropped. */
+/* Hands out what the caller asked for; nothing was visible before. What an op changed in place is the caller's all
+ * along: its reference is neither handed out nor dropped. */
 ASIDE void publish(struct stni_walk *w, int in_place, int n_out, stn_tensor **out)
 {
     stn_context *context = w->call.context;
@@ -378,7 +379,8 @@ static stn_status alias_input(stn_tensor *in, stn_tensor **out)
     return STN_OK;
 }
 
-/* Takes a reference to what other ops made: it may be a view of an input, and is none of something that only they know. */
+/* Takes a reference to what other ops made: it may be a view of an input, and is none of something that only they
+ * know. */
 static stn_status settle(struct stni_walk *w, int k)
 {
     stn_tensor *made = w->out[k];

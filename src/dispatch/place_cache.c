@@ -10,13 +10,15 @@
 
 enum { KEY_WORDS = 1 + STN_MAX_INPUTS + 128 }; /* op, specs, attributes (STNI_MAX_ATTRS_SIZE bytes) */
 
-/* Keys are whole words, so a rotate and a multiply per word mix them well enough and cost less than the general hash. */
+/* Keys are whole words, so a rotate and a multiply per word mix them well enough and cost less than the general
+ * hash. */
 static inline uint64_t mix(uint64_t hash, uint64_t word)
 {
     return ((hash << 5 | hash >> 59) ^ word) * 0xff51afd7ed558ccdu;
 }
 
-/* A multiplication carries to higher bits only: the upper half is folded into the lower half, from which the table takes its bits. */
+/* A multiplication carries to higher bits only: the upper half is folded into the lower half, from which the table
+ * takes its bits. */
 static inline unsigned mixed(uint64_t hash)
 {
     return (unsigned)(mix(hash, hash >> 32) >> 32);

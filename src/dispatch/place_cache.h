@@ -1,4 +1,5 @@
-/* What check and place found for a call, by op, attributes and input specs. Bounded: between ops the oldest go when it is full. */
+/* What check and place found for a call, by op, attributes and input specs. Bounded: between ops the oldest go when
+ * it is full. */
 #ifndef STNI_DISPATCH_PLACE_CACHE_H
 #define STNI_DISPATCH_PLACE_CACHE_H
 
@@ -33,8 +34,8 @@ struct stni_placed {
 struct stni_place_cache {
     struct stni_placed *entries;
     int full; /* there are more than STNI_PLACE_CACHE_MAX */
-    /* What was found last for an op with this first input: a program makes few calls that meet here, and a few comparisons cost a tenth of a
-     * look-up. */
+    /* What was found last for an op with this first input: a program makes few calls that meet here, and a few
+     * comparisons cost a tenth of a look-up. */
     struct stni_placed *recent[STNI_PLACE_CACHE_RECENT];
 };
 
@@ -44,21 +45,22 @@ void stni_place_cache_destroy(stn_context *context);
 /* Drops the oldest entries where there are too many. Between ops only: an op under way reads its entry. */
 void stni_place_cache_trim(struct stni_place_cache *cache);
 
-/* The first word of a key. The op's lowest bit, which is none of the pointer's, tells keys with and without attributes apart. */
+/* The first word of a key. The op's lowest bit, which is none of the pointer's, tells keys with and without
+ * attributes apart. */
 static inline uint64_t stni_place_cache_first_word(const stn_op *op, size_t attrs_size)
 {
     return (uintptr_t)op | (attrs_size == 0);
 }
 
-/* Where what was found last for an op and the spec of its first input (NULL: it has none) is kept. Specs are larger than the 64 bytes that the
- * shift takes for one. */
+/* Where what was found last for an op and the spec of its first input (NULL: it has none) is kept. Specs are larger
+ * than the 64 bytes that the shift takes for one. */
 static inline struct stni_placed **stni_place_cache_recent(struct stni_place_cache *cache, unsigned op_index, const stn_spec *first)
 {
     return &cache->recent[(op_index + ((uintptr_t)first >> 6)) % STNI_PLACE_CACHE_RECENT];
 }
 
-/* Finds the entry of a call; NULL if there is none. It stays at least until the op that called this has ended. `attrs_size` 0: the call's attributes
- * are the op's defaults. */
+/* Finds the entry of a call; NULL if there is none. It stays at least until the op that called this has ended.
+ * `attrs_size` 0: the call's attributes are the op's defaults. */
 const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size);
 
 /* Keeps what `call` holds now. STN_ERR_MEMORY leaves the cache as it was. */

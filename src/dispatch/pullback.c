@@ -1,4 +1,5 @@
-/* Calls that give their pullback: the op runs on handles that only the pullback knows, whose history ends in leaves of its own. */
+/* Calls that give their pullback: the op runs on handles that only the pullback knows, whose history ends in leaves
+ * of its own. */
 #include "autograd/pullback.h"
 
 #include "autograd/tape.h"
@@ -30,7 +31,8 @@ static void drop_inputs(int n, stn_tensor *const *inputs, stn_tensor **seen)
             stni_tensor_drop(&seen[i]);
 }
 
-/* Grad mode is on for the call; collectives of per-rank semantics that it recorded leave the tape, which is not to run them. */
+/* Grad mode is on for the call; collectives of per-rank semantics that it recorded leave the tape, which is not to
+ * run them. */
 static stn_status call_recorded(const stn_op *op, int n_in, stn_tensor *const *in, int n_attrs, const stn_attr *attrs, int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;

@@ -32,7 +32,8 @@ static void slot_fill(struct stni_slot *slot, struct stni_slot_kernel *row, cons
     choose_winners(slot);
 }
 
-/* Whether a kernel runs in a context: its device is the context's, or "cpu/SET" for a set that the context's instruction set includes. */
+/* Whether a kernel runs in a context: its device is the context's, or "cpu/SET" for a set that the context's
+ * instruction set includes. */
 static int runs_in(const stn_context *context, const stn_kernel *kernel)
 {
     const char *device = context->device->name;

@@ -13,8 +13,8 @@ struct stni_slot_kernel {
     size_t (*workspace)(stn_queue *queue, const void *args); /* NULL: it wants none */
 };
 
-/* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins while it is on. Launches read
- * the winner alone. */
+/* Kernels of one slot on this context's device: the built-in one, and one added by an embedder or module that wins
+ * while it is on. Launches read the winner alone. */
 struct stni_slot {
     struct stni_slot_kernel winner[STN_DTYPE_COUNT], builtin[STN_DTYPE_COUNT], added[STN_DTYPE_COUNT];
     int added_on;
@@ -64,8 +64,8 @@ struct stni_registry {
     int handlers_on; /* switch of all */
     struct stni_scratch *scratch;
     int n_scratch, cap_scratch;
-    /* Of ops that ranks call together, whose peers wait for them to begin (NULL: there are none): called where a call by name failed before
-     * the op could tell them, which it notes in `has_told`. The failure is kept. */
+    /* Of ops that ranks call together, whose peers wait for them to begin (NULL: there are none): called where a
+     * call by name failed before the op could tell them, which it notes in `has_told`. The failure is kept. */
     void (*refused)(const stn_op *op, int n_attrs, const stn_attr *attrs);
     int has_told;
 };
@@ -87,7 +87,8 @@ static inline int stni_registry_has_handler(const stn_op *op)
 /* The handler that serves `op` now, or NULL. */
 const struct stni_handler *stni_registry_handler(const stn_op *op);
 
-/* Calls a handler. Its own ops dispatch as usual, but for the op that it serves. A failure that it did not report itself is one of its callback. */
+/* Calls a handler. Its own ops dispatch as usual, but for the op that it serves. A failure that it did not report
+ * itself is one of its callback. */
 stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in, const void *attrs,
                             int n_out, stn_tensor **out);
 

@@ -148,7 +148,8 @@ static int fill_text(const stn_attr *given, stn_text *field)
     return 1;
 }
 
-/* Writes one value where its row says; 0 if the type does not fit. A whole FLOAT is taken as an INT: JSON may write 2 as 2.0. */
+/* Writes one value where its row says; 0 if the type does not fit. A whole FLOAT is taken as an INT: JSON may write
+ * 2 as 2.0. */
 static int fill_one(const stn_attr_schema *row, const stn_attr *given, void *attrs)
 {
     void *field = (char *)attrs + row->offset;

@@ -1,4 +1,5 @@
-/* Whether a descriptor makes sense, before it is registered: what the walk of an op relies on. And whether an attribute struct does. */
+/* Whether a descriptor makes sense, before it is registered: what the walk of an op relies on. And whether an
+ * attribute struct does. */
 #include "dispatch/schema.h"
 
 #include <shardtensor/device.h>

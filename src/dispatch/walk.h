@@ -24,8 +24,8 @@ stn_status stni_place_new(struct stni_walk *w);
 /* Whether the attributes are what the schema allows. */
 stn_status stni_check_attrs(const struct stni_walk *w);
 
-/* What an op's function answered. It is its author's: a failure that it did not report is reported here, and one that it did counts whatever
- * it returned. */
+/* What an op's function answered. It is its author's: a failure that it did not report is reported here, and one
+ * that it did counts whatever it returned. */
 stn_status stni_answer_of(const struct stni_walk *w, const char *function, stn_status status);
 
 /* Whether `function` left n_out at what the arrays of a walk have space for. */

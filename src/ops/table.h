@@ -1,5 +1,5 @@
-/* The op table: one row per built-in op. The row `name` stands for the descriptor stni_op_name of the op's own file and for its index. Pointwise
- * ops have a list of their own. */
+/* The op table: one row per built-in op. The row `name` stands for the descriptor stni_op_name of the op's own file
+ * and for its index. Pointwise ops have a list of their own. */
 #ifndef STNI_OPS_TABLE_H
 #define STNI_OPS_TABLE_H
 

@@ -1,4 +1,5 @@
-/* A whole run in one file: an optimizer's, an average, the caller's tensors, and the numbers that the run goes on from. */
+/* A whole run in one file: an optimizer's, an average, the caller's tensors, and the numbers that the run goes on
+ * from. */
 #include "core/base/host_alloc.h"
 #include "core/context/context.h"
 #include "ops/redistribute/action.h"

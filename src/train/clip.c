@@ -1,5 +1,5 @@
-/* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What is added up over them stays on
- * the device: the host waits only if it wants to know it. */
+/* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What
+ * is added up over them stays on the device: the host waits only if it wants to know it. */
 #include "autograd/leaf.h"
 #include "core/redistribute/identity.h"
 #include "ops/redistribute/action.h"
@@ -17,7 +17,8 @@ struct clip {
     void *sum; /* f64, on the device: of squares, or of numbers that are not finite */
 };
 
-/* Of ranks that hold the same elements, one counts them: of replicas on a mesh, and of those that joining groups made. */
+/* Of ranks that hold the same elements, one counts them: of replicas on a mesh, and of those that joining groups
+ * made. */
 static int counts_here(const stn_tensor *leaf)
 {
     const stn_spec *spec = leaf->spec;
@@ -98,7 +99,8 @@ static stn_status sum_squares(const struct clip *clip)
     return sum_over_ranks(clip);
 }
 
-/* A gradient may be shared, as the cotangent of two leaves is: then it is not written to, and its leaf gets a new one. */
+/* A gradient may be shared, as the cotangent of two leaves is: then it is not written to, and its leaf gets a new
+ * one. */
 static stn_status scale_one(struct stni_update *update, const struct stni_update_numbers *numbers, stn_tensor *leaf)
 {
     stn_tensor *grad, *scaled;

@@ -13,12 +13,14 @@ struct stni_contents {
     char **texts;      /* owned */
 };
 
-/* Adds to the list. The name is NAME, or NAME.PART where `part` is not NULL; names and texts without a part are borrowed. */
+/* Adds to the list. The name is NAME, or NAME.PART where `part` is not NULL; names and texts without a part are
+ * borrowed. */
 stn_status stni_contents_add_tensor(struct stni_contents *contents, const char *name, const char *part, stn_tensor *tensor);
 stn_status stni_contents_add_number(struct stni_contents *contents, const char *name, const char *part, uint64_t value);
 stn_status stni_contents_add_text(struct stni_contents *contents, const char *key, const char *value);
 
-/* Reads the numbers of all metadata from the file. Local; what is wrong is left in the load's error, which begins with `what`. */
+/* Reads the numbers of all metadata from the file. Local; what is wrong is left in the load's error, which begins
+ * with `what`. */
 stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stni_load *load, const char *what);
 
 /* A number as text, in digits alone, so that no locale has a say. 1 on success. */

@@ -4,7 +4,8 @@
 
 #include <shardtensor/io.h>
 
-/* A number of at least 0 that tells this file from others, one of the same path before or after it among them; the same on all ranks. */
+/* A number of at least 0 that tells this file from others, one of the same path before or after it among them; the
+ * same on all ranks. */
 int64_t stni_file_identity(const stn_file *file);
 
 /* All strings of the metadata, by their keys' order; returns their number. They are the file's. */

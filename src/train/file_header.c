@@ -1,5 +1,5 @@
-/* Each step trusts only what the one before has established: the text may be parsed; it is an object of entries; each describes a tensor
- * whose bytes fit its shape and lie inside the file; no two share a name or a byte. */
+/* Each step trusts only what the one before has established: the text may be parsed; it is an object of entries;
+ * each describes a tensor whose bytes fit its shape and lie inside the file; no two share a name or a byte. */
 #include "train/file_header.h"
 
 #include "core/base/host_alloc.h"

@@ -1,4 +1,5 @@
-/* Where the tensors of a safetensors file lie, and the text of its header. Pure functions of names, dtypes and shapes. */
+/* Where the tensors of a safetensors file lie, and the text of its header. Pure functions of names, dtypes and
+ * shapes. */
 #ifndef STNI_TRAIN_FILE_LAYOUT_H
 #define STNI_TRAIN_FILE_LAYOUT_H
 
@@ -19,8 +20,8 @@ struct stni_file_entry {
 /* Sets begin and end of each: one after the other. */
 void stni_file_place(struct stni_file_entry *entries, int n);
 
-/* The first bytes of the file: length and JSON text, padded with blanks so that data begin at a multiple of 8. malloc'd by the library's host
- * allocator; NULL where there is no memory. */
+/* The first bytes of the file: length and JSON text, padded with blanks so that data begin at a multiple of 8.
+ * malloc'd by the library's host allocator; NULL where there is no memory. */
 char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata, size_t *size);
 
 /* "F32" and its like; NULL for what has no name. */

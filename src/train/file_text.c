@@ -1,13 +1,16 @@
-/* Characters, depth and the number of values are bounded before anything is made of them, so that what a file costs is in proportion to it. */
+/* Characters, depth and the number of values are bounded before anything is made of them, so that what a file costs
+ * is in proportion to it. */
 #include "train/file_text.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* The shortest entry that the format allows has a value, a comma or a bracket in every third byte; a list of digits in every other. */
+/* The shortest entry that the format allows has a value, a comma or a bracket in every third byte; a list of digits
+ * in every other. */
 enum { BYTES_PER_MARK = 3, MARKS_AT_LEAST = 16 };
 
-/* Bytes of the character that begins here; 0 where it is not UTF-8: too long for its value, a surrogate, beyond U+10FFFF. (RFC 3629.) */
+/* Bytes of the character that begins here; 0 where it is not UTF-8: too long for its value, a surrogate, beyond
+ * U+10FFFF. (RFC 3629.) */
 static size_t character(const unsigned char *c, size_t left)
 {
     size_t n = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;

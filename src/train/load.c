@@ -60,8 +60,8 @@ static int64_t open_once(struct stni_load *l)
     return status == STN_OK ? stni_file_identity(l->file) : 0;
 }
 
-/* A saver may replace the file at the path between one rank's open and another's: then all ranks open it again. Ranks that see different files, each
- * the same one at the second attempt, have copies of the file. */
+/* A saver may replace the file at the path between one rank's open and another's: then all ranks open it again.
+ * Ranks that see different files, each the same one at the second attempt, have copies of the file. */
 stn_status stni_load_open(struct stni_load *l)
 {
     for (int look = 0; look < MAX_LOOKS; look++) {

@@ -19,8 +19,8 @@ struct stni_load {
 /* Checks the arguments. Local; fails alike on all ranks. */
 stn_status stni_load_check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
 
-/* Opens the file. Collective: all ranks open the same, also while another program saves to the path. What only this rank finds is left in
- * `error`. */
+/* Opens the file. Collective: all ranks open the same, also while another program saves to the path. What only this
+ * rank finds is left in `error`. */
 stn_status stni_load_open(struct stni_load *load);
 
 /* Reads this rank's chunks of the file that has been opened. Local; what it finds is left in `error`. */

@@ -94,8 +94,8 @@ static int is_sibling(const struct stni_part *part, const char *name)
            strspn(name + stem, "0123456789abcdef") >= TOKEN_DIGITS;
 }
 
-/* A program that writes a file holds a lock on it: a file whose lock is free was left by a program that ended. Where the file system has no locks
- * nothing is removed. */
+/* A program that writes a file holds a lock on it: a file whose lock is free was left by a program that ended. Where
+ * the file system has no locks nothing is removed. */
 static void remove_if_left(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -120,7 +120,8 @@ static void remove_left_files(const struct stni_part *part)
     closedir(folder);
 }
 
-/* Another saver may take the file for one that was left, between its creation and its lock: then it has no name any more. */
+/* Another saver may take the file for one that was left, between its creation and its lock: then it has no name any
+ * more. */
 static int still_has_its_name(const struct stni_part *part)
 {
     struct stat about;
@@ -153,7 +154,8 @@ stn_status stni_part_create(struct stni_part *part, int64_t *token, struct stni_
     return fail(part, error, "cannot be made");
 }
 
-/* The name itself has to get to the disk. Some file systems do not do that for a folder; then the file is there or its predecessor is. */
+/* The name itself has to get to the disk. Some file systems do not do that for a folder; then the file is there or
+ * its predecessor is. */
 static void sync_folder(const struct stni_part *part)
 {
     char path[PATH_MAX];

@@ -1,4 +1,5 @@
-/* Saving: rank 0 makes a file of the right size with its header, each rank writes its own bytes, rank 0 gives the file its name. */
+/* Saving: rank 0 makes a file of the right size with its header, each rank writes its own bytes, rank 0 gives the
+ * file its name. */
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 #include "ops/redistribute/action.h"
@@ -136,7 +137,8 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     return STN_OK;
 }
 
-/* What is saved can be loaded: names that are no UTF-8, keys that stand twice, a header that is too long are refused as the reader would. */
+/* What is saved can be loaded: names that are no UTF-8, keys that stand twice, a header that is too long are refused
+ * as the reader would. */
 static stn_status check_header(const struct saving *s)
 {
     struct stni_file_header header;

@@ -4,7 +4,8 @@
 
 #include "train/contents.h"
 
-/* Adds a number for each mesh of some ranks that has drawn: its stream, under its text (stni_mesh_text). Collective over the world. */
+/* Adds a number for each mesh of some ranks that has drawn: its stream, under its text (stni_mesh_text). Collective
+ * over the world. */
 stn_status stni_streams_add(stn_context *context, struct stni_contents *contents);
 
 struct stni_streams {
@@ -13,7 +14,8 @@ struct stni_streams {
     struct stni_stream *told;
 };
 
-/* Those of a file; of one that knows of none, `start` is `world`, the stream of all ranks. Local; what is wrong is left in the load's error. */
+/* Those of a file; of one that knows of none, `start` is `world`, the stream of all ranks. Local; what is wrong is
+ * left in the load's error. */
 stn_status stni_streams_read(struct stni_load *load, uint64_t world, struct stni_streams *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Kernels over lists of chunks: the same arithmetic on every element of every chunk of a list, which are dense and alike. */
+/* Kernels over lists of chunks: the same arithmetic on every element of every chunk of a list, which are dense and
+ * alike. */
 #ifndef STNI_TRAIN_UPDATE_KERNEL_H
 #define STNI_TRAIN_UPDATE_KERNEL_H
 

@@ -43,8 +43,8 @@ static void check_heard(const struct heard *heard, int calls, double factor)
     CHECK_NEAR(heard->first, factor * test_value(0), 1e-12);
 }
 
-/* Two microbatches without sync; then stn_grad_sync completes one leaf, and a backward that does not touch it the other. The leaf that is sharded is
- * complete after each, and its hook waits all the same. */
+/* Two microbatches without sync; then stn_grad_sync completes one leaf, and a backward that does not touch it the
+ * other. The leaf that is sharded is complete after each, and its hook waits all the same. */
 static stn_status body(stn_context *context, void *arg)
 {
     struct heard p_heard = {0, 0}, q_heard = {0, 0}, cut_heard = {0, 0};

@@ -1,6 +1,6 @@
-/* Fully sharded training: parameters lie in chunks and are gathered for their layer. Whoever gathers them (the program, before they are wanted or
- * when they are, or the op), whether backward keeps or repeats that, and whether it reduces beside itself: the same gradients to the bit, those of
- * one process, and as many messages and bytes. */
+/* Fully sharded training: parameters lie in chunks and are gathered for their layer. Whoever gathers them (the
+ * program, before they are wanted or when they are, or the op), whether backward keeps or repeats that, and whether
+ * it reduces beside itself: the same gradients to the bit, those of one process, and as many messages and bytes. */
 #include "ranks.h"
 
 #include "core/comm/comm.h"
@@ -19,7 +19,8 @@ struct way {
     int again, overlap;
 };
 
-/* How weights lie on a grid, one kind for each layer: in chunks along an axis, along both, in groups that are replicas of each other, by columns. */
+/* How weights lie on a grid, one kind for each layer: in chunks along an axis, along both, in groups that are
+ * replicas of each other, by columns. */
 static const stn_placement places[][2] = {{{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}},
                                           {{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}},
                                           {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}},
@@ -205,8 +206,8 @@ static void whole_weights_do_not_live_until_backward(void)
     test_ranks(3, memory_body, NULL);
 }
 
-/* Changed between a gather and the op, the weight that was gathered is another than the one that could be gathered again; changed between the op and
- * backward it is told. Every rank the same. */
+/* Changed between a gather and the op, the weight that was gathered is another than the one that could be gathered
+ * again; changed between the op and backward it is told. Every rank the same. */
 static stn_status changed_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -252,7 +253,8 @@ static stn_tensor *normed(stn_tensor *y, stn_tensor *w)
     return stn_softmax(stn_matmul(y, w), 0);
 }
 
-/* Rows and columns of a grid; a column's layer is recorded before those of the rows, or between them, as its own ranks like. */
+/* Rows and columns of a grid; a column's layer is recorded before those of the rows, or between them, as its own
+ * ranks like. */
 static void train_slices(stn_context *context, const stn_mesh *row, const stn_mesh *column, int overlap, double out[3][WIDTH * WIDTH])
 {
     stn_tensor *w[3], *loss[2];

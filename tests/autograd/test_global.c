@@ -1,4 +1,5 @@
-/* Global semantics: gradients of one logical loss are those of one process, whatever the layout (contracts 11, 12 and 15). */
+/* Global semantics: gradients of one logical loss are those of one process, whatever the layout (contracts 11, 12
+ * and 15). */
 #include "ranks.h"
 
 #include <math.h>

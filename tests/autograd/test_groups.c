@@ -1,4 +1,5 @@
-/* Groups of ranks whose backwards differ: they agree among themselves, and nobody waits for anybody else (contract 29). */
+/* Groups of ranks whose backwards differ: they agree among themselves, and nobody waits for anybody else (contract
+ * 29). */
 #include "ranks.h"
 
 #include <stdatomic.h>
@@ -195,8 +196,8 @@ static void graphs_of_local_tensors_concern_nobody_else(void)
     test_ranks(3, local_body, NULL);
 }
 
-/* A straggler delays nobody that it shares no tensor with: group 1 does not begin before group 0 has done all of its steps.
- * If group 0 needed it anywhere, it would wait until the deadline. */
+/* A straggler delays nobody that it shares no tensor with: group 1 does not begin before group 0 has done all of its
+ * steps. If group 0 needed it anywhere, it would wait until the deadline. */
 struct relay {
     atomic_int ready; /* ranks of group 0 that have finished */
 };

@@ -62,7 +62,8 @@ static stn_tensor *microbatch_loss(stn_tensor *x, stn_tensor *p, stn_tensor *q, 
     return stn_add(sum(stn_mul(stn_mul(x, p), q)), sum(stn_mul(x, r)));
 }
 
-/* Two microbatches without sync, one with: only the agreements of the graphs are sent until then, and then one reduction serves both. */
+/* Two microbatches without sync, one with: only the agreements of the graphs are sent until then, and then one
+ * reduction serves both. */
 static stn_status no_sync_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {5, N};

@@ -1,5 +1,5 @@
-/* Collectives of dist.h over slices of a grid concern the ranks of these slices: groups record different ones, or none, each over an axis of its
- * own, and gradients are those of one process. */
+/* Collectives of dist.h over slices of a grid concern the ranks of these slices: groups record different ones, or
+ * none, each over an axis of its own, and gradients are those of one process. */
 #include "ranks.h"
 
 #include <stdatomic.h>
@@ -179,8 +179,8 @@ static void a_loss_of_one_rank_reaches_rows_and_columns(void)
     on_each_grid(one_loss_body);
 }
 
-/* A sample of 2 + g elements a rank, whose squares a column gathers: sizes differ per rank, and between rows. Each rank's loss is of what its column
- * has, and its value that of one process. */
+/* A sample of 2 + g elements a rank, whose squares a column gathers: sizes differ per rank, and between rows. Each
+ * rank's loss is of what its column has, and its value that of one process. */
 static stn_status sizes_body(stn_context *context, void *arg)
 {
     const int *sizes = arg, rows = sizes[0];
@@ -247,7 +247,8 @@ static void shards_on_rows_of_other_sizes_meet_in_columns(void)
     on_each_grid(shards_body);
 }
 
-/* Group 1 begins when group 0 has done all of its steps. If group 0 needed it anywhere, it would wait until the deadline. */
+/* Group 1 begins when group 0 has done all of its steps. If group 0 needed it anywhere, it would wait until the
+ * deadline. */
 static stn_status straggler_body(stn_context *context, void *arg)
 {
     atomic_int *ready = arg;

@@ -1,5 +1,5 @@
-/* What a rank does otherwise than its peers in a program of collectives and backwards: what all ranks are told, and how soon. The table of
- * docs/gradients.md. */
+/* What a rank does otherwise than its peers in a program of collectives and backwards: what all ranks are told, and
+ * how soon. The table of docs/gradients.md. */
 #include "ranks.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@ static const double at_once = 10, long_deadline = 60, short_deadline = 1;
 
 enum when { AT_ONCE, BY_THE_DEADLINE };
 
-/* What is left: all can go on; the family is aborted; those who find it abort it, so that ranks outside of the odd one's row, or all but one, get
- * STN_ERR_PEER. */
+/* What is left: all can go on; the family is aborted; those who find it abort it, so that ranks outside of the odd
+ * one's row, or all but one, get STN_ERR_PEER. */
 enum end { USABLE, ABORTED, ABORTED_ELSEWHERE, ABORTED_BY_ONE };
 
 struct misuse {
@@ -178,8 +178,8 @@ static void other_graph(stn_context *context, const stn_mesh *mesh, int odd)
     stn_backward(total(odd ? stn_neg(x) : stn_exp(x)));
 }
 
-/* What one rank alone changes in place is another graph. A change through a view is refused there: what was to be a tensor on the mesh is an error
- * then, as what is made of a local failure. */
+/* What one rank alone changes in place is another graph. A change through a view is refused there: what was to be a
+ * tensor on the mesh is an error then, as what is made of a local failure. */
 static void refused_view(stn_context *context, const stn_mesh *mesh, int odd)
 {
     const stn_placement replicate = stn_replicate();
@@ -271,7 +271,8 @@ static void fails_on_a_slice(stn_context *context, const stn_mesh *mesh, int odd
     stn_backward_many(context, 2, loss, NULL, 0);
 }
 
-/* Each rank waits for the next: 0 on its row for 1, 1 on its column for 3, 3 on its row for 2, 2 on its column for 0. */
+/* Each rank waits for the next: 0 on its row for 1, 1 on its column for 3, 3 on its row for 2, 2 on its column for
+ * 0. */
 static void circle(stn_context *context, const stn_mesh *mesh, int odd)
 {
     const int rank = stn_context_rank(context), rows_first = rank == 0 || rank == 3;
@@ -284,7 +285,8 @@ static void circle(stn_context *context, const stn_mesh *mesh, int odd)
     all_reduce(x, slice[!rows_first], STN_SUM);
 }
 
-/* The odd rank fails on its row, in an op of which its peers differentiate nothing: they go backward over the grid, and it tells its row. */
+/* The odd rank fails on its row, in an op of which its peers differentiate nothing: they go backward over the grid,
+ * and it tells its row. */
 static void fails_on_another_mesh(stn_context *context, const stn_mesh *mesh, int odd)
 {
     const stn_mesh *grid = test_mesh(context, 2, 2), *row = NULL;
@@ -459,7 +461,8 @@ static void every_misuse_is_told_to_all_ranks_in_time(void)
     }
 }
 
-/* Processes know of each other's calls what messages say, their lengths and that somebody leaves: told as soon, in other words. */
+/* Processes know of each other's calls what messages say, their lengths and that somebody leaves: told as soon, in
+ * other words. */
 static stn_status elsewhere_body(stn_context *context, void *arg)
 {
     void (*const run)(stn_context *context, const stn_mesh *mesh, int odd) = *(void (**)(stn_context *, const stn_mesh *, int))arg;

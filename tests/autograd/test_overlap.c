@@ -13,7 +13,8 @@ static double weight(int64_t i)
     return 0.4 * test_value(i + 5);
 }
 
-/* A chain of layers: y = tanh(y w + b), of which some are used twice, one is not used, one is shared between two layers. */
+/* A chain of layers: y = tanh(y w + b), of which some are used twice, one is not used, one is shared between two
+ * layers. */
 struct model {
     stn_tensor *w[LAYERS], *b[LAYERS], *idle;
 };

@@ -1,6 +1,6 @@
 /* That a reduction beside the backward hides: told by the order of what happens, on a wire that delivers when the
- * backward has come to its last node, and not before. A backward that waited for a bucket as soon as it had begun it would
- * not come there. */
+ * backward has come to its last node, and not before. A backward that waited for a bucket as soon as it had begun it
+ * would not come there. */
 #include "ranks.h"
 
 #include <pthread.h>

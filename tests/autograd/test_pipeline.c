@@ -1,5 +1,5 @@
-/* Stages of a pipeline on slices of one grid: each runs its own program and its own backwards, and knows the other stage by what it sends it. What
- * comes out is what one process would have. */
+/* Stages of a pipeline on slices of one grid: each runs its own program and its own backwards, and knows the other
+ * stage by what it sends it. What comes out is what one process would have. */
 #include "ranks.h"
 
 enum { N = 7, BATCHES = 3, FIRST = 0, SECOND = 1 };

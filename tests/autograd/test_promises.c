@@ -197,7 +197,8 @@ static int64_t collectives(stn_context *context)
     return test_stats(context).collectives;
 }
 
-/* The rows of x are sharded, so that what comes back for a row of weights is Partial. Collectives of a backward inside no-sync. */
+/* The rows of x are sharded, so that what comes back for a row of weights is Partial. Collectives of a backward
+ * inside no-sync. */
 static int64_t collectives_of_backward(stn_context *context, stn_tensor *x, stn_tensor *weights)
 {
     stn_tensor *loss = stn_sum(stn_mul(x, weights), 0, NULL, 0);

@@ -1,4 +1,5 @@
-/* Parts of a program that are run again for backward: the same gradients, less memory, and refusals where the second run is not the first. */
+/* Parts of a program that are run again for backward: the same gradients, less memory, and refusals where the second
+ * run is not the first. */
 #include "ranks.h"
 #include "stats.h"
 
@@ -68,7 +69,8 @@ static void read_gradient(stn_tensor *tensor, double *out, int64_t n)
     stn_zero_grad(tensor);
 }
 
-/* A chain of blocks that share a weight, plainly and with every block run again: gradients to the bit, random numbers included. */
+/* A chain of blocks that share a weight, plainly and with every block run again: gradients to the bit, random
+ * numbers included. */
 static stn_status same_body(stn_context *context, void *arg)
 {
     const struct layout *l = arg;
@@ -104,7 +106,8 @@ static void gradients_are_those_of_a_plain_call(void)
         test_ranks(layouts[l].rows * (layouts[l].columns ? layouts[l].columns : 1), same_body, &layouts[l]);
 }
 
-/* On a mesh of some ranks, which draws from a stream of its own: what is drawn later, there and on the whole, goes on where it was. */
+/* On a mesh of some ranks, which draws from a stream of its own: what is drawn later, there and on the whole, goes
+ * on where it was. */
 static stn_status streams_body(stn_context *context, void *arg)
 {
     double x_grad[2][ROWS * WIDTH];

@@ -1,5 +1,5 @@
-/* Backwards over slices of a grid along several of its axes. A rank knows its own slices alone, and yet all agree with the ranks that these join:
- * those of its plane, and no others. */
+/* Backwards over slices of a grid along several of its axes. A rank knows its own slices alone, and yet all agree
+ * with the ranks that these join: those of its plane, and no others. */
 #include "ranks.h"
 
 #include <string.h>
@@ -43,8 +43,8 @@ static void expect_gradient(stn_tensor *t, int64_t n, double factor)
 
 enum { ROW = 5, COLUMN = 7, WHOLE = 4 };
 
-/* A shard on the row, a replica on the column that meets a shard there, and a shard on the grid: in one backward, by losses of their own, or by a
- * loss of each rank that takes in its chunks. */
+/* A shard on the row, a replica on the column that meets a shard there, and a shard on the grid: in one backward, by
+ * losses of their own, or by a loss of each rank that takes in its chunks. */
 static stn_status planes_body(stn_context *context, void *arg)
 {
     const int *sizes = arg;
@@ -85,7 +85,8 @@ static const stn_mesh *cube_of(stn_context *context)
     return cube;
 }
 
-/* Two planes of a cube train apart: other sizes, other programs, other numbers of steps. The rows are slices of a slice. */
+/* Two planes of a cube train apart: other sizes, other programs, other numbers of steps. The rows are slices of a
+ * slice. */
 static stn_status cube_body(stn_context *context, void *arg)
 {
     const stn_mesh *cube = cube_of(context), *plane = NULL;

@@ -1,5 +1,5 @@
-/* What ops hold at a time, on tensors that are large enough for a gather to show: a chunk is an eighth of the whole, so that one gathered
- * input is eight chunks. */
+/* What ops hold at a time, on tensors that are large enough for a gather to show: a chunk is an eighth of the whole,
+ * so that one gathered input is eight chunks. */
 #include "conform/peak.h"
 #include "ranks.h"
 

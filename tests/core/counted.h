@@ -1,5 +1,5 @@
-/* Memory that is counted and can run out: the library's host memory (this program's own stni_malloc and its kin take the place of
- * the archive's) and an allocator for the device's. One count of calls for both. Any thread. */
+/* Memory that is counted and can run out: the library's host memory (this program's own stni_malloc and its kin take
+ * the place of the archive's) and an allocator for the device's. One count of calls for both. Any thread. */
 #ifndef SHARDTENSOR_TESTS_CORE_COUNTED_H
 #define SHARDTENSOR_TESTS_CORE_COUNTED_H
 

@@ -4,8 +4,8 @@
 
 #include "core/tensor/tensor.h"
 
-/* A tensor of `spec` whose chunk lies in memory for before[d] + local_shape[d] + after[d] elements along each dim, in the spec's memory
- * order. Elements are not set; one reference, the caller's. */
+/* A tensor of `spec` whose chunk lies in memory for before[d] + local_shape[d] + after[d] elements along each dim,
+ * in the spec's memory order. Elements are not set; one reference, the caller's. */
 static inline stn_status make_with_gaps(stn_context *context, const stn_spec *spec, const int64_t *before, const int64_t *after, stn_tensor **out)
 {
     const int64_t element = (int64_t)stn_dtype_size(spec->layout.dtype);

@@ -1,4 +1,5 @@
-/* Ops whose authors made mistakes: each is an error that names the op, on every rank, and nothing is overrun or lost. */
+/* Ops whose authors made mistakes: each is an error that names the op, on every rank, and nothing is overrun or
+ * lost. */
 #include "ranks.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Integers near the ends of 64 bits, in every integer attribute of every op: refused, or as good as any other. Under the sanitizer of undefined
- * behaviour this finds each sum that overflows. */
+/* Integers near the ends of 64 bits, in every integer attribute of every op: refused, or as good as any other. Under
+ * the sanitizer of undefined behaviour this finds each sum that overflows. */
 #include "ranks.h"
 
 #include <string.h>

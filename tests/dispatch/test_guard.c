@@ -1,5 +1,5 @@
-/* The two words of a thread: which handlers it is inside, and whether it is inside a conversion. Restored on every exit, zero in callbacks, and
- * each thread's own. */
+/* The two words of a thread: which handlers it is inside, and whether it is inside a conversion. Restored on every
+ * exit, zero in callbacks, and each thread's own. */
 #include "ranks.h"
 
 #include "core/base/thread_state.h"

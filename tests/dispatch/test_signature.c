@@ -1,4 +1,5 @@
-/* Signatures: of every op, each name once, defaults that are those of the call without them; and what a descriptor may not say. */
+/* Signatures: of every op, each name once, defaults that are those of the call without them; and what a descriptor
+ * may not say. */
 #include "ranks.h"
 
 #include "dispatch/schema.h"

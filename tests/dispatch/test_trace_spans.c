@@ -1,4 +1,5 @@
-/* What a trace of a step tells: shapes and layouts of ops, redistributions and what they are for, collectives, bands; and the summary over ranks. */
+/* What a trace of a step tells: shapes and layouts of ops, redistributions and what they are for, collectives,
+ * bands; and the summary over ranks. */
 #include "ranks.h"
 
 #include <stdio.h>

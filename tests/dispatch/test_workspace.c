@@ -1,5 +1,5 @@
-/* Scratch that a kernel asks for: each kernel of a slot its own amount, for the arguments at hand; built-in and registered ones, of this header and
- * of an older one. */
+/* Scratch that a kernel asks for: each kernel of a slot its own amount, for the arguments at hand; built-in and
+ * registered ones, of this header and of an older one. */
 #include "ranks.h"
 
 #include <stdatomic.h>

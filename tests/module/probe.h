@@ -1,6 +1,7 @@
 /* The module of the tests: a device whose memory no host code can read by mistake, and a communicator among threads.
  *
- * The device hands out addresses that are HIDDEN away from the true ones: whoever uses one without its kernels crashes at once. */
+ * The device hands out addresses that are HIDDEN away from the true ones: whoever uses one without its kernels
+ * crashes at once. */
 #ifndef SHARDTENSOR_TESTS_MODULE_PROBE_H
 #define SHARDTENSOR_TESTS_MODULE_PROBE_H
 

@@ -1,5 +1,6 @@
-/* A communicator among threads of one process, as plain as can be: ranks post what they bring, meet, compute their own result
- * aside, meet again, and write it. Addresses may be hidden or not; where they are, the host waits for the device's queue first. */
+/* A communicator among threads of one process, as plain as can be: ranks post what they bring, meet, compute their
+ * own result aside, meet again, and write it. Addresses may be hidden or not; where they are, the host waits for the
+ * device's queue first. */
 #include "probe.h"
 #include "probe_number.h"
 #include "probe_world.h"
@@ -299,7 +300,8 @@ static void divide(char *acc, int64_t n, stn_dtype dtype, stn_reduce_op op, int 
     }
 }
 
-/* All that arrives is packed first, so that nobody sees what others write; addends of one box then are combined in rank order. */
+/* All that arrives is packed first, so that nobody sees what others write; addends of one box then are combined in
+ * rank order. */
 static stn_status probe_exchange(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
     const struct probe_member *member = impl;
@@ -396,7 +398,8 @@ static stn_status probe_agree_broadcast(void *impl, stn_queue *queue, void *byte
         .destroy = probe_destroy, .agree = probe_agree, .agree_broadcast = probe_agree_broadcast                       \
     }
 
-/* Options: "world=NAME rank=R size=N", and " old" for the table of a module that was compiled before the entries from set_deadline on were there. */
+/* Options: "world=NAME rank=R size=N", and " old" for the table of a module that was compiled before the entries
+ * from set_deadline on were there. */
 stn_status probe_comm_open(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size)
 {
     static const stn_comm_ops table = TABLE(sizeof table), old = TABLE(offsetof(stn_comm_ops, set_deadline));

@@ -1,5 +1,5 @@
-/* A device of host memory at hidden addresses, with queues that are threads. Memory is filled with a pattern when it is handed out and when
- * it comes back; copies check on which side each address lies. */
+/* A device of host memory at hidden addresses, with queues that are threads. Memory is filled with a pattern when it
+ * is handed out and when it comes back; copies check on which side each address lies. */
 #include "probe.h"
 
 #include <pthread.h>

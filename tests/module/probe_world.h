@@ -1,5 +1,5 @@
-/* Worlds of the test module's communicator: who has joined, what ranks bring, where they meet. One lock serves a family, which is a world and
- * all that was split off it. */
+/* Worlds of the test module's communicator: who has joined, what ranks bring, where they meet. One lock serves a
+ * family, which is a world and all that was split off it. */
 #ifndef SHARDTENSOR_TESTS_MODULE_PROBE_WORLD_H
 #define SHARDTENSOR_TESTS_MODULE_PROBE_WORLD_H
 
@@ -53,7 +53,8 @@ struct probe_member {
 /* Joins the oldest world of that name that `rank` is not in yet, or makes one, of `family` or of a new family. */
 stn_status probe_world_join(const char *name, int rank, int size, struct probe_family *family, struct probe_member **out);
 
-/* The last member frees the world, the last world the family. A world that not all have joined stays in the list for them. */
+/* The last member frees the world, the last world the family. A world that not all have joined stays in the list for
+ * them. */
 void probe_world_leave(struct probe_member *member);
 
 /* Until all of the world are here. */

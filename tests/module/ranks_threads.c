@@ -1,4 +1,5 @@
-/* Ranks that share two devices, or where STN_TEST_ONE_DEVICE is set one; the test module's unless the build names another. */
+/* Ranks that share two devices, or where STN_TEST_ONE_DEVICE is set one; the test module's unless the build names
+ * another. */
 #include "module/ranks_door.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* The same bodies on ranks whose queues are the test module's device's: what they give to a collective lies at hidden addresses, is moved by kernels
- * that are delayed at random, and is the body's again once its own queue has ended. */
+/* The same bodies on ranks whose queues are the test module's device's: what they give to a collective lies at
+ * hidden addresses, is moved by kernels that are delayed at random, and is the body's again once its own queue has
+ * ended. */
 #include "core/comm/team.h"
 
 #include "core/context/module.h"

@@ -1,4 +1,5 @@
-/* Ranks that are threads and whose data is in a device's memory: collectives are queued between kernels, without a wait of any host. */
+/* Ranks that are threads and whose data is in a device's memory: collectives are queued between kernels, without a
+ * wait of any host. */
 #include "device_ranks.h"
 
 #include "core/comm/collective.h"
@@ -23,7 +24,8 @@ static void request_steps(struct rank *r)
     device_rank_check(r);
 }
 
-/* A communicator with the entries that each needs and no more, with thread ranks behind it: the library builds the rest of them. */
+/* A communicator with the entries that each needs and no more, with thread ranks behind it: the library builds the
+ * rest of them. */
 
 static stn_status four_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
 {

@@ -1,4 +1,5 @@
-/* A communicator that comes through the modules' door does the library's work, on the CPU and on the module's device. */
+/* A communicator that comes through the modules' door does the library's work, on the CPU and on the module's
+ * device. */
 #include "harness.h"
 #include "module/door.h"
 
@@ -197,7 +198,8 @@ static stn_box box_at(void *data, int64_t offset, int64_t rows, int64_t columns,
     return (stn_box){.data = (char *)data + offset * 8, .ndim = 2, .shape = {rows, columns}, .strides = {stride, 1}};
 }
 
-/* Each rank sends a 2 x 3 window of its 10 columns to every rank, which transposes nothing but places it in its own columns. */
+/* Each rank sends a 2 x 3 window of its 10 columns to every rank, which transposes nothing but places it in its own
+ * columns. */
 static void exchanges(stn_context *context)
 {
     struct coll v = coll_begin(context, MOST);

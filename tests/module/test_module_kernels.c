@@ -1,4 +1,5 @@
-/* What is not an op and yet works on elements: factories, optimizers, clipping. On a device that is not the CPU they run that device's kernels. */
+/* What is not an op and yet works on elements: factories, optimizers, clipping. On a device that is not the CPU they
+ * run that device's kernels. */
 #include "harness.h"
 #include "module/door.h"
 #include "module/probe.h"

@@ -46,7 +46,8 @@ static int64_t global_index(const stn_spec *spec, int64_t at)
     return index;
 }
 
-/* This rank's part of element i: dealt whole to one coordinate of each axis with a pending reduction; and a sum that cancels. */
+/* This rank's part of element i: dealt whole to one coordinate of each axis with a pending reduction; and a sum that
+ * cancels. */
 static double addend(const stn_spec *spec, int64_t i, double value)
 {
     const stn_mesh *mesh = spec->layout.mesh;

@@ -1,4 +1,5 @@
-/* Ops in random layouts against one process: the same op on whole local tensors. Values, gradients and second derivatives.
+/* Ops in random layouts against one process: the same op on whole local tensors. Values, gradients and second
+ * derivatives.
  *
  * A test draws from a state that starts alike on every rank, so that all ranks make the same calls. */
 #ifndef SHARDTENSOR_TESTS_OPS_AGAINST_ONE_H
@@ -27,16 +28,17 @@ struct against_one_op {
     int first_order;  /* 1: gradients alone */
 };
 
-/** Runs the op on whole local tensors, and on `mesh` in layouts drawn from `state`; compares the output, the gradients of the F64 and
- *  F32 inputs for a drawn cotangent in a drawn layout, and the derivatives of those gradients. Collective. Ranks outside the mesh take part. */
+/** Runs the op on whole local tensors, and on `mesh` in layouts drawn from `state`; compares the output, the
+ * gradients of the F64 and F32 inputs for a drawn cotangent in a drawn layout, and the derivatives of those
+ * gradients. Collective. Ranks outside the mesh take part. */
 void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct against_one_op *op);
 
-/** The same for `rounds` drawn F64 tensors, meshes and layouts with pending sums, of a call with one input whose `arg` is a drawn uint64_t, to draw
- *  more from. */
+/** The same for `rounds` drawn F64 tensors, meshes and layouts with pending sums, of a call with one input whose
+ * `arg` is a drawn uint64_t, to draw more from. */
 void against_one_check_drawn(stn_context *context, uint64_t state, int rounds, stn_tensor *(*call)(stn_tensor *const *in, const void *arg));
 
-/** Compares gradients, and the derivatives of gradients, of the op on whole local F64 tensors with central differences along drawn
- *  directions: what against_one_check cannot see is an error that layouts share. Local. */
+/** Compares gradients, and the derivatives of gradients, of the op on whole local F64 tensors with central
+ * differences along drawn directions: what against_one_check cannot see is an error that layouts share. Local. */
 void against_one_differences(stn_context *context, uint64_t *state, const struct against_one_op *op);
 
 /** A tensor of `spec` whose whole has the given values. Addends of a pending sum differ from rank to rank. */
@@ -48,7 +50,8 @@ stn_tensor *against_one_local(stn_context *context, stn_dtype dtype, const struc
 /** Compares the whole of a tensor with values: on the ranks of its mesh. */
 void against_one_compare(stn_tensor *tensor, const double *want, double tolerance);
 
-/** n values between -1 and 1, multiples of 2^-20, so that sums with the small integers of pending sums are exact. The caller frees them. */
+/** n values between -1 and 1, multiples of 2^-20, so that sums with the small integers of pending sums are exact. The
+ * caller frees them. */
 double *against_one_draw(uint64_t *state, int64_t n);
 
 int64_t against_one_numel(const struct random_shape *shape);

@@ -62,7 +62,8 @@ static inline int64_t draw_below(uint64_t *state, int64_t n)
     return (int64_t)(draw(state) % (uint64_t)n);
 }
 
-/* A small whole number that the dtype holds, with an imaginary part where it has one: sums and products of a few are exact everywhere. */
+/* A small whole number that the dtype holds, with an imaginary part where it has one: sums and products of a few are
+ * exact everywhere. */
 static inline double _Complex element_draw(stn_dtype dtype, uint64_t *state)
 {
     double re = (double)draw_below(state, 9), im = (double)(draw_below(state, 9) - 4);

@@ -1,4 +1,5 @@
-/* Lists that callers give as a count and a pointer: a count out of range, and no list where the count says that there is one. */
+/* Lists that callers give as a count and a pointer: a count out of range, and no list where the count says that
+ * there is one. */
 #include "ranks.h"
 
 static stn_tensor *call_sum(stn_tensor *x, int n) { return stn_sum(x, n, NULL, 0); }

@@ -34,7 +34,8 @@ static double low_bits(double whole, int bits, int is_signed)
     return is_signed && rest >= all / 2 ? rest - all : rest;
 }
 
-/* What a cast makes of a real number: towards zero, then the low bits; of what is no number, and of infinity, those of the smallest i64. */
+/* What a cast makes of a real number: towards zero, then the low bits; of what is no number, and of infinity, those
+ * of the smallest i64. */
 static double cast_value(double v, stn_dtype to)
 {
     char bytes[16];
@@ -82,7 +83,8 @@ static void casts_truncate_and_keep_the_low_bits(void)
     test_ranks(3, casts_body, NULL);
 }
 
-/* Any layout to any other, pending reductions on either side; values over the whole range, so that parts of sums wrap. */
+/* Any layout to any other, pending reductions on either side; values over the whole range, so that parts of sums
+ * wrap. */
 static stn_status redistributions_body(stn_context *context, void *arg)
 {
     uint64_t seed = 4, state = 5;

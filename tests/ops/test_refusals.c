@@ -1,4 +1,5 @@
-/* Foreign libraries refuse: not asked at all, their n-th question, their n-th run. Values and gradients stay those of one process in f64. */
+/* Foreign libraries refuse: not asked at all, their n-th question, their n-th run. Values and gradients stay those
+ * of one process in f64. */
 #include "core/context/context.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -76,8 +77,8 @@ static stn_tensor *made(stn_context *context, const stn_mesh *mesh, stn_placemen
     return tensor;
 }
 
-/* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`; the first input is sharded along
- * its first dim, the others are whole. Gradients in f64, then the result. */
+/* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`;
+ * the first input is sharded along its first dim, the others are whole. Gradients in f64, then the result. */
 static void compute(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype rounded, stn_dtype dtype, double *const *values,
                     stn_tensor **out)
 {

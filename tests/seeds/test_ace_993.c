@@ -1,10 +1,11 @@
-/* ai2cm/ace pull request 993, spatial parallelism: an area-weighted mean over rows that are spread over ranks, used as the loss, and subtracted
- * from each rank's own rows. An all_reduce with the identity for a backward is right for the first alone; summing parameters' gradients over
- * the ranks in a hook, "if we want mean gradient instead of sum …", cannot repair the second. And tables of the transforms, which every rank has
- * of its own, were broadcast before each step, into memory that autograd had kept.
+/* ai2cm/ace pull request 993, spatial parallelism: an area-weighted mean over rows that are spread over ranks, used as
+ * the loss, and subtracted from each rank's own rows. An all_reduce with the identity for a backward is right for the
+ * first alone; summing parameters' gradients over the ranks in a hook, "if we want mean gradient instead of sum …",
+ * cannot repair the second. And tables of the transforms, which every rank has of its own, were broadcast before each
+ * step, into memory that autograd had kept.
  *
- * Put back by returning call->grad_out[0] from `arriving` in src/ops/dist/all_reduction.c; and by leaving out the question for
- * t->storage->frozen in src/ops/dist/plain.c. */
+ * Put back by returning call->grad_out[0] from `arriving` in src/ops/dist/all_reduction.c; and by leaving out the
+ * question for t->storage->frozen in src/ops/dist/plain.c. */
 #include "ranks.h"
 
 #include <math.h>
@@ -44,7 +45,8 @@ static double gradient(stn_context *context, int as_loss)
     return value;
 }
 
-/* By hand: mean = w m with m = sum(a x) / sum(a), so that dmean/dw = m; the cubes of w (x - m) give 3 w^2 sum (x - m)^3. */
+/* By hand: mean = w m with m = sum(a x) / sum(a), so that dmean/dw = m; the cubes of w (x - m) give 3 w^2 sum (x -
+ * m)^3. */
 static double wanted(int as_loss)
 {
     const double w = test_value(0);

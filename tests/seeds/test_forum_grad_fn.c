@@ -1,9 +1,10 @@
-/* discuss.pytorch.org, "How to preserve backward grad_fn after distributed operations": a = [1, 3] on each rank, b = a + 2 r is
- * gathered, loss = mean(b^2) over all. The tensors that dist.all_gather gave had no history, so that a.grad was None.
+/* discuss.pytorch.org, "How to preserve backward grad_fn after distributed operations": a = [1, 3] on each rank, b = a
+ * + 2 r is gathered, loss = mean(b^2) over all. The tensors that dist.all_gather gave had no history, so that a.grad
+ * was None.
  *
- * Put back by stn_detach around what the call of STNI_OP_dist_route gives (src/ops/dist/collective.c); and by leaving
- * out STN_OP_PER_RANK in the flags of stni_op_dist_route (src/ops/dist/dist_route.c): it is recorded no more than where
- * something requires grad, and a rank without a loss is not reached. */
+ * Put back by stn_detach around what the call of STNI_OP_dist_route gives (src/ops/dist/collective.c); and by
+ * leaving out STN_OP_PER_RANK in the flags of stni_op_dist_route (src/ops/dist/dist_route.c): it is recorded no more
+ * than where something requires grad, and a rank without a loss is not reached. */
 #include "ranks.h"
 
 enum { RANKS = 2 };

@@ -1,11 +1,12 @@
-/* NVIDIA/physicsnemo pull request, ShardTensor's own dispatch: what a scattered tensor is to autograd (requires_grad and is_leaf were set through a
- * dispatch that ignored them), gradients that are cut as unevenly as their tensors, group_norm asking `weight.requires_grad` of the
- * moment in its backward, views whose new shape ends in a one, unbind, and ops of several results, which must not take even cuts for granted.
+/* NVIDIA/physicsnemo pull request, ShardTensor's own dispatch: what a scattered tensor is to autograd (requires_grad
+ * and is_leaf were set through a dispatch that ignored them), gradients that are cut as unevenly as their tensors,
+ * group_norm asking `weight.requires_grad` of the moment in its backward, views whose new shape ends in a one, unbind,
+ * and ops of several results, which must not take even cuts for granted.
  *
- * Put back by leaving out the call of stn_set_requires_grad in stn_scatter (src/ops/redistribute/scatter.c), and by asking
- * edge->leaf->handle->flags in `deliver` (src/autograd/backward.c) whether its tensor requires grad now; even cuts by asking `derive_split`
- * (src/ops/shape/view_layout.c) for a balanced one always, and by such an offset for local_offset in `add_along`
- * (src/ops/sort/sort_common.c). */
+ * Put back by leaving out the call of stn_set_requires_grad in stn_scatter (src/ops/redistribute/scatter.c), and by
+ * asking edge->leaf->handle->flags in `deliver` (src/autograd/backward.c) whether its tensor requires grad now; even
+ * cuts by asking `derive_split` (src/ops/shape/view_layout.c) for a balanced one always, and by such an offset for
+ * local_offset in `add_along` (src/ops/sort/sort_common.c). */
 #include "ranks.h"
 
 #include <math.h>

@@ -1,14 +1,16 @@
-/* pytorch/pytorch issue 125484, hybrid sharding with accumulation: 2 replicas x 4 shards, two microbatches. Each is reduced over the shards at once
- * and over the replicas last: (sum over all ranks of g1 + g2) / 8. Adding to gradients that were reduced over the replicas before leaves
- * sum_own(g1) / 4 + sum_all(g2) / 8 instead. That request's tests count collectives, as this one does.
+/* pytorch/pytorch issue 125484, hybrid sharding with accumulation: 2 replicas x 4 shards, two microbatches. Each is
+ * reduced over the shards at once and over the replicas last: (sum over all ranks of g1 + g2) / 8. Adding to gradients
+ * that were reduced over the replicas before leaves sum_own(g1) / 4 + sum_all(g2) / 8 instead. That request's tests
+ * count collectives, as this one does.
  *
- * Put back by `axes = 0` before `if (axes)` in stni_leaf_take (src/autograd/leaf.c): a microbatch of a no-sync scope is joined over the replicas at
- * once. */
+ * Put back by `axes = 0` before `if (axes)` in stni_leaf_take (src/autograd/leaf.c): a microbatch of a no-sync scope
+ * is joined over the replicas at once. */
 #include "ranks.h"
 
 enum { REPLICAS = 2, SHARDS = 4, N = 10, RANKS = REPLICAS * SHARDS };
 
-/* The gradient of element i that rank r's sample of microbatch b gives: whole numbers, so that every order of sums is exact. */
+/* The gradient of element i that rank r's sample of microbatch b gives: whole numbers, so that every order of sums
+ * is exact. */
 static double gradient_of(int rank, int b, int64_t i)
 {
     return (double)((3 * rank + 5 * b + 2 * i) % 17);

@@ -1,10 +1,12 @@
-/* pytorch/pytorch issue 58005: what the gradient of an all_reduce is. x is shared by two ranks, xx_r = (r + 2) x, the ranks reduce xx,
- * y_r = (r + 2) of that, and each goes backward from its own y. One process: (2 + 3) * 5 = 25 for the sum, 60 for the product.
+/* pytorch/pytorch issue 58005: what the gradient of an all_reduce is. x is shared by two ranks, xx_r = (r + 2) x, the
+ * ranks reduce xx, y_r = (r + 2) of that, and each goes backward from its own y. One process: (2 + 3) * 5 = 25 for the
+ * sum, 60 for the product.
  *
  * dist.all_reduce gave 4 and 9, which add up to 13: put back by returning call->grad_out[0] from `arriving` in
- * src/ops/dist/all_reduction.c. nn.all_reduce gave 12 and 18 for PROD: put back by `stni_reduction_is_linear` (all_reduction.h) saying 1.
- * The readings of total backward become one by leaving out the question for STN_GRAD_REPLICATED in `arriving`.
- * "If we accumulate them, it becomes 100 instead of 50": put back by STN_SUM for j->op in `reduce` (src/train/grad_all_reduce.c). */
+ * src/ops/dist/all_reduction.c. nn.all_reduce gave 12 and 18 for PROD: put back by `stni_reduction_is_linear`
+ * (all_reduction.h) saying 1. The readings of total backward become one by leaving out the question for
+ * STN_GRAD_REPLICATED in `arriving`. "If we accumulate them, it becomes 100 instead of 50": put back by STN_SUM for
+ * j->op in `reduce` (src/train/grad_all_reduce.c). */
 #include "ranks.h"
 
 struct trial {
@@ -49,7 +51,8 @@ static void a_product_has_the_gradient_of_one_process(void)
     test_ranks(2, body, &t);
 }
 
-/* "In reality we get 4 and 6": two losses that happen to be equal. "We might expect 2 and 3": one loss of which each rank has a replica. */
+/* "In reality we get 4 and 6": two losses that happen to be equal. "We might expect 2 and 3": one loss of which each
+ * rank has a replica. */
 static void both_readings_of_total_backward_can_be_said(void)
 {
     struct trial two_losses = {STN_SUM, STN_GRAD_PER_RANK, 1, {4, 6}}, one_loss = {STN_SUM, STN_GRAD_REPLICATED, 1, {2, 3}};
@@ -57,7 +60,8 @@ static void both_readings_of_total_backward_can_be_said(void)
     test_ranks(2, body, &one_loss);
 }
 
-/* Data-parallel training whose losses take a mean over all ranks' samples: each rank holds the parameter, and the mean of its own loss. */
+/* Data-parallel training whose losses take a mean over all ranks' samples: each rank holds the parameter, and the
+ * mean of its own loss. */
 
 enum { SAMPLES = 6 };
 

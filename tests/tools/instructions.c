@@ -1,5 +1,6 @@
-/* Dispatches `add` on 1-element shards as often as its first argument says, for instructions.py to count instructions; with "recorded" as the second
- * argument one operand requires grad. A fake world of two ranks, so that one thread runs and nothing waits. */
+/* Dispatches `add` on 1-element shards as often as its first argument says, for instructions.py to count
+ * instructions; with "recorded" as the second argument one operand requires grad. A fake world of two ranks, so that
+ * one thread runs and nothing waits. */
 #include <shardtensor/shardtensor.h>
 
 #include <stdlib.h>

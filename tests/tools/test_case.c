@@ -1,4 +1,5 @@
-/* Cases: attributes as they are written and as a schema wants them, inputs by name, tensors that fit each other, the bounds of comparing. */
+/* Cases: attributes as they are written and as a schema wants them, inputs by name, tensors that fit each other, the
+ * bounds of comparing. */
 #include "conform/case.h"
 #include "conform/compare.h"
 #include "conform/number.h"

@@ -1,4 +1,5 @@
-/* The fuzzer itself: every op of its table is drawn, programs follow from their seeds, what differs is found, small and printed. */
+/* The fuzzer itself: every op of its table is drawn, programs follow from their seeds, what differs is found, small
+ * and printed. */
 #include "fuzz/draw.h"
 #include "fuzz/generators.h"
 #include "fuzz/print.h"

@@ -1,4 +1,5 @@
-/* Checkpoints: a run that was stopped goes on as if it had not been, wherever it goes on; one that cannot be loaded changes nothing. */
+/* Checkpoints: a run that was stopped goes on as if it had not been, wherever it goes on; one that cannot be loaded
+ * changes nothing. */
 #include "ranks.h"
 
 #include <stdio.h>
@@ -22,7 +23,8 @@ static double zero(int64_t i)
     return 0;
 }
 
-/* A run with everything that a checkpoint holds. Its results are elementwise, so that they are the same bits on any mesh. */
+/* A run with everything that a checkpoint holds. Its results are elementwise, so that they are the same bits on any
+ * mesh. */
 struct run {
     stn_context *context;
     stn_tensor *w, *b, *seen; /* two parameters, and a statistic that is none */

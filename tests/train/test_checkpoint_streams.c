@@ -118,7 +118,8 @@ static void streams_of_meshes_go_on_where_they_were(void)
     test_ranks(6, elsewhere_body, NULL);
 }
 
-/* Files of before know of no meshes: these go on from the stream of all ranks, as they did. Broken ones change nothing. */
+/* Files of before know of no meshes: these go on from the stream of all ranks, as they did. Broken ones change
+ * nothing. */
 static stn_status other_files_body(stn_context *context, void *arg)
 {
     (void)arg;

@@ -34,8 +34,8 @@ static stn_tensor *parameter(stn_context *context, const stn_mesh *mesh, stn_pla
     return t;
 }
 
-/* The sum over a sample of x w: its gradient is the sum of the points. Odd groups have all but one point on one rank, and
- * go by another op. */
+/* The sum over a sample of x w: its gradient is the sum of the points. Odd groups have all but one point on one
+ * rank, and go by another op. */
 static stn_tensor *loss_of(stn_tensor *w, const stn_mesh *mesh, int group)
 {
     const int64_t n = points_of(group), shape[] = {n, WIDTH};

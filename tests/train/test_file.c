@@ -251,7 +251,8 @@ static void text_that_is_no_object_is_refused(void)
 
 static void text_that_is_not_utf8_is_refused(void)
 {
-    /* A lone continuation, one missing, too long a form of '/', a surrogate, beyond the last character, a control character, an escaped zero. */
+    /* A lone continuation, one missing, too long a form of '/', a surrogate, beyond the last character, a control
+     * character, an escaped zero. */
     static const char *const bad[] = {
         "\x80", "\xc3",     "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
         "\x01", "a\\u0000b"};
@@ -281,8 +282,8 @@ static void what_is_no_file_is_refused(void)
     CHECK(file == NULL);
 }
 
-/* Whatever bytes are changed, the reader refuses, or what it gives are the file's own bytes. Under the address sanitizer this finds reads
- * outside of what was allocated. */
+/* Whatever bytes are changed, the reader refuses, or what it gives are the file's own bytes. Under the address
+ * sanitizer this finds reads outside of what was allocated. */
 static const char mutable[] = "{\"__metadata__\":{\"op\":\"add\",\"attrs\":\"{}\"},"
                               "\"in.a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
                               "\"in.b\":{\"dtype\":\"BF16\",\"shape\":[0,7],\"data_offsets\":[24,24]},"
@@ -336,7 +337,8 @@ static void nest(struct rng *rng, unsigned char *bytes, size_t size)
 
 static void (*const mutations[])(struct rng *, unsigned char *, size_t) = {overwrite, flip_bits, change_a_number, swap_parts, nest};
 
-/* Every tensor lies inside the data, alone, has the bytes of its shape, is found by its name, and reads as the file's bytes. */
+/* Every tensor lies inside the data, alone, has the bytes of its shape, is found by its name, and reads as the
+ * file's bytes. */
 static int is_sound(const stn_file *file, const unsigned char *bytes, size_t size)
 {
     uint64_t length = 0;

@@ -7,7 +7,8 @@
 
 enum { COLUMNS = 3, HIDDEN = 4, WEIGHTS = COLUMNS * HIDDEN };
 
-/* The model: loss = mean over the sample's points of sum_h b_h tanh(sum_c x_c w_ch), and for odd groups of its square too. */
+/* The model: loss = mean over the sample's points of sum_h b_h tanh(sum_c x_c w_ch), and for odd groups of its
+ * square too. */
 struct model {
     stn_tensor *w, *b;
 };
@@ -261,8 +262,8 @@ static void expect_heard(const struct heard *heard, int calls, double first)
     CHECK_NEAR(heard->first, first, 0);
 }
 
-/* Groups of one column each: gradients g + 1 of the group g, and 8 where group 1 alone has one. A backward outside no-sync completes the group's
- * own, and the call what is joined; a parameter without a gradient is not told of. */
+/* Groups of one column each: gradients g + 1 of the group g, and 8 where group 1 alone has one. A backward outside
+ * no-sync completes the group's own, and the call what is joined; a parameter without a gradient is not told of. */
 static stn_status hooks_body(stn_context *context, void *arg)
 {
     const int no_sync = *(const int *)arg, groups = stn_context_size(context) / 2;

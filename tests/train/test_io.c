@@ -1,4 +1,5 @@
-/* Files: what one layout saved, every other loads; an optimizer goes on where it was; what is damaged is refused on all ranks. */
+/* Files: what one layout saved, every other loads; an optimizer goes on where it was; what is damaged is refused on
+ * all ranks. */
 #include "ranks.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Memory runs out on one of several ranks, anywhere in a step of training, of the host's or of the device's: that rank has a status and a text, its
- * peers learn both from it long before the deadline, and nothing is leaked. Which rank it is the schedule decides. */
+/* Memory runs out on one of several ranks, anywhere in a step of training, of the host's or of the device's: that
+ * rank has a status and a text, its peers learn both from it long before the deadline, and nothing is leaked. Which
+ * rank it is the schedule decides. */
 #include "core/counted.h"
 #include "ranks.h"
 

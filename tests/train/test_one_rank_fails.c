@@ -1,5 +1,5 @@
-/* A failure that one rank alone meets: its peers learn of it, with its rank and reason, by their next collective, long before the deadline; and the
- * rank's own text stays. On threads and on MPI. */
+/* A failure that one rank alone meets: its peers learn of it, with its rank and reason, by their next collective,
+ * long before the deadline; and the rank's own text stays. On threads and on MPI. */
 #include "ranks.h"
 
 #include <stdio.h>
@@ -162,8 +162,8 @@ static int is_job(void)
     return getenv("STN_TEST_MODULES") != NULL;
 }
 
-/* Of a file that all ranks see: ranks of a job on one machine have one parent. No collective tells it: one that a peer is still in would be ended by
- * the abort that follows. */
+/* Of a file that all ranks see: ranks of a job on one machine have one parent. No collective tells it: one that a
+ * peer is still in would be ended by the abort that follows. */
 static char path[64];
 
 static void make_path(void)

@@ -1,4 +1,5 @@
-/* Lists of parameters: made and added, found, given to what works on all of them; what cannot be one is refused and not listed. */
+/* Lists of parameters: made and added, found, given to what works on all of them; what cannot be one is refused and
+ * not listed. */
 #include "ranks.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* What saving does to the file system: savers do not meet, what stood there keeps its mode and its links, failures leave nothing behind. */
+/* What saving does to the file system: savers do not meet, what stood there keeps its mode and its links, failures
+ * leave nothing behind. */
 #include "ranks.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* Captured steps: repeated, they leave the same bits as steps that are called, on any number of ranks, with uneven and empty chunks. */
+/* Captured steps: repeated, they leave the same bits as steps that are called, on any number of ranks, with uneven
+ * and empty chunks. */
 #include "steps_door.h"
 
 #include "ranks.h"

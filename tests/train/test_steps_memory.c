@@ -1,4 +1,5 @@
-/* Memory that a captured step names stays for its repetitions: what the caller lent it, and its own where the device has no more. */
+/* Memory that a captured step names stays for its repetitions: what the caller lent it, and its own where the device
+ * has no more. */
 #include "ranks.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Captured steps and optimizers whose parameters have not been updated equally often: each repetition uses the numbers that hold then, of each
- * parameter by itself. */
+/* Captured steps and optimizers whose parameters have not been updated equally often: each repetition uses the
+ * numbers that hold then, of each parameter by itself. */
 #include "ranks.h"
 
 enum { ROWS = 7, COLUMNS = 4, PARAMETERS = 3 };

@@ -1,5 +1,5 @@
-/* Captured steps and what the library keeps between steps: gradients, random numbers, averages. Repeated, a step leaves of these what a step
- * that is called leaves, or is refused. */
+/* Captured steps and what the library keeps between steps: gradients, random numbers, averages. Repeated, a step
+ * leaves of these what a step that is called leaves, or is refused. */
 #include "ranks.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* 4. All-reduce between two thread ranks, beside both ranks copying as much with memcpy, beside its copies by hand, and beside the installed MPI. */
+/* 4. All-reduce between two thread ranks, beside both ranks copying as much with memcpy, beside its copies by hand,
+ * and beside the installed MPI. */
 #include "buffers.h"
 #include "meeting.h"
 #include "peer_mpi.h"
@@ -52,9 +53,9 @@ static double run_memcpy(void *arg, int64_t n)
     return bench_now() - start;
 }
 
-/* What no all-reduce in place can do without, for two ranks that add one half each and take the other: to read the other's part of that
- * half (here without adding to it), to read its sums, and to meet before each other's memory is read, when sums are there, and before
- * anything is written again. */
+/* What no all-reduce in place can do without, for two ranks that add one half each and take the other: to read the
+ * other's part of that half (here without adding to it), to read its sums, and to meet before each other's memory is
+ * read, when sums are there, and before anything is written again. */
 static double run_by_hand(void *arg, int64_t n)
 {
     struct allreduce_rank *rank = arg;

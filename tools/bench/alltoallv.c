@@ -1,5 +1,5 @@
-/* 5. All-to-all between two thread ranks: halves, and 1:3 (each rank keeps one quarter and sends three). Beside both ranks copying as
- * much with memcpy, uneven beside even, beside its copies by hand, and beside the installed MPI. */
+/* 5. All-to-all between two thread ranks: halves, and 1:3 (each rank keeps one quarter and sends three). Beside both
+ * ranks copying as much with memcpy, uneven beside even, beside its copies by hand, and beside the installed MPI. */
 #include "buffers.h"
 #include "meeting.h"
 #include "peer_mpi.h"
@@ -69,7 +69,8 @@ static double run_memcpy(void *arg, int64_t n)
     return bench_now() - start;
 }
 
-/* What no all-to-all in place can do without: to meet before the other's buffer is read, the copies, and to meet before it is written again. */
+/* What no all-to-all in place can do without: to meet before the other's buffer is read, the copies, and to meet
+ * before it is written again. */
 static double run_by_hand(void *arg, int64_t n)
 {
     struct alltoallv_rank *rank = arg;

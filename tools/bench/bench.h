@@ -1,6 +1,7 @@
 /* What the benchmarks share: the table of them, rows of results, and statistics of pairs.
  *
- * Machines are noisy, so that ours and the peer are measured in turn, A B A B …, and only the ratio of each pair counts. */
+ * Machines are noisy, so that ours and the peer are measured in turn, A B A B …, and only the ratio of each pair
+ * counts. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 

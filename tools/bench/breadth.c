@@ -1,5 +1,6 @@
-/* 16. Ops of all families at 1 to 64 MB on two thread ranks, beside PyTorch on as many cores: the same operands, pair by pair. A pending sum is
- * reduced, so that both give the whole answer. Where there is no PyTorch the peer copies the inputs, and the rows are only reported. */
+/* 16. Ops of all families at 1 to 64 MB on two thread ranks, beside PyTorch on as many cores: the same operands,
+ * pair by pair. A pending sum is reduced, so that both give the whole answer. Where there is no PyTorch the peer
+ * copies the inputs, and the rows are only reported. */
 #include "breadth.h"
 #include "buffers.h"
 #include "peer_torch.h"

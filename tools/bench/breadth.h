@@ -25,8 +25,8 @@ struct breadth_case {
     struct breadth_input input[BREADTH_INPUTS];
 };
 
-/** A block of a transformer on 8 samples of 256 tokens, 256 wide, with 4 heads: tokens, weight and bias of both norms, weights of queries, keys and
- *  values, of the output, and of the two layers behind. */
+/** A block of a transformer on 8 samples of 256 tokens, 256 wide, with 4 heads: tokens, weight and bias of both
+ * norms, weights of queries, keys and values, of the output, and of the two layers behind. */
 stn_tensor *breadth_transformer(stn_tensor *const *x);
 extern const char breadth_transformer_torch[];
 

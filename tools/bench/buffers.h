@@ -8,7 +8,8 @@
 /** `bytes` bytes filled with floats below 2 in magnitude; NULL when there are none. Freed with free. */
 void *buffer_make(size_t bytes);
 
-/** `bytes` bytes of zeros on large pages where the system has them, as a fast copy wants them; NULL when there are none. Freed with free. */
+/** `bytes` bytes of zeros on large pages where the system has them, as a fast copy wants them; NULL when there are
+ * none. Freed with free. */
 void *buffer_make_large(size_t bytes);
 
 /** "64 KiB", "1 MiB". */

@@ -1,5 +1,5 @@
-/* Ops that work on a rank's own chunk, on two thread ranks: beside memory, beside oneDNN's primitive on the same chunk, or beside the same op
- * on operands that lie better. */
+/* Ops that work on a rank's own chunk, on two thread ranks: beside memory, beside oneDNN's primitive on the same
+ * chunk, or beside the same op on operands that lie better. */
 #ifndef BENCH_CHUNKS_H
 #define BENCH_CHUNKS_H
 
@@ -35,8 +35,8 @@ struct chunks_memory {
 };
 struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written);
 
-/** The piece that is read next, after `done` floats of those to be read: floats from `*at` on. What was just copied comes last, since it may be in
- *  the caches, where what an op reads is not. */
+/** The piece that is read next, after `done` floats of those to be read: floats from `*at` on. What was just copied
+ * comes last, since it may be in the caches, where what an op reads is not. */
 int64_t chunks_next_read(const struct chunks_memory *memory, int64_t done, int64_t *at);
 
 /** Measures every case. */

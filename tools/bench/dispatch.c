@@ -1,7 +1,9 @@
-/* 1. What a call costs beyond its kernel: ops on tiny shards of two thread ranks, over the same arithmetic done by a bare function.
+/* 1. What a call costs beyond its kernel: ops on tiny shards of two thread ranks, over the same arithmetic done by a
+ * bare function.
  *
- * The peer is a kernel of our own, called in a loop from the `run` of an op registered through op.h: no launch, no lookup, nothing but
- * the call. What is allowed over it is in seconds, so the ratio is that allowance over the difference. */
+ * The peer is a kernel of our own, called in a loop from the `run` of an op registered through op.h: no launch, no
+ * lookup, nothing but the call. What is allowed over it is in seconds, so the ratio is that allowance over the
+ * difference. */
 #include "heap.h"
 #include "world.h"
 

@@ -1,4 +1,5 @@
-/* 2. The same call in worlds of 2 to 100,000 ranks: one process plays a rank of a world that moves nothing. The peer is the world of 2. */
+/* 2. The same call in worlds of 2 to 100,000 ranks: one process plays a rank of a world that moves nothing. The peer
+ * is the world of 2. */
 #include "world.h"
 
 #include <math.h>

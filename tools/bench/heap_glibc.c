@@ -1,4 +1,5 @@
-/* Puts itself before the C library's allocation functions and counts. The names with two underscores are the library's own doors. */
+/* Puts itself before the C library's allocation functions and counts. The names with two underscores are the
+ * library's own doors. */
 #include "heap.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Two threads that meet: the least that a collective between them has to do beside its copies. Peers "by hand" are made of it. */
+/* Two threads that meet: the least that a collective between them has to do beside its copies. Peers "by hand" are
+ * made of it. */
 #ifndef BENCH_MEETING_H
 #define BENCH_MEETING_H
 
@@ -15,7 +16,8 @@ struct meeting {
     } rank[MEETING_RANKS];
 };
 
-/** Returns once both ranks have come as often as this one: what each wrote before is seen by the other. Waits without sleeping. */
+/** Returns once both ranks have come as often as this one: what each wrote before is seen by the other. Waits without
+ * sleeping. */
 void meeting_wait(struct meeting *meeting, int rank);
 
 /** As meeting_wait, and returns what the other rank shows. */

@@ -1,6 +1,6 @@
-/* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep until it wakes them by a signal: looking for an
- * order now and then takes a core that is being measured away from who measures. It serves as the peer of thread ranks, and measures the
- * library's own ranks of MPI beside it. */
+/* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep until it wakes them by a
+ * signal: looking for an order now and then takes a core that is being measured away from who measures. It serves as
+ * the peer of thread ranks, and measures the library's own ranks of MPI beside it. */
 #include <shardtensor/mpi.h>
 #include <shardtensor/shardtensor.h>
 

@@ -1,6 +1,7 @@
-/* What goes on beside the caller, and the same without: a training step whose gradients are reduced while the backward goes on, and whose sharded
- * weights are gathered before they are wanted, or when it has to; convolutions (overlap_conv.c). Between two thread ranks; under mpirun between the
- * job's; over a wire that takes time and no core. */
+/* What goes on beside the caller, and the same without: a training step whose gradients are reduced while the
+ * backward goes on, and whose sharded weights are gathered before they are wanted, or when it has to; convolutions
+ * (overlap_conv.c). Between two thread ranks; under mpirun between the job's; over a wire that takes time and no
+ * core. */
 #include "bench.h"
 #include "overlap.h"
 #include "wire.h"
@@ -10,7 +11,8 @@
 
 enum { LAYERS = 16, WIDTH = 512, ONCE_WIDTH = 64, ROWS = 256 /* of a sample, in all */, WIRE_RANKS = 2 };
 
-/* Replicas; in chunks, each gathered for its layer (fully sharded training); in chunks, gathered for backward once more. */
+/* Replicas; in chunks, each gathered for its layer (fully sharded training); in chunks, gathered for backward once
+ * more. */
 enum weights { REPLICAS, SHARDED, GATHERED_AGAIN, N_WEIGHTS };
 
 static const char *const programs[] = {"mlp", "fsdp", "fsdp, gathered again"};
@@ -55,8 +57,8 @@ static stn_status make(struct step *s, const stn_mesh *mesh)
     return stn_context_status(s->context);
 }
 
-/* The weight of a layer as it is multiplied, from now on or, beside the caller, by the time that it is. The op would not gather it by itself: a
- * weight that is larger than the sample stays where it is, and the sample moves. */
+/* The weight of a layer as it is multiplied, from now on or, beside the caller, by the time that it is. The op would
+ * not gather it by itself: a weight that is larger than the sample stays where it is, and the sample moves. */
 static stn_tensor *gather(const struct step *s, int layer, int beside)
 {
     if (layer == LAYERS)
@@ -66,7 +68,8 @@ static stn_tensor *gather(const struct step *s, int layer, int beside)
     return beside ? stn_redistribute_begin(s->w[layer], s->whole) : stn_redistribute(s->w[layer], s->whole);
 }
 
-/* In a scope of its own, so that the whole weight goes with the layer. With overlap that of the next layer is gathered beside it. */
+/* In a scope of its own, so that the whole weight goes with the layer. With overlap that of the next layer is
+ * gathered beside it. */
 static stn_tensor *run_layer(const struct step *s, int layer, int overlap, stn_tensor *y, stn_tensor **w)
 {
     stn_tensor *kept[2] = {NULL, NULL};

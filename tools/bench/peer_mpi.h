@@ -1,4 +1,5 @@
-/* The MPI that was found at build time, as a peer: two processes under mpirun that wait, asleep, for one order after the other. */
+/* The MPI that was found at build time, as a peer: two processes under mpirun that wait, asleep, for one order after
+ * the other. */
 #ifndef BENCH_PEER_MPI_H
 #define BENCH_PEER_MPI_H
 

@@ -10,7 +10,8 @@
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);
 
-/* The last one is the primitive's scratch pad: oneDNN's own would belong to the thread that made the primitive, and others run it. */
+/* The last one is the primitive's scratch pad: oneDNN's own would belong to the thread that made the primitive, and
+ * others run it. */
 enum { ARGS = 4 };
 
 struct peer_onednn {

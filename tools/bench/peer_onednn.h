@@ -16,8 +16,8 @@ enum conv_pass { CONV_FORWARD, CONV_BACKWARD_DATA, CONV_BACKWARD_WEIGHTS };
 
 struct peer_onednn;
 
-/** Prepares one pass; the weights stand in whatever format oneDNN likes best, and reordering is not timed. NULL where it cannot. The threads
- *  are set by the caller's OpenMP settings at the time of each run. */
+/** Prepares one pass; the weights stand in whatever format oneDNN likes best, and reordering is not timed. NULL where
+ * it cannot. The threads are set by the caller's OpenMP settings at the time of each run. */
 struct peer_onednn *peer_onednn_create(const struct conv_shape *shape, enum conv_pass pass);
 void peer_onednn_destroy(struct peer_onednn **peer);
 

@@ -7,7 +7,8 @@
 
 struct peer_torch;
 
-/** Starts `python` with so many compute threads. `text` becomes its version, or why there is none. @return NULL where there is none. */
+/** Starts `python` with so many compute threads. `text` becomes its version, or why there is none. @return NULL where
+ * there is none. */
 struct peer_torch *peer_torch_open(const char *python, int threads, char *text, size_t size);
 void peer_torch_close(struct peer_torch **peer);
 

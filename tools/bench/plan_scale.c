@@ -1,5 +1,6 @@
-/* 13. What it takes one rank among 2 to 100,000 to plan: a redistribution, a halo. The world moves nothing, shards are tiny, and every
- * call meets a layout that it has not met before, so that no cache answers. The peer is the limit. */
+/* 13. What it takes one rank among 2 to 100,000 to plan: a redistribution, a halo. The world moves nothing, shards
+ * are tiny, and every call meets a layout that it has not met before, so that no cache answers. The peer is the
+ * limit. */
 #include "world.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ static double redistribute(struct planner *p, int ndim, const int64_t *shape, st
     return seconds;
 }
 
-/* The first rank holds a few elements too many and the last one too few, so that every rank passes some on to its neighbour. */
+/* The first rank holds a few elements too many and the last one too few, so that every rank passes some on to its
+ * neighbour. */
 static double plan_shift(struct planner *p)
 {
     const int64_t each = 4 + p->next++, more = 1 + each % 3, shape[] = {each * p->size};
@@ -82,7 +84,8 @@ static double plan_gather(struct planner *p)
     return redistribute(p, 1, shape, stn_shard(0), NULL, stn_replicate());
 }
 
-/* Rows of a 3 x 3 convolution: in f64, for which the library has kernels of its own, so that no foreign library's set-up is timed. */
+/* Rows of a 3 x 3 convolution: in f64, for which the library has kernels of its own, so that no foreign library's
+ * set-up is timed. */
 static double plan_halo(struct planner *p)
 {
     const stn_placement rows = stn_shard(2);

@@ -1,5 +1,5 @@
-/* Pointwise ops: contiguous chunks beside memory, other forms beside the contiguous one. Functions that take longer to work out than to read
- * and write have oneDNN's primitive as their peer, and memory without a gate. */
+/* Pointwise ops: contiguous chunks beside memory, other forms beside the contiguous one. Functions that take longer
+ * to work out than to read and write have oneDNN's primitive as their peer, and memory without a gate. */
 #include "chunks.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* 6. Redistribution of a 4096 x 4096 f32 tensor, beside the fastest plain strided copy of the same elements by the same threads, each from
- * the sources' own memory into its own. */
+/* 6. Redistribution of a 4096 x 4096 f32 tensor, beside the fastest plain strided copy of the same elements by the
+ * same threads, each from the sources' own memory into its own. */
 #include "buffers.h"
 #include "copy.h"
 #include "world.h"
@@ -80,7 +80,8 @@ static int64_t smallest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The rows that this rank's destination takes from `peer`'s chunk. Where a sum is pending, both chunks are whole and are added. */
+/* The rows that this rank's destination takes from `peer`'s chunk. Where a sum is pending, both chunks are whole and
+ * are added. */
 static void find_piece(struct reshard_rank *rank, int peer)
 {
     int64_t from_shape[2], from_at[2];
@@ -124,7 +125,8 @@ static stn_status make_specs(struct reshard_rank *rank)
     return status;
 }
 
-/* What one redistribution does exactly, and the bytes that no plan can save: all that a rank's destination takes from others. */
+/* What one redistribution does exactly, and the bytes that no plan can save: all that a rank's destination takes
+ * from others. */
 static void count_one(struct reshard_rank *rank)
 {
     struct reshard_world *world = rank->world;

@@ -1,5 +1,5 @@
-/* 14. Bytes on the heap for 10,000 live tensors in 8 distinct uneven layouts: handles, storages and specs. This rank's chunks are empty, so
- * no element is counted. The peer is the limit. */
+/* 14. Bytes on the heap for 10,000 live tensors in 8 distinct uneven layouts: handles, storages and specs. This
+ * rank's chunks are empty, so no element is counted. The peer is the limit. */
 #include "heap.h"
 #include "world.h"
 

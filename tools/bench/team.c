@@ -1,4 +1,5 @@
-/* Pairs on a team of ranks. Whatever decides how ranks go on is computed alike by all of them from the team's shared times. */
+/* Pairs on a team of ranks. Whatever decides how ranks go on is computed alike by all of them from the team's shared
+ * times. */
 #include "team.h"
 
 #include <math.h>

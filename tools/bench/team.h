@@ -30,7 +30,8 @@ void team_fini(struct team *team);
 
 void team_wait(struct team *team); /**< All ranks meet. */
 
-/** Chooses the way, of `ways`, in which the trial is fastest with all ranks at work, and leaves it chosen; all ranks take the same. */
+/** Chooses the way, of `ways`, in which the trial is fastest with all ranks at work, and leaves it chosen; all ranks
+ * take the same. */
 void team_choose(struct team *team, int rank, int ways, void (*choose)(void *arg, int way), team_trial trial, void *arg);
 
 /** Measures pairs; all ranks call it. `samples` is the same on all of them, and empty where a trial failed. */

@@ -1,5 +1,5 @@
-/* A communicator of which this process plays rank 0, whose messages take the time of a wire and no core: what other ranks
- * would send is this rank's own. */
+/* A communicator of which this process plays rank 0, whose messages take the time of a wire and no core: what other
+ * ranks would send is this rank's own. */
 #ifndef BENCH_WIRE_H
 #define BENCH_WIRE_H
 

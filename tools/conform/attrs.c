@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The parser keeps numbers as doubles and so forgets whether 2 was written 2.0, which decides about dtypes. The numbers of a text
- * come in the order in which the tree is walked, so a cursor over the text tells them apart. */
+/* The parser keeps numbers as doubles and so forgets whether 2 was written 2.0, which decides about dtypes. The
+ * numbers of a text come in the order in which the tree is walked, so a cursor over the text tells them apart. */
 static int next_number_is_whole(const char **cursor)
 {
     const char *c = *cursor;
@@ -32,7 +32,8 @@ static int is_whole(double x)
     return fabs(x) <= 9007199254740992.0 && x == floor(x);
 }
 
-/* A list of integers if all of its numbers are whole, else one of numbers. null stands for -1: a size that stays what it is. */
+/* A list of integers if all of its numbers are whole, else one of numbers. null stands for -1: a size that stays
+ * what it is. */
 static int parse_list(const cJSON *item, const char **cursor, stn_attr *attr)
 {
     stn_floats list = {0};

@@ -12,12 +12,13 @@ struct attrs {
     struct cJSON *json;
 };
 
-/** Reads `text` as it is written: 2 is an INT, 2.0 and 2e0 are FLOATs, true is a BOOL, null is left out. @return 1, or 0 with the reason. */
+/** Reads `text` as it is written: 2 is an INT, 2.0 and 2e0 are FLOATs, true is a BOOL, null is left out. @return 1,
+ * or 0 with the reason. */
 int attrs_parse(const char *text, struct attrs *attrs, char *error, size_t error_size);
 void attrs_free(struct attrs *attrs);
 
-/** Writes the attributes as an op's schema wants them: a whole FLOAT becomes the INT that is asked for, "inf" and "-inf" the number.
- *  What fits nothing stays as it is, for the op to refuse. `out` has space for attrs->n. */
+/** Writes the attributes as an op's schema wants them: a whole FLOAT becomes the INT that is asked for, "inf" and
+ * "-inf" the number. What fits nothing stays as it is, for the op to refuse. `out` has space for attrs->n. */
 void attrs_fit(const struct attrs *attrs, const stn_op_desc *desc, stn_attr *out);
 
 #endif

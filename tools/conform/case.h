@@ -39,8 +39,8 @@ int case_read(const char *path, struct conform_case *c, char *error, size_t erro
 
 void case_free(struct conform_case *c);
 
-/** Where input `i` of the case stands among the inputs of the op: its place by name, that of the variadic input plus the number for
- *  `tensor0`, `tensor1`, …; -1 if the op has no such input. */
+/** Where input `i` of the case stands among the inputs of the op: its place by name, that of the variadic input plus
+ * the number for `tensor0`, `tensor1`, …; -1 if the op has no such input. */
 int case_input_place(const struct conform_case *c, int i, const stn_op_desc *desc);
 
 #endif

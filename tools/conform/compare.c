@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Those of f32 are the conformance format's: 168 and 1,680 times the error of one rounding, 2^-24. f64 has 9,000 and 90,000 times 2^-53. With 16 bits
- * arithmetic is in f32, but every tensor between two ops is rounded, and every rank's part of a pending sum, which may be larger than the
- * sum: 8 and 16 roundings of 2^-8 (bf16) and 2^-11 (f16). */
+/* Those of f32 are the conformance format's: 168 and 1,680 times the error of one rounding, 2^-24. f64 has 9,000 and
+ * 90,000 times 2^-53. With 16 bits arithmetic is in f32, but every tensor between two ops is rounded, and every
+ * rank's part of a pending sum, which may be larger than the sum: 8 and 16 roundings of 2^-8 (bf16) and 2^-11 (f16). */
 static const struct bound {
     double norm, max;
 } bounds[STN_DTYPE_COUNT] = {

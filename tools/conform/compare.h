@@ -16,7 +16,8 @@ struct comparison {
 /** Compares `numel` elements. Complex numbers count as two. */
 struct comparison compare(stn_dtype dtype, int64_t numel, const void *expected, const void *got);
 
-/** Within the bounds of its dtype: f32 norm(diff) <= 1e-5 norm(expected) and max |diff| <= 1e-4 max |expected|. Writes the reason otherwise. */
+/** Within the bounds of its dtype: f32 norm(diff) <= 1e-5 norm(expected) and max |diff| <= 1e-4 max |expected|.
+ * Writes the reason otherwise. */
 int comparison_holds(const struct comparison *c, char *reason, size_t size);
 
 /** norm(diff) / norm(expected): 0 where nothing differs, infinity where nothing was expected. */

@@ -1,5 +1,5 @@
-/* Which layouts the inputs of a case take on a mesh: every combination of placements, or some drawn from a seed; and uneven cuts.
- * Pure functions of their arguments, so that a configuration can be repeated from its number. */
+/* Which layouts the inputs of a case take on a mesh: every combination of placements, or some drawn from a seed; and
+ * uneven cuts. Pure functions of their arguments, so that a configuration can be repeated from its number. */
 #ifndef CONFORM_LAYOUTS_H
 #define CONFORM_LAYOUTS_H
 
@@ -33,8 +33,8 @@ struct layout {
     int64_t sizes[STN_MAX_NDIM][GRID_MAX_RANKS];
 };
 
-/** How many combinations of Replicate, Shard(d) and, where differentiable, Partial(sum) there are for all inputs together, a
- *  mesh axis of size 1 allowing Replicate alone; INT64_MAX where there are more than that. */
+/** How many combinations of Replicate, Shard(d) and, where differentiable, Partial(sum) there are for all inputs
+ * together, a mesh axis of size 1 allowing Replicate alone; INT64_MAX where there are more than that. */
 int64_t layouts_count(const struct grid *grid, int n, const struct subject *subjects);
 
 /** Combination `index` of them, with balanced cuts; 0 <= index < layouts_count. */
@@ -43,8 +43,8 @@ void layouts_nth(const struct grid *grid, int n, const struct subject *subjects,
 /** Draws `most` < count distinct indices, in rising order. */
 void layouts_draw(int64_t count, int64_t most, uint64_t seed, int64_t *indices);
 
-/** Draws uneven cuts for every sharded dim, empty pieces among them; now and then equal sizes of several inputs share a cut, axes
- *  that shard the same dim change places, and dims change places in memory. */
+/** Draws uneven cuts for every sharded dim, empty pieces among them; now and then equal sizes of several inputs share
+ * a cut, axes that shard the same dim change places, and dims change places in memory. */
 void layouts_cut(const struct grid *grid, int n, const struct subject *subjects, uint64_t seed, struct layout *layouts);
 
 /** Writes such as "S(0)[3 0 2],R" as snprintf does. */

@@ -68,7 +68,8 @@ static void run_path(const struct options *options, struct report *report, const
     free(entries);
 }
 
-/* Where this process of a job writes: every rank knows the same verdicts, so rank 0 is enough. NULL when it has said why not. */
+/* Where this process of a job writes: every rank knows the same verdicts, so rank 0 is enough. NULL when it has said
+ * why not. */
 static FILE *join(struct options *options)
 {
     char error[512] = "";

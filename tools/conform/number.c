@@ -23,7 +23,8 @@ static double half_value(const struct half *h, uint16_t bits)
     return bits >> 15 ? -x : x;
 }
 
-/* The magnitudes of a sign follow each other as their bits do, so that rounding up a fraction of ones carries into the exponent. */
+/* The magnitudes of a sign follow each other as their bits do, so that rounding up a fraction of ones carries into
+ * the exponent. */
 static uint16_t half_bits(const struct half *h, double x)
 {
     const unsigned sign = signbit(x) ? 0x8000 : 0, infinity = (unsigned)(2 * h->bias + 1) << h->fraction;

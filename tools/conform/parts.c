@@ -33,7 +33,8 @@ struct layout parts_gradient_layout(const struct layout *layout)
     return gradient;
 }
 
-/* Sizes of the pieces of `dim`, the major axis slowest, read off the chunks of the ranks that hold them; returns how many. */
+/* Sizes of the pieces of `dim`, the major axis slowest, read off the chunks of the ranks that hold them; returns how
+ * many. */
 static int read_sizes(const stn_spec *spec, int dim, int n_axes, const int *axes, int64_t *sizes)
 {
     const stn_mesh *mesh = stn_spec_mesh(spec);

@@ -18,9 +18,9 @@ void parts_layout(const stn_spec *spec, struct layout *out);
 /** The dual of a spec: Shard and its cuts stay, Partial becomes Replicate, Replicate becomes Partial(sum). */
 stn_status parts_dual_spec(stn_context *context, const stn_spec *spec, const stn_spec **out);
 
-/** This rank's chunk of `value` under `spec`, row-major, into `chunk` (local_numel elements). Where the spec is Partial, each element is
- *  dealt whole to one rank of the Partial axes and is 0 on the others; then a whole number is added on one and subtracted on
- *  another, wherever every sum of some of the parts is exact. */
+/** This rank's chunk of `value` under `spec`, row-major, into `chunk` (local_numel elements). Where the spec is
+ * Partial, each element is dealt whole to one rank of the Partial axes and is 0 on the others; then a whole number
+ * is added on one and subtracted on another, wherever every sum of some of the parts is exact. */
 void parts_fill(const struct value *value, const stn_spec *spec, uint64_t seed, void *chunk);
 
 /** `value` in the layout of `spec`: parts_fill and stn_from_host. */

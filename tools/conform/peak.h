@@ -4,7 +4,8 @@
 
 #include <shardtensor/tensor.h>
 
-/** The largest chunk of a spec on any rank, in bytes: of uneven cuts a rank may have none and yet receive a balanced piece. */
+/** The largest chunk of a spec on any rank, in bytes: of uneven cuts a rank may have none and yet receive a balanced
+ * piece. */
 int64_t peak_chunk(const stn_spec *spec);
 
 /** What a step may allocate, given the sum of peak_chunk over the tensors that it reads and makes.

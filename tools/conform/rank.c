@@ -1,7 +1,8 @@
-/* One configuration on one rank: leaves in their layouts, the op by name, cotangents, gradients, and the comparison of each.
+/* One configuration on one rank: leaves in their layouts, the op by name, cotangents, gradients, and the comparison of
+ * each.
  *
- * What a rank finds wrong by itself (a value, a shape) is written down and the rank goes on, so that all ranks keep making the same
- * collective calls; only a failure of the library ends the configuration early. */
+ * What a rank finds wrong by itself (a value, a shape) is written down and the rank goes on, so that all ranks keep
+ * making the same collective calls; only a failure of the library ends the configuration early. */
 #include "rank.h"
 
 #include "compare.h"
@@ -87,8 +88,8 @@ static int64_t chunks_of(int n, stn_tensor *const *tensors)
     return bytes;
 }
 
-/* A layout as bytes comes back as itself. Ranks compare the bytes, so that what each reads is what every other one has written: in another
- * process where ranks are processes. */
+/* A layout as bytes comes back as itself. Ranks compare the bytes, so that what each reads is what every other one
+ * has written: in another process where ranks are processes. */
 static void check_bytes(struct rank_run *run, const char *name, const stn_spec *spec)
 {
     const size_t size = stn_spec_write(spec, NULL, 0);

@@ -36,7 +36,8 @@ void report_configuration(void *arg, const struct conform_case *c, const struct 
 /** A file that could not be read, or memory that was out: counts as one configuration that failed. */
 void report_file(struct report *report, const char *path, const char *text);
 
-/** The table and the kernels that the device lacks, then `N passed, N failed, N skipped`, and `, N unsupported` where the device lacks any. */
+/** The table and the kernels that the device lacks, then `N passed, N failed, N skipped`, and `, N unsupported` where
+ * the device lacks any. */
 void report_end(struct report *report);
 
 void report_free(struct report *report);

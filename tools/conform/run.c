@@ -1,5 +1,6 @@
-/* Configurations on ranks. The ranks of a launch walk through a batch of configurations and meet after each one; when one
- * of them was left in a state from which the ranks cannot go on together, all leave, and a new launch takes up the rest. */
+/* Configurations on ranks. The ranks of a launch walk through a batch of configurations and meet after each one;
+ * when one of them was left in a state from which the ranks cannot go on together, all leave, and a new launch takes
+ * up the rest. */
 #include "nccl.h"
 #include "rank.h"
 
@@ -40,8 +41,9 @@ static void set_unheard(struct outcome *outcome, const char *why)
     snprintf(outcome->text, sizeof outcome->text, "nothing was heard of it: %s", why);
 }
 
-/* After this every rank knows what all found: threads write into one memory, processes send it. Where they cannot, all of them end here: none
- * has got what all have sent. The context's communicator would take what is sent for memory of its device, and is gone after a failure. */
+/* After this every rank knows what all found: threads write into one memory, processes send it. Where they cannot,
+ * all of them end here: none has got what all have sent. The context's communicator would take what is sent for
+ * memory of its device, and is gone after a failure. */
 static void meet(struct batch *batch, int i, int rank)
 {
     int64_t counts[GRID_MAX_RANKS] = {0};

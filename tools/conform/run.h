@@ -1,4 +1,5 @@
-/* Runs the configurations of a case on a mesh: thread ranks or the processes of a job, one launch for many configurations. */
+/* Runs the configurations of a case on a mesh: thread ranks or the processes of a job, one launch for many
+ * configurations. */
 #ifndef CONFORM_RUN_H
 #define CONFORM_RUN_H
 
@@ -63,10 +64,12 @@ struct verdict {
 typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const struct grid *grid, const struct configuration *configuration,
                               const struct verdict *verdict);
 
-/** Joins the job that this process was started in, and leaves it. *size: its ranks; 1 where there is none. @return 0 with the reason in `error`. */
+/** Joins the job that this process was started in, and leaves it. *size: its ranks; 1 where there is none. @return 0
+ * with the reason in `error`. */
 int run_find_job(int *rank, int *size, char *error, size_t error_size);
 
-/** Joins it again for run_options.hosts, which the caller destroys at its end. Collective over the job. @return 0 with the reason in `error`. */
+/** Joins it again for run_options.hosts, which the caller destroys at its end. Collective over the job. @return 0
+ * with the reason in `error`. */
 int run_join_hosts(const char *module_path, stn_comm **hosts, char *error, size_t error_size);
 
 /** Whether contexts take such a list of libraries to do without. */

@@ -1,5 +1,5 @@
-/* Calls are made in a child process, so that a crash, a call that does not return and what a sanitizer ends are failures like others: the child
- * notes the number of the call it makes, and another one goes on behind it. */
+/* Calls are made in a child process, so that a crash, a call that does not return and what a sanitizer ends are
+ * failures like others: the child notes the number of the call it makes, and another one goes on behind it. */
 #include "by_name.h"
 
 #include "call_run.h"
@@ -49,8 +49,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Memory: no block above a size, so that shapes drawn out of reason fail and do not fill the machine. One rank has less than several: what it
- * could hold, they can. */
+/* Memory: no block above a size, so that shapes drawn out of reason fail and do not fill the machine. One rank has
+ * less than several: what it could hold, they can. */
 
 static void *allocate(void *arg, size_t bytes, size_t alignment)
 {

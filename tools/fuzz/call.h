@@ -1,5 +1,5 @@
-/* A call of one op by name: what is given, right or wrong, and where it lies. All that a call is follows from a seed and a number, and nothing in it
- * points anywhere. */
+/* A call of one op by name: what is given, right or wrong, and where it lies. All that a call is follows from a seed
+ * and a number, and nothing in it points anywhere. */
 #ifndef FUZZ_CALL_H
 #define FUZZ_CALL_H
 
@@ -16,7 +16,8 @@ enum call_mesh { MESH_LOCAL, MESH_LINE, MESH_GRID, MESH_PART, MESH_BACKWARDS, ME
 
 enum call_given { GIVEN_TENSOR, GIVEN_NULL, GIVEN_ERROR, GIVEN_PREVIOUS /* the same tensor as the input before */ };
 
-/** Numbers of an input: within -2 … 2, small whole ones, such ones from 0 on, NaN and extremes among them, rising along the last dim. */
+/** Numbers of an input: within -2 … 2, small whole ones, such ones from 0 on, NaN and extremes among them, rising
+ * along the last dim. */
 enum call_numbers { NUMBERS_REAL, NUMBERS_WHOLE, NUMBERS_INDEX, NUMBERS_SPECIAL, NUMBERS_RISING };
 
 /** How the op is called: by name, by its handle, or with its attribute struct. */
@@ -83,7 +84,8 @@ void call_number_put(stn_dtype dtype, void *data, int64_t i, double x);
 /** Reads it back. */
 double call_number_at(stn_dtype dtype, const void *data, int64_t i);
 
-/** Writes what the attributes say into the op's struct, attrs_size bytes of zeros. Those that it cannot hold are left out. */
+/** Writes what the attributes say into the op's struct, attrs_size bytes of zeros. Those that it cannot hold are left
+ * out. */
 void call_fill_struct(const struct call *call, char *attrs);
 
 /** Writes a C program that makes the call on one rank and in its world. */

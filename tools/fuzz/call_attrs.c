@@ -1,4 +1,5 @@
-/* Drawing attributes from a schema: mostly of its type and within reason, else of another type, out of every range, or unknown. */
+/* Drawing attributes from a schema: mostly of its type and within reason, else of another type, out of every range,
+ * or unknown. */
 #include "call_draw.h"
 
 #include <math.h>

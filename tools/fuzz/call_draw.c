@@ -1,4 +1,5 @@
-/* Drawing calls: how many inputs, their shapes, dtypes and layouts. Half the calls are tame, so that ops run; the rest are wild. */
+/* Drawing calls: how many inputs, their shapes, dtypes and layouts. Half the calls are tame, so that ops run; the
+ * rest are wild. */
 #include "call_draw.h"
 
 #include "conform/number.h"

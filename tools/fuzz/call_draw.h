@@ -38,7 +38,8 @@ struct call_hint {
 
 const struct call_hint *call_hint_of(const char *op, const char *input);
 
-/** Shapes of an op's inputs, one letter a dim, the same letter the same size, a digit itself: "ij,jk"; NULL where any will do. */
+/** Shapes of an op's inputs, one letter a dim, the same letter the same size, a digit itself: "ij,jk"; NULL where any
+ * will do. */
 const char *call_pattern_of(const char *op);
 
 /** The least and the most that an attribute of that name makes sense with. @return 0 where nothing is known. */

@@ -71,7 +71,8 @@ static int differ_between_ranks(const struct judge *j)
     return 0;
 }
 
-/* A collective of per-rank tensors is refused on one rank alone, which so has not found out before what is too large. */
+/* A collective of per-rank tensors is refused on one rank alone, which so has not found out before what is too
+ * large. */
 static int may_lack_memory(const struct judge *j, stn_status status)
 {
     return status == STN_ERR_MEMORY && (j->call->op->flags & STN_OP_PER_RANK) != 0;
@@ -95,7 +96,8 @@ static int fails_by_itself(const struct judge *j)
     return 0;
 }
 
-/* An op that changes its input in place, as embedding does a table with max_norm, has to keep its spec, and is refused where it cannot. */
+/* An op that changes its input in place, as embedding does a table with max_norm, has to keep its spec, and is
+ * refused where it cannot. */
 static int may_be_refused(const struct judge *j, stn_status status)
 {
     const int in_place = (j->call->op->flags & STN_OP_IN_PLACE) != 0 || strcmp(j->call->op->name, "embedding") == 0;
@@ -150,7 +152,8 @@ static int contracts(const char *op)
     return 0;
 }
 
-/* Products of elements: of extremes the order decides what overflows before a 0 comes, and a complex infinity times 1 has a NaN. */
+/* Products of elements: of extremes the order decides what overflows before a 0 comes, and a complex infinity times
+ * 1 has a NaN. */
 static int multiplies_up(const char *op)
 {
     return strcmp(op, "prod") == 0 || strcmp(op, "cumprod") == 0 || strcmp(op, "scatter_reduce") == 0;
@@ -175,8 +178,9 @@ static int is_extreme(double x)
     return !isfinite(x) || fabs(x) > 1e15;
 }
 
-/* Two numbers that one order of adding up gives and another does not: infinity, NaN, and large ones just below. Sums are those of reductions,
- * pending ones too, and of gradients, which add up over what was broadcast; there an infinity times another rank's part, 0, is NaN. */
+/* Two numbers that one order of adding up gives and another does not: infinity, NaN, and large ones just below. Sums
+ * are those of reductions, pending ones too, and of gradients, which add up over what was broadcast; there an
+ * infinity times another rank's part, 0, is NaN. */
 static int follows_from_order(const struct judge *j, double x, double y, const struct scale *scale)
 {
     if (!is_extreme(x) || !is_extreme(y))

@@ -38,7 +38,8 @@ static stn_status take(struct run *run, char text[CALL_TEXT])
 
 /* Inputs */
 
-/* What the parts of a pending reduction are: the number on the first rank of each axis; elsewhere what changes nothing. */
+/* What the parts of a pending reduction are: the number on the first rank of each axis; elsewhere what changes
+ * nothing. */
 static double part_of(const stn_spec *spec, double x)
 {
     const stn_mesh *mesh = stn_spec_mesh(spec);

@@ -25,12 +25,14 @@ struct call_outcome {
     struct call_result outputs[CALL_OUTPUTS], gradients[CALL_INPUTS];
 };
 
-/** Makes the call; every rank of the world does. meshes[MESH_LOCAL] is NULL; meshes NULL: on one rank alone, whose tensors are all local. */
+/** Makes the call; every rank of the world does. meshes[MESH_LOCAL] is NULL; meshes NULL: on one rank alone, whose
+ * tensors are all local. */
 void call_run(stn_context *context, const struct call *call, const stn_mesh *const *meshes, struct call_outcome *outcome);
 
 void call_outcome_free(struct call_outcome *outcome);
 
-/** Of outcomes on one rank alone and on all: what is wrong, into `text`, or 0 where nothing is. `compared` counts tensors. */
+/** Of outcomes on one rank alone and on all: what is wrong, into `text`, or 0 where nothing is. `compared` counts
+ * tensors. */
 int call_judge(const struct call *call, const struct call_outcome *alone, int n, const struct call_outcome *ranks, char *text, size_t size,
                int64_t *compared);
 

@@ -243,7 +243,8 @@ static int take_outputs(struct draft *d, int number, int n_outputs, stn_tensor *
     return step->n_outputs > 0;
 }
 
-/* Runs what was written; outputs are counted by the op. @return 0 and nothing changed where the op refuses it or its numbers are too large. */
+/* Runs what was written; outputs are counted by the op. @return 0 and nothing changed where the op refuses it or its
+ * numbers are too large. */
 static int run(struct draft *d, struct draw_counts *counts)
 {
     stn_tensor *outputs[STN_MAX_OUTPUTS] = {NULL};

@@ -1,5 +1,5 @@
-/* Drawing programs. A generator (generators.h) asks for inputs with the properties it needs and writes one step; the step is run at once on one rank,
- * so that whatever is drawn next knows the shapes and numbers that are there. */
+/* Drawing programs. A generator (generators.h) asks for inputs with the properties it needs and writes one step; the
+ * step is run at once on one rank, so that whatever is drawn next knows the shapes and numbers that are there. */
 #ifndef FUZZ_DRAW_H
 #define FUZZ_DRAW_H
 
@@ -81,7 +81,8 @@ struct draw_counts {
     int64_t drawn, refused; /* steps; refused by the op, which means that a generator draws too freely */
 };
 
-/** Draws a program from a seed; `only` names the one op to draw from the table, NULL: all. @return 0 when memory is out. */
+/** Draws a program from a seed; `only` names the one op to draw from the table, NULL: all. @return 0 when memory is
+ * out. */
 int draw_program(struct program *p, uint64_t seed, const char *only, struct draw_counts *counts);
 
 #endif

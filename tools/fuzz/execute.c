@@ -1,4 +1,5 @@
-/* Forward and backward are launched as a whole, and only then read: whoever waits too little is not helped by a reader who waits. */
+/* Forward and backward are launched as a whole, and only then read: whoever waits too little is not helped by a
+ * reader who waits. */
 #include "execute.h"
 
 #include "conform/number.h"

@@ -1,4 +1,5 @@
-/* The table. Domains keep numbers small and away from poles; kinks and ties are where rounding would choose the branch. */
+/* The table. Domains keep numbers small and away from poles; kinks and ties are where rounding would choose the
+ * branch. */
 #include "generators.h"
 
 #include <stdio.h>

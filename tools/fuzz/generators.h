@@ -1,5 +1,5 @@
-/* The ops that programs are made of: one row each. A new op is a row; a new kind of op is a function that asks for inputs (draw_term) and writes the
- * step (put_input, put_int, …). */
+/* The ops that programs are made of: one row each. A new op is a row; a new kind of op is a function that asks for
+ * inputs (draw_term) and writes the step (put_input, put_int, …). */
 #ifndef FUZZ_GENERATORS_H
 #define FUZZ_GENERATORS_H
 

@@ -29,7 +29,8 @@ int draw_divided(struct draft *d, const struct generator *g)
     return put_input(d, t) && put_input(d, draw_partner(d, t, 0.4, 50));
 }
 
-/* The second operand lies above or below all of the first, so that no pair ties. Both sides are taken with the third. */
+/* The second operand lies above or below all of the first, so that no pair ties. Both sides are taken with the
+ * third. */
 int draw_apart(struct draft *d, const struct generator *g)
 {
     const int t = draw_first(d, g, 0, 5);

@@ -1,4 +1,5 @@
-/* Printed programs carry what makes numbers and chunks (as program_number and execute.c do), then the tensors and calls one a line. */
+/* Printed programs carry what makes numbers and chunks (as program_number and execute.c do), then the tensors and
+ * calls one a line. */
 #include "print.h"
 
 #include "execute.h"

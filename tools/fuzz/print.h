@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-/** Writes a C program that runs `p` on one rank and on its mesh, and prints by how much each tensor and gradient differs. */
+/** Writes a C program that runs `p` on one rank and on its mesh, and prints by how much each tensor and gradient
+ * differs. */
 void print_program(FILE *out, const struct program *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* A program: tensors that are given (leaves) and steps, each a call of an op by name on earlier tensors. Nothing in it points anywhere, so that a
- * program is copied by assignment. */
+/* A program: tensors that are given (leaves) and steps, each a call of an op by name on earlier tensors. Nothing in
+ * it points anywhere, so that a program is copied by assignment. */
 #ifndef FUZZ_PROGRAM_H
 #define FUZZ_PROGRAM_H
 

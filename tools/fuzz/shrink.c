@@ -1,5 +1,5 @@
-/* Each pass proposes changes one at a time and keeps what still fails: steps become leaves, layouts plain, meshes and dims smaller. Any proposal
- * may turn out to be no program: it is then not one that fails. */
+/* Each pass proposes changes one at a time and keeps what still fails: steps become leaves, layouts plain, meshes
+ * and dims smaller. Any proposal may turn out to be no program: it is then not one that fails. */
 #include "shrink.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 
 #include "execute.h"
 
-/** Runs a program on one rank and on its mesh. @return 1 where both agree, or where one rank refuses it forward, which makes it no program; 0
- *  with a finding. Shapes in `p` become those that came. */
+/** Runs a program on one rank and on its mesh. @return 1 where both agree, or where one rank refuses it forward,
+ * which makes it no program; 0 with a finding. Shapes in `p` become those that came. */
 int check_program(struct program *p, struct finding *finding);
 
 /** Tries smaller programs for as long as one still fails. `*finding` becomes that of the smallest. @return tries. */

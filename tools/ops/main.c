@@ -1,5 +1,5 @@
-/* stn-ops: every op that can be called by name, one a line as its signature, or with --json all that a binding generator wants: inputs, attributes
- * with types and choices, outputs, flags. */
+/* stn-ops: every op that can be called by name, one a line as its signature, or with --json all that a binding
+ * generator wants: inputs, attributes with types and choices, outputs, flags. */
 #include <shardtensor/shardtensor.h>
 
 #include <stdio.h>

@@ -102,7 +102,8 @@ static int add_all(struct join *join, int n, char **paths)
     return 1;
 }
 
-/* A rank's trace in the output's place: the first file, where the output was forgotten or is an input by another name. */
+/* A rank's trace in the output's place: the first file, where the output was forgotten or is an input by another
+ * name. */
 static int is_trace(const char *path)
 {
     FILE *in = fopen(path, "r");

@@ -1,4 +1,5 @@
-/* Marks functions that are called where something failed or ran out, so that they are kept out of their callers' way. */
+/* Marks functions that are called where something failed or ran out, so that they are kept out of their callers'
+ * way. */
 #ifndef STNI_CORE_BASE_COLD_H
 #define STNI_CORE_BASE_COLD_H
 

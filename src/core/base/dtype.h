@@ -38,8 +38,8 @@ STNI_INLINE uint16_t stni_f32_to_bf16(float f)
     return (uint16_t)(u >> 16);
 }
 
-/* IEEE binary16. Selects instead of branches, so that loops over them become vector code; no subnormal f32 is computed with, so the
- * results do not depend on the processor's flush-to-zero mode. */
+/* IEEE binary16. Selects instead of branches, so that loops over them become vector code; no subnormal f32 is
+ * computed with, so the results do not depend on the processor's flush-to-zero mode. */
 STNI_INLINE float stni_f16_to_f32(uint16_t h)
 {
     uint32_t u = (uint32_t)(h & 0x7fffu) << 13;

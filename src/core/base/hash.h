@@ -1,5 +1,5 @@
-/* uthash as the library uses it: through our allocator, and a table that cannot grow is a status, never exit(). After an add, look whether
- * HASH_COUNT grew. */
+/* uthash as the library uses it: through our allocator, and a table that cannot grow is a status, never exit().
+ * After an add, look whether HASH_COUNT grew. */
 #ifndef STNI_CORE_BASE_HASH_H
 #define STNI_CORE_BASE_HASH_H
 

@@ -1,5 +1,5 @@
-/* The library's own bookkeeping memory. All of it is allocated by these functions, so that a test can make an allocation fail (link with
- * --wrap=stni_malloc and so on). */
+/* The library's own bookkeeping memory. All of it is allocated by these functions, so that a test can make an
+ * allocation fail (link with --wrap=stni_malloc and so on). */
 #ifndef STNI_CORE_BASE_HOST_ALLOC_H
 #define STNI_CORE_BASE_HOST_ALLOC_H
 

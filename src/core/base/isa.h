@@ -20,11 +20,12 @@
 /* Each includes those before it. */
 enum stni_isa { STNI_ISA_BASE, STNI_ISA_AVX2, STNI_ISA_AVX512, STNI_ISA_COUNT };
 
-/** The widest set that this processor and its operating system offer, whatever the build has kernels for. Queries the processor. */
+/** The widest set that this processor and its operating system offer, whatever the build has kernels for. Queries the
+ * processor. */
 enum stni_isa stni_isa_of_processor(void);
 
-/** The widest set that the processor offers and that the build has kernels for; the narrowest of the build where the processor lacks them
- *  all, which stni_isa_choose refuses. */
+/** The widest set that the processor offers and that the build has kernels for; the narrowest of the build where the
+ * processor lacks them all, which stni_isa_choose refuses. */
 enum stni_isa stni_isa_best(void);
 
 /** 1 where the build has kernels for the set. */
@@ -82,8 +83,9 @@ stn_status stni_isa_choose(const char *name, enum stni_isa *out, struct stni_err
     stn_status name##_avx2(stn_queue *queue, const void *args);      \
     stn_status name##_avx512(stn_queue *queue, const void *args)
 
-/* Rows in an op's table of kernels (stn_kernel), `args` a type, `workspace` NULL or a function. STNI_CPU_ROW: of a kernel that is compiled once.
- * STNI_ISA_ROWS: of one that is compiled for every set, STNI_ISA_COUNT of them; the registry takes the one of the context's set. */
+/* Rows in an op's table of kernels (stn_kernel), `args` a type, `workspace` NULL or a function. STNI_CPU_ROW: of a
+ * kernel that is compiled once. STNI_ISA_ROWS: of one that is compiled for every set, STNI_ISA_COUNT of them; the
+ * registry takes the one of the context's set. */
 #define STNI_CPU_ROW(slot, dtypes, args, function, workspace) {sizeof(stn_kernel), slot, "cpu", dtypes, sizeof(args), function, workspace}
 #define STNI_ISA_ROWS(slot, dtypes, args, function, workspace)                                              \
     {sizeof(stn_kernel), slot, "cpu", dtypes, sizeof(args), STNI_ISA_BASE_OF(function), workspace},         \

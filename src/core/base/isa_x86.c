@@ -1,10 +1,11 @@
-/* Which instruction sets an x86-64 processor offers; AVX2 stands for AVX2, FMA and F16C, AVX-512 for its F, BW, DQ and VL parts. */
+/* Which instruction sets an x86-64 processor offers; AVX2 stands for AVX2, FMA and F16C, AVX-512 for its F, BW, DQ
+ * and VL parts. */
 #include "core/base/isa.h"
 
 #include <stdbool.h>
 
-/* clang 14 has no "f16c" in __builtin_cpu_supports. The C library has queried the processor once; querying it again takes 9 us in a virtual
- * machine. That the system saves the registers follows from avx2. */
+/* clang 14 has no "f16c" in __builtin_cpu_supports. The C library has queried the processor once; querying it again
+ * takes 9 us in a virtual machine. That the system saves the registers follows from avx2. */
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
 

@@ -1,5 +1,5 @@
-/* Marks memory that our own free lists hold, so that the address sanitizer reports a use after release, which it cannot see
- * otherwise. Nothing in ordinary builds. */
+/* Marks memory that our own free lists hold, so that the address sanitizer reports a use after release, which it
+ * cannot see otherwise. Nothing in ordinary builds. */
 #ifndef STNI_CORE_BASE_POISON_H
 #define STNI_CORE_BASE_POISON_H
 

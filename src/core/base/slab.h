@@ -1,5 +1,5 @@
-/* Slabs: objects of one size, carved from chunks and kept on a free list, so that making and dropping a handle calls no allocator. Used by the
- * context's thread only. Chunks are freed when the slab is destroyed. */
+/* Slabs: objects of one size, carved from chunks and kept on a free list, so that making and dropping a handle calls
+ * no allocator. Used by the context's thread only. Chunks are freed when the slab is destroyed. */
 #ifndef STNI_CORE_BASE_SLAB_H
 #define STNI_CORE_BASE_SLAB_H
 
@@ -23,9 +23,9 @@ void stni_slab_destroy(struct stni_slab **slab);
 /* A further chunk on the free list; 0 when there is no memory. */
 STNI_COLD int stni_slab_grow(struct stni_slab *slab);
 
-/* Calls `visit` on every live object, and on free ones too except under the address sanitizer, where free ones can be told apart. Beyond its
- * first word an object that was never handed out is zero, and a free one is as it was when it was put back. `visit` may put objects back, and may
- * take none. */
+/* Calls `visit` on every live object, and on free ones too except under the address sanitizer, where free ones can
+ * be told apart. Beyond its first word an object that was never handed out is zero, and a free one is as it was when
+ * it was put back. `visit` may put objects back, and may take none. */
 void stni_slab_each(struct stni_slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
 /* A free object: there is one (`free`). Its contents are those of stni_slab_each. */

@@ -34,7 +34,8 @@ struct stni_error {
 /* Keeps the first failure of `context` (later ones are dropped) and returns `status`. On the context's thread. */
 STNI_COLD stn_status stni_fail(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
-/* As stni_fail, then aborts the family when the world has more than one rank: for failures that agreement cannot reach. */
+/* As stni_fail, then aborts the family when the world has more than one rank: for failures that agreement cannot
+ * reach. */
 STNI_COLD stn_status stni_fail_rank(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /* stni_fail_rank for what launching on the context's queue returned, with the queue's text; STN_OK passes. */

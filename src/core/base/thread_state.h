@@ -1,8 +1,8 @@
 /* The two thread-local words of the library.
  *
- * Conversion depth: above 0, ops see local tensors and run the local kernel, so that a conversion that itself uses ops does not convert again.
- * Handler frames: inside a handler for X, X means the built-in rule.
- * Both are restored on every exit path, and are zero while a user's callback runs. */
+ * Conversion depth: above 0, ops see local tensors and run the local kernel, so that a conversion that itself uses
+ * ops does not convert again. Handler frames: inside a handler for X, X means the built-in rule. Both are restored
+ * on every exit path, and are zero while a user's callback runs. */
 #ifndef STNI_CORE_BASE_THREAD_STATE_H
 #define STNI_CORE_BASE_THREAD_STATE_H
 

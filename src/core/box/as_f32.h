@@ -1,5 +1,5 @@
-/* What each_float.h defines for f32. Templates include it where NAME is not defined: read alone, by an editor or a tool, they are their
- * instances for f32 (tests/build/templates.py). */
+/* What each_float.h defines for f32. Templates include it where NAME is not defined: read alone, by an editor or a
+ * tool, they are their instances for f32 (tests/build/templates.py). */
 #include "core/base/dtype.h"
 
 #define T float

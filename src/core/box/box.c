@@ -1,9 +1,9 @@
 /* Strided copies of boxes.
  *
- * The dims are sorted by the destination's strides and merged. What is dense in both boxes is a run. Without a run, where another dim is
- * dense in the source, the copy is a transpose; otherwise it is rows of runs. Large copies use non-temporal stores: ordinary ones read
- * the destination first, which costs half the time, and evict everything else from the caches. Elements that repeat, as in what a sum gives back, are
- * read once. */
+ * The dims are sorted by the destination's strides and merged. What is dense in both boxes is a run. Without a run,
+ * where another dim is dense in the source, the copy is a transpose; otherwise it is rows of runs. Large copies use
+ * non-temporal stores: ordinary ones read the destination first, which costs half the time, and evict everything
+ * else from the caches. Elements that repeat, as in what a sum gives back, are read once. */
 #include "core/box/box.h"
 
 #include "core/box/box_kernel.h"
@@ -117,7 +117,8 @@ static void copy_plane(const struct copy *copy, char *dst, const char *src)
         }
 }
 
-/* Moves the dim that is nearest in the source next to the last one, where that is another and runs are short. Returns whether it did. */
+/* Moves the dim that is nearest in the source next to the last one, where that is another and runs are short.
+ * Returns whether it did. */
 static int order_plane(struct copy *copy)
 {
     int nearest = copy->ndim - 1;

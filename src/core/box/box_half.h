@@ -1,5 +1,5 @@
-/* Sixteen 16-bit floats at a time, in f32: vectors of gcc and clang, which become registers or loops. Included by sources that are compiled
- * once per instruction set. */
+/* Sixteen 16-bit floats at a time, in f32: vectors of gcc and clang, which become registers or loops. Included by
+ * sources that are compiled once per instruction set. */
 #ifndef STNI_CORE_BOX_BOX_HALF_H
 #define STNI_CORE_BOX_BOX_HALF_H
 
@@ -9,7 +9,8 @@
 #include <immintrin.h>
 #endif
 
-/* Without AVX the ABI returns vectors in another way, which does not matter here: all of these functions are inlined. */
+/* Without AVX the ABI returns vectors in another way, which does not matter here: all of these functions are
+ * inlined. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef float vector __attribute__((vector_size(32)));
@@ -60,7 +61,8 @@ static inline vector vector_prod(vector a, vector b) { return a * b; }
 static inline vector vector_min(vector a, vector b) { return vector_select((a <= b) | (a != a), a, b); }
 static inline vector vector_max(vector a, vector b) { return vector_select((a >= b) | (a != a), a, b); }
 
-/* Two bf16 share 32 bits: one half of them is an f32 as it stands, the other after a shift. No element changes its place. */
+/* Two bf16 share 32 bits: one half of them is an f32 as it stands, the other after a shift. No element changes its
+ * place. */
 static inline struct wide load_bf16(const uint16_t *from)
 {
     vector_bits u;

@@ -14,8 +14,8 @@ enum { STNI_BOX_SIZES = 5 };
 /* `n` single elements. */
 typedef void (*stni_elements_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n);
 
-/* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by non-temporal stores where lines are aligned; else `ahead`:
- * how far ahead src is prefetched, bytes; 0: not at all. */
+/* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by non-temporal stores where
+ * lines are aligned; else `ahead`: how far ahead src is prefetched, bytes; 0: not at all. */
 typedef void (*stni_transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int streamed,
                                   int64_t ahead);
 
@@ -35,8 +35,8 @@ extern const struct stni_copy_kernels stni_copy_kernels_base, stni_copy_kernels_
 /* SUM serves AVG too: `finish` divides. */
 enum stni_combine { STNI_COMBINE_SUM, STNI_COMBINE_PROD, STNI_COMBINE_MIN, STNI_COMBINE_MAX, STNI_COMBINE_COUNT };
 
-/* Combining dense pieces of one dtype in its accumulators: f32 for 16-bit floats, in an order of their own and with space for a multiple of
- * 16; else the dtype itself. */
+/* Combining dense pieces of one dtype in its accumulators: f32 for 16-bit floats, in an order of their own and with
+ * space for a multiple of 16; else the dtype itself. */
 struct stni_box_reduce_kernels {
     int64_t accumulator_size; /* bytes */
     void (*first[STNI_COMBINE_COUNT])(void *acc, const void *a, const void *b, int64_t n); /* acc = a op b */

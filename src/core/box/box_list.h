@@ -1,4 +1,5 @@
-/* Copies of boxes in the making: on a device that has core.box_copies, many become one launch. Elsewhere each is made when it is added.
+/* Copies of boxes in the making: on a device that has core.box_copies, many become one launch. Elsewhere each is made
+ * when it is added.
  *
  * No copy of a list may write what another one of it reads or writes. */
 #ifndef STNI_CORE_BOX_BOX_LIST_H

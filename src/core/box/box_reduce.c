@@ -1,7 +1,8 @@
 /* Reductions over boxes: several addends, one or several results.
  *
- * The walk divides the boxes into blocks that fit into the L1 cache with their accumulators. Of each block, every source is read once, in order;
- * then every destination is written once. A piece that is not dense in memory is packed or unpacked by a box copy. */
+ * The walk divides the boxes into blocks that fit into the L1 cache with their accumulators. Of each block, every
+ * source is read once, in order; then every destination is written once. A piece that is not dense in memory is
+ * packed or unpacked by a box copy. */
 #include "core/box/box.h"
 
 #include "core/box/box_kernel.h"

@@ -1,5 +1,5 @@
-/* Complex numbers as pairs of T: sums are those of the parts, which PARTS(x) names; products are written out, so that their bits are the
- * same from every compiler. Included with T, NAME(x), PARTS(x). */
+/* Complex numbers as pairs of T: sums are those of the parts, which PARTS(x) names; products are written out, so
+ * that their bits are the same from every compiler. Included with T, NAME(x), PARTS(x). */
 #ifndef NAME /* read alone */
 #include "core/box/box_reduce_tmpl.h"
 #define T float
@@ -17,8 +17,8 @@ static void NAME(sum)(void *restrict acc, const void *b, int64_t n)
     PARTS(sum)(acc, b, 2 * n);
 }
 
-/* Products in one loop and sums in another: where both stand in one, gcc 12 contracts them into one rounding (fmaddsub) although contraction is
- * off. `x` may be `to`. */
+/* Products in one loop and sums in another: where both stand in one, gcc 12 contracts them into one rounding
+ * (fmaddsub) although contraction is off. `x` may be `to`. */
 static void NAME(piece)(T *to, const T *x, const T *y, int64_t n)
 {
     T ac[128], bd[128], ad[128], bc[128];

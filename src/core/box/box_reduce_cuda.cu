@@ -1,5 +1,5 @@
-/* core.box_reduce on a CUDA device: a thread joins an element of every source in order, then writes it to every result. Where all boxes are
- * dense and lie at multiples of 16 bytes it does so for 16 bytes at a time. */
+/* core.box_reduce on a CUDA device: a thread joins an element of every source in order, then writes it to every
+ * result. Where all boxes are dense and lie at multiples of 16 bytes it does so for 16 bytes at a time. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/joins.cuh"

@@ -1,8 +1,8 @@
-/* One way of combining for one 16-bit float. Included once per dtype and op, with NAME(x), LOAD and STORE of 16 elements (box_half.h), and OP on
- * vectors.
+/* One way of combining for one 16-bit float. Included once per dtype and op, with NAME(x), LOAD and STORE of 16
+ * elements (box_half.h), and OP on vectors.
  *
- * Elements are converted, combined and converted back in registers: separate passes for the conversions would take longer than the memory
- * accesses. */
+ * Elements are converted, combined and converted back in registers: separate passes for the conversions would take
+ * longer than the memory accesses. */
 #ifndef NAME /* read alone */
 #include "core/box/box_half.h"
 #define LOAD load_bf16

@@ -1,5 +1,5 @@
-/* Combining pieces of memory element by element. Compiled once per instruction set; every element is a chain of its own, so the results do
- * not depend on the width of vectors. */
+/* Combining pieces of memory element by element. Compiled once per instruction set; every element is a chain of its
+ * own, so the results do not depend on the width of vectors. */
 #include "core/box/box_half.h"
 #include "core/box/box_kernel.h"
 #include "core/box/nontemporal_line.h"
@@ -60,7 +60,8 @@
 #undef LOAD
 #undef STORE
 
-/* Integers add and multiply without sign, so that they wrap; the conversions back are gcc's and clang's two's complement. */
+/* Integers add and multiply without sign, so that they wrap; the conversions back are gcc's and clang's two's
+ * complement. */
 #undef SUM_OF
 #undef PROD_OF
 #define SUM_OF(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))

@@ -1,4 +1,5 @@
-/* Reductions over boxes as work on a queue: the arguments of core.box_reduce, with as few dims as the boxes have in common. */
+/* Reductions over boxes as work on a queue: the arguments of core.box_reduce, with as few dims as the boxes have in
+ * common. */
 #include "core/box/box.h"
 
 #include "core/box/box_walk.h"

@@ -1,7 +1,7 @@
 /* A sum of two dense pieces of one floating dtype, written by non-temporal stores. Included with T and NAME(x).
  *
- * A line is made of vectors of gcc and clang as wide as stni_stream_line reads them, so that they stay in registers: what is written in pieces
- * of one size and read in others makes the processor wait. */
+ * A line is made of vectors of gcc and clang as wide as stni_stream_line reads them, so that they stay in registers:
+ * what is written in pieces of one size and read in others makes the processor wait. */
 #ifndef NAME /* read alone */
 #include "core/box/nontemporal_line.h"
 #include <stdint.h>

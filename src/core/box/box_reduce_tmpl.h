@@ -1,5 +1,5 @@
-/* The four ways of combining for one dtype that accumulates in itself. Included with T, NAME(x), QUOTIENT(a, divisor), SUM_OF(a, b)
- * and PROD_OF(a, b). */
+/* The four ways of combining for one dtype that accumulates in itself. Included with T, NAME(x), QUOTIENT(a,
+ * divisor), SUM_OF(a, b) and PROD_OF(a, b). */
 #ifndef NAME /* read alone */
 #include <stdint.h>
 #define T float

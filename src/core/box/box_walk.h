@@ -1,5 +1,5 @@
-/* How to walk through boxes of equal shape: which dims remain once those of size 1 are dropped, the others are sorted by the strides of one
- * box, and neighbours that are one dim in every box are merged. */
+/* How to walk through boxes of equal shape: which dims remain once those of size 1 are dropped, the others are
+ * sorted by the strides of one box, and neighbours that are one dim in every box are merged. */
 #ifndef STNI_CORE_BOX_BOX_WALK_H
 #define STNI_CORE_BOX_BOX_WALK_H
 
@@ -13,7 +13,8 @@ struct stni_box_walk {
     int dim[STN_MAX_BOX_NDIM];
 };
 
-/* Begins with the dims of `order`, largest stride first. Returns the number of elements; where it is 0 there is nothing to walk. */
+/* Begins with the dims of `order`, largest stride first. Returns the number of elements; where it is 0 there is
+ * nothing to walk. */
 int64_t stni_box_walk_begin(struct stni_box_walk *walk, const stn_box *order);
 
 /* Keeps dims joined only where they are one in these boxes too. Called for every box that is walked. */

@@ -1,5 +1,5 @@
-/* As each_float.h without f16, for kernels that convert f16 to f32 some elements at a time: conversions inside of their loops are two fifths of what
- * the compiler has to do, for the dtype that is used least. */
+/* As each_float.h without f16, for kernels that convert f16 to f32 some elements at a time: conversions inside of
+ * their loops are two fifths of what the compiler has to do, for the dtype that is used least. */
 #include "core/base/dtype.h"
 
 #include "core/box/as_f32.h"

@@ -1,4 +1,5 @@
-/* Includes TEMPLATE once for each integer dtype as each_float.h does for floating ones; a bool is a u8 that is 0 or 1. */
+/* Includes TEMPLATE once for each integer dtype as each_float.h does for floating ones; a bool is a u8 that is 0 or
+ * 1. */
 
 #define T int64_t
 #define ACC int64_t

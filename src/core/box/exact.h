@@ -1,6 +1,7 @@
-/* Sums without rounding, for C, C++ and CUDA compilers: a sum is a fixed-point number that has room for every value of
- * its dtype, in digits of 32 bits. Adding to it is adding integers, whose order changes nothing. Source: Kulisch 1971 and
- * 2013, the long accumulator; Collange, Defour, Graillat and Iakymchuk 2015 for digits with room for carries. */
+/* Sums without rounding, for C, C++ and CUDA compilers: a sum is a fixed-point number that has room for every value
+ * of its dtype, in digits of 32 bits. Adding to it is adding integers, whose order changes nothing. Source: Kulisch
+ * 1971 and 2013, the long accumulator; Collange, Defour, Graillat and Iakymchuk 2015 for digits with room for
+ * carries. */
 #ifndef STNI_CORE_BOX_EXACT_H
 #define STNI_CORE_BOX_EXACT_H
 
@@ -12,8 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Digit k of a sum stands for digit 2^(32 k) units; a unit is the smallest number above 0. The last digits are room for 2^64 of the largest. Behind
- * them are three counts: of NaN, of infinity, of -infinity. Digits are signed and take 2^30 additions before they must be carried. */
+/* Digit k of a sum stands for digit 2^(32 k) units; a unit is the smallest number above 0. The last digits are room
+ * for 2^64 of the largest. Behind them are three counts: of NaN, of infinity, of -infinity. Digits are signed and
+ * take 2^30 additions before they must be carried. */
 enum {
     STNI_EXACT_DIGITS_F32 = 11, STNI_EXACT_UNIT_F32 = -149,
     STNI_EXACT_DIGITS_F64 = 68, STNI_EXACT_UNIT_F64 = -1074,
@@ -87,7 +89,8 @@ STNI_INLINE void stni_exact_carry(int64_t *digit, int n)
     }
 }
 
-/* The 64 bits from `top` downwards, of digits that are carried and not below 0; *rest is whether any lower bit is set. */
+/* The 64 bits from `top` downwards, of digits that are carried and not below 0; *rest is whether any lower bit is
+ * set. */
 STNI_INLINE uint64_t stni_exact_window(const int64_t *digit, int top, int *rest)
 {
     uint64_t bits = 0;
@@ -107,7 +110,8 @@ STNI_INLINE int stni_exact_top(const int64_t *digit, int n)
     return -1;
 }
 
-/* The nearest number of `precision` bits, ties to even; below the smallest normal one there are fewer. Changes the digits. */
+/* The nearest number of `precision` bits, ties to even; below the smallest normal one there are fewer. Changes the
+ * digits. */
 STNI_INLINE double stni_exact_rounded(int64_t *digit, int n, int unit, int precision)
 {
     int rest;

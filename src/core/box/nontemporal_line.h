@@ -1,5 +1,5 @@
-/* Non-temporal stores of one cache line: they go to memory without reading it first, and leave the caches to others. Included by
- * sources that are compiled once per instruction set. */
+/* Non-temporal stores of one cache line: they go to memory without reading it first, and leave the caches to others.
+ * Included by sources that are compiled once per instruction set. */
 #ifndef STNI_CORE_BOX_NONTEMPORAL_LINE_H
 #define STNI_CORE_BOX_NONTEMPORAL_LINE_H
 
@@ -21,8 +21,8 @@ enum { STNI_LINE = 64 }; /* bytes */
 #endif
 
 #ifdef __SSE2__
-/* A store fence: orders non-temporal stores before what this thread writes next. To be called after them, before another
- * thread may read the result. */
+/* A store fence: orders non-temporal stores before what this thread writes next. To be called after them, before
+ * another thread may read the result. */
 static inline void stni_stream_fence(void)
 {
     __builtin_ia32_sfence();

@@ -1,11 +1,11 @@
-/* Random numbers that belong to elements, not to ranks: a block cipher in counter mode turns (seed, stream, global index of the element)
- * into bits, so a tensor has the same values on any number of ranks and in any layout.
+/* Random numbers that belong to elements, not to ranks: a block cipher in counter mode turns (seed, stream, global
+ * index of the element) into bits, so a tensor has the same values on any number of ranks and in any layout.
  *
- * The cipher is Philox4x32-10: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011. The seed is the key; the
- * counter is the number of the block in its lower half and the stream in its upper.
+ * The cipher is Philox4x32-10: Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011. The
+ * seed is the key; the counter is the number of the block in its lower half and the stream in its upper.
  *
- * For gcc and nvcc. Only integers and the correctly rounded operations + - * / sqrt are used: with contraction off, the bits are the same
- * everywhere. */
+ * For gcc and nvcc. Only integers and the correctly rounded operations + - * / sqrt are used: with contraction off,
+ * the bits are the same everywhere. */
 #ifndef STNI_CORE_BOX_RNG_H
 #define STNI_CORE_BOX_RNG_H
 
@@ -56,7 +56,8 @@ STNI_RNG_FN struct stni_philox stni_rng_block(uint64_t seed, uint64_t stream, ui
     return stni_philox_cipher(counter, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
-/* Uniform in [0, 1): the upper `bits` bits of a word as a fraction; 24 for f32, 11 for f16, 8 for bf16, so that none rounds to 1. */
+/* Uniform in [0, 1): the upper `bits` bits of a word as a fraction; 24 for f32, 11 for f16, 8 for bf16, so that none
+ * rounds to 1. */
 STNI_RNG_FN float stni_rng_uniform(uint32_t word, int bits)
 {
     return (float)(word >> (32 - bits)) / (float)(1u << bits);
@@ -68,7 +69,8 @@ STNI_RNG_FN double stni_rng_uniform64(uint32_t low, uint32_t high)
     return (double)(((uint64_t)high << 32 | low) >> 11) / 9007199254740992.0;
 }
 
-/* Natural logarithm of a normal positive number: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m - 1) / (m + 1)) by its series. */
+/* Natural logarithm of a normal positive number: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m - 1)
+ * / (m + 1)) by its series. */
 STNI_RNG_FN double stni_rng_log(double x)
 {
     uint64_t bits;
@@ -95,8 +97,8 @@ STNI_RNG_FN double stni_rng_ratio(const double p[8], const double q[8], double r
     return above / below;
 }
 
-/* The number below which a standard normal one falls with probability p, 0 < p < 1. Wichura, Algorithm AS 241 (PPND16), Applied Statistics 37,
- * 1988: rational functions in the middle, in the tails and far out. */
+/* The number below which a standard normal one falls with probability p, 0 < p < 1. Wichura, Algorithm AS 241
+ * (PPND16), Applied Statistics 37, 1988: rational functions in the middle, in the tails and far out. */
 STNI_RNG_FN double stni_rng_normal_quantile(double p)
 {
     const double a[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,

@@ -45,8 +45,8 @@ static stn_status agree_now(stn_comm *comm, stn_queue *queue, const struct stni_
     return status == STN_OK ? stni_comm_run_here(comm, queue, coll) : stni_comm_fail_for_queue(comm, queue);
 }
 
-/* What the library agrees on in a step that is recorded holds for its repetitions too: they do the same. Where collectives are recorded hosts meet
- * beside the queue. */
+/* What the library agrees on in a step that is recorded holds for its repetitions too: they do the same. Where
+ * collectives are recorded hosts meet beside the queue. */
 static stn_status agree(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     if (stni_comm_captures(comm, queue))

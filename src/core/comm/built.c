@@ -1,5 +1,6 @@
-/* Collectives that a table lacks, and reductions that it declines, built from its `group` (a barrier from its all_reduce). Each part travels as a
- * message; a reduction receives what all ranks sent, a piece of at most the staging memory at a time, and combines it in the order of ranks. */
+/* Collectives that a table lacks, and reductions that it declines, built from its `group` (a barrier from its
+ * all_reduce). Each part travels as a message; a reduction receives what all ranks sent, a piece of at most the
+ * staging memory at a time, and combines it in the order of ranks. */
 #include "core/comm/launch.h"
 
 #include "core/box/box_exact.h"

@@ -1,5 +1,5 @@
-/* Collectives that are recorded with the kernels around them, by a communicator that says that it can (stn_comm_ops.records). Each launch of the
- * graph does them once more, and no host is met for it. */
+/* Collectives that are recorded with the kernels around them, by a communicator that says that it can
+ * (stn_comm_ops.records). Each launch of the graph does them once more, and no host is met for it. */
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"

@@ -54,8 +54,8 @@ static stn_status fail(stn_queue *queue, int rank, const int64_t *fields, const 
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence)
 {
     int64_t own[FIELDS], zeros[FIELDS], first;
-    /* A group of messages is called only by the ranks that take part in it, so no collective can compare it; the fake has
-     * no peers. */
+    /* A group of messages is called only by the ranks that take part in it, so no collective can compare it; the
+     * fake has no peers. */
     if (coll->kind == STNI_COLL_GROUP || comm->ops == &stni_fake_ops || comm->size == 1)
         return STN_OK;
     fill(own, coll, sequence);

@@ -204,7 +204,8 @@ static stn_status run_entry(const stn_comm *comm, stn_queue *queue, const struct
     return stn_queue_fail(queue, STN_ERR_INTERNAL, "collective %d does not exist", (int)v->kind);
 }
 
-/* A table may do without some reductions: its entry then says so at once, on every rank alike, and leaves the queue as it was. */
+/* A table may do without some reductions: its entry then says so at once, on every rank alike, and leaves the queue
+ * as it was. */
 static int is_declined(const stn_queue *queue, const struct stni_coll *v, stn_status status)
 {
     const int reduces = v->kind == STNI_COLL_ALL_REDUCE || v->kind == STNI_COLL_REDUCE || v->kind == STNI_COLL_REDUCE_SCATTER;

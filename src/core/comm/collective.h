@@ -1,5 +1,5 @@
-/* A collective as a value: which one, and its arguments. It is queued by the launchers, counted, compared (checks mode), and published to other
- * ranks. */
+/* A collective as a value: which one, and its arguments. It is queued by the launchers, counted, compared (checks
+ * mode), and published to other ranks. */
 #ifndef STNI_CORE_COMM_COLLECTIVE_H
 #define STNI_CORE_COMM_COLLECTIVE_H
 
@@ -42,7 +42,8 @@ int64_t stni_counts_sum(const int64_t *counts, int n);
  *     barrier         none */
 struct stni_comm_stats stni_coll_cost(const struct stni_coll *coll, int rank, int size);
 
-/* Runs the collective through the communicator's table; an exchange that the table lacks, through others of its entries. A stni_comm_run_fn. */
+/* Runs the collective through the communicator's table; an exchange that the table lacks, through others of its
+ * entries. A stni_comm_run_fn. */
 stn_status stni_coll_run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll);
 
 #endif

@@ -1,4 +1,5 @@
-/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The collectives are in comm_api.c. */
+/* Communicators: making, adoption by a context, subsets, failure texts, the ring of calls. The collectives are in
+ * comm_api.c. */
 #include "core/comm/comm.h"
 
 #include "core/comm/launch.h"
@@ -44,7 +45,8 @@ stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int si
     return stni_comm_create(ops, stni_coll_run, impl, rank, size, out);
 }
 
-/* Collectives that are still queued run first, wherever that is. Those that wait for a peer that does not come end with the deadline. */
+/* Collectives that are still queued run first, wherever that is. Those that wait for a peer that does not come end
+ * with the deadline. */
 static void destroy(stn_comm *comm)
 {
     if (comm->queue && comm->queue != comm->own_queue)

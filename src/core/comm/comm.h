@@ -39,7 +39,8 @@ struct stni_call_record {
     int root;
 };
 
-/* What ranks agree on first: where they are in their programs. One that comes to another agreement is told apart by it, whatever the words. */
+/* What ranks agree on first: where they are in their programs. One that comes to another agreement is told apart by
+ * it, whatever the words. */
 enum stni_agreement {
     STNI_AGREE_FURTHER, /* on something that they have met for */
     STNI_AGREE_CALL,
@@ -120,8 +121,8 @@ void stni_comm_set_deadline(stn_comm *comm, double seconds);
 /* Undoes stni_comm_adopt, for a context that could not be completed: whoever gave the communicator owns it again. */
 void stni_comm_give_back(stn_comm *comm);
 
-/* The collectives on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what they need from
- * arrays that they are given. */
+/* The collectives on a given queue: what ops use. They launch on `queue` (an immediate queue: run), and copy what
+ * they need from arrays that they are given. */
 stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *send, void *recv, int64_t count,
                                 stn_dtype dtype, stn_reduce_op op);
 stn_status stni_comm_all_gather(stn_comm *comm, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
@@ -130,25 +131,28 @@ stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *se
                                 const int64_t *recv_counts, stn_dtype dtype);
 stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 
-/* The same beside the caller, until stn_request_wait: they run after what is on the communicator's queue now, and after the request `after`
- * of any of the context's communicators (NULL: none). The buffers are the collective's until then. */
+/* The same beside the caller, until stn_request_wait: they run after what is on the communicator's queue now, and
+ * after the request `after` of any of the context's communicators (NULL: none). The buffers are the collective's
+ * until then. */
 stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
                                       const stn_request *after, stn_request **request);
 stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after, stn_request **request);
 
-/* Agreement between hosts, through the communicator's own entries: words[i] = op (SUM, MIN or MAX) over all ranks' words[i]; every rank's bytes, at
- * most STN_MAX_AGREE, become root's. Memory of the host, whatever the device. They wait for the queue, which fails if they do. */
+/* Agreement between hosts, through the communicator's own entries: words[i] = op (SUM, MIN or MAX) over all ranks'
+ * words[i]; every rank's bytes, at most STN_MAX_AGREE, become root's. Memory of the host, whatever the device. They
+ * wait for the queue, which fails if they do. */
 stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op);
 stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n, stn_reduce_op op);
 stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *bytes, size_t n, int root);
 
 stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out);
 
-/* How long this rank has waited for its peers in this communicator's collectives so far, nanoseconds; -1: it does not tell. On the thread that runs
- * them. */
+/* How long this rank has waited for its peers in this communicator's collectives so far, nanoseconds; -1: it does
+ * not tell. On the thread that runs them. */
 int64_t stni_comm_waited(const stn_comm *comm);
 
-/* 1 where this rank's cores are free while collectives on `queue` move data, and those may run on a thread beside the caller's. */
+/* 1 where this rank's cores are free while collectives on `queue` move data, and those may run on a thread beside
+ * the caller's. */
 int stni_comm_goes_beside(const stn_comm *comm, const stn_queue *queue);
 
 /* Tells the family that this rank failed. Any thread. */

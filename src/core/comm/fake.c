@@ -1,5 +1,6 @@
-/* The communicator that moves nothing: one process acts as any rank of any world. It advances a clock by what the collective would send, copies
- * what a rank sends to itself, and leaves the rest of what would be received as it was. */
+/* The communicator that moves nothing: one process acts as any rank of any world. It advances a clock by what the
+ * collective would send, copies what a rank sends to itself, and leaves the rest of what would be received as it
+ * was. */
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"

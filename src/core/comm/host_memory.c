@@ -1,8 +1,9 @@
-/* Ranks on a device whose communicator moves memory of the host alone, as MPI does: what is sent is copied into pinned memory, the host waits for
- * that, the collective runs as the CPU's ranks run it, and a copy of what was received is queued.
+/* Ranks on a device whose communicator moves memory of the host alone, as MPI does: what is sent is copied into pinned
+ * memory, the host waits for that, the collective runs as the CPU's ranks run it, and a copy of what was received is
+ * queued.
  *
- * The pinned memory is kept. Nothing that earlier collectives have queued uses it any more: each begins with a wait for its queue, and the
- * communicator's two queues follow each other. */
+ * The pinned memory is kept. Nothing that earlier collectives have queued uses it any more: each begins with a wait
+ * for its queue, and the communicator's two queues follow each other. */
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"

@@ -1,5 +1,5 @@
-/* Collectives as kernels. On a queue that runs them later, what a collective needs is copied into the kernel's arguments, or into a block of the
- * heap where it does not fit there. */
+/* Collectives as kernels. On a queue that runs them later, what a collective needs is copied into the kernel's
+ * arguments, or into a block of the heap where it does not fit there. */
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"
@@ -145,7 +145,8 @@ static stn_status run_counted(stn_queue *queue, const struct call *call, int64_t
 static stn_status coll_kernel(stn_queue *queue, const void *args);
 static stn_status queued_kernel(stn_queue *queue, const void *args);
 
-/* The trace gets a span that describes the collective. The span that the queue would record says only that a kernel ran. */
+/* The trace gets a span that describes the collective. The span that the queue would record says only that a kernel
+ * ran. */
 static stn_status run_recorded(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
     const stn_comm *comm = call->comm;
@@ -339,8 +340,8 @@ stn_status stni_comm_run_here(stn_comm *comm, stn_queue *queue, const struct stn
     return coll_kernel(queue, &call);
 }
 
-/* On a device it goes first where it competes: what packs a message would else stand behind all blocks of a kernel that came to the main queue after
- * it, and peers wait for that message. */
+/* On a device it goes first where it competes: what packs a message would else stand behind all blocks of a kernel
+ * that came to the main queue after it, and peers wait for that message. */
 static stn_status side_queue(stn_comm *comm, stn_queue **out)
 {
     static const stn_queue_options worker = {.size = sizeof worker, .kind = STN_QUEUE_WORKER, .priority = INT_MAX};
@@ -444,7 +445,8 @@ void stni_comm_leave_requests(stn_comm *comm, stn_status unrun)
     comm->requests = NULL;
 }
 
-/* Work that is put on a device's main queue from now on comes behind the collective; only the CPU's host waits for it. */
+/* Work that is put on a device's main queue from now on comes behind the collective; only the CPU's host waits for
+ * it. */
 static stn_status pass_end(const stn_request *request)
 {
     stn_queue *queue = request->comm->queue;

@@ -1,5 +1,6 @@
-/* Reductions of dense memory in one pass: several sources into several destinations. The same as box.h does for boxes of any strides, for the
- * dtypes and sizes that collectives mostly have, without accumulators in memory. Once per instruction set (core/base/isa.h). */
+/* Reductions of dense memory in one pass: several sources into several destinations. The same as box.h does for
+ * boxes of any strides, for the dtypes and sizes that collectives mostly have, without accumulators in memory. Once
+ * per instruction set (core/base/isa.h). */
 #ifndef STNI_CORE_COMM_MULTI_REDUCE_H
 #define STNI_CORE_COMM_MULTI_REDUCE_H
 
@@ -15,8 +16,8 @@ struct stni_multi_reduce {
     int64_t divisor; /* AVG: what sums are divided by; else 1 */
 };
 
-/* dst[0][i] = … = src[0][i] op src[1][i] op …, in that order; the values are those of stni_box_reduce_now. A dst may be one of the
- * sources. */
+/* dst[0][i] = … = src[0][i] op src[1][i] op …, in that order; the values are those of stni_box_reduce_now. A dst may
+ * be one of the sources. */
 typedef void (*stni_multi_reduce_fn)(const struct stni_multi_reduce *c);
 
 struct stni_multi_reduce_kernels {

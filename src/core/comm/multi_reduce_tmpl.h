@@ -1,6 +1,7 @@
-/* The ops of one dtype. Included with ACC, the type that is computed in, VECTOR, a vector of these, NAME(x), UNPACK, PACK and STORED (vectors of a
- * block in memory), ADD, MULTIPLY; where memory holds another type, with that, T, and LOAD and STORE between them. A comparison keeps the first
- * operand where it is NaN, as core/box/box_reduce_kernel.c does. */
+/* The ops of one dtype. Included with ACC, the type that is computed in, VECTOR, a vector of these, NAME(x), UNPACK,
+ * PACK and STORED (vectors of a block in memory), ADD, MULTIPLY; where memory holds another type, with that, T, and
+ * LOAD and STORE between them. A comparison keeps the first operand where it is NaN, as core/box/box_reduce_kernel.c
+ * does. */
 #ifndef NAME /* read alone */
 #include "core/comm/multi_reduce_vector.h"
 #define VECTOR f32_vector

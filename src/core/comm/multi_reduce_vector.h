@@ -1,4 +1,5 @@
-/* Vectors of the widest kind, four at a time: with their operands they stay in registers. What multi_reduce_tmpl.h is written in. */
+/* Vectors of the widest kind, four at a time: with their operands they stay in registers. What multi_reduce_tmpl.h
+ * is written in. */
 #ifndef STNI_CORE_COMM_MULTI_REDUCE_VECTOR_H
 #define STNI_CORE_COMM_MULTI_REDUCE_VECTOR_H
 
@@ -11,7 +12,8 @@
 #include <immintrin.h>
 #endif
 
-/* PAIRS: of each pair of 16-bit lanes, the first of `even` and the second of `odd`. SUBTRACT_SATURATED: a - b, 0 where b is larger. */
+/* PAIRS: of each pair of 16-bit lanes, the first of `even` and the second of `odd`. SUBTRACT_SATURATED: a - b, 0
+ * where b is larger. */
 #if defined(__AVX512F__)
 enum { WIDTH = 64 };
 #define PAIRS(even, odd) ((u16_vector)_mm512_mask_blend_epi16(0xaaaaaaaa, (__m512i)(even), (__m512i)(odd)))
@@ -83,8 +85,8 @@ INLINE void unpack_bf16(i64_vector *acc, const char *from)
     }
 }
 
-/* To the nearest, ties to even: one up where the lower half, less one beside an even upper half, is one half or more. A NaN comes from a bf16 or
- * is the processor's own: its lower half is 0, and it stays what it is. */
+/* To the nearest, ties to even: one up where the lower half, less one beside an even upper half, is one half or
+ * more. A NaN comes from a bf16 or is the processor's own: its lower half is 0, and it stays what it is. */
 INLINE i64_vector round_bf16(i64_vector even, i64_vector odd)
 {
     u16_vector upper = PAIRS((u32_vector)even >> 16, odd), lower = PAIRS(even, (u32_vector)odd << 16);

@@ -1,5 +1,5 @@
-/* An exchange for communicators that offer groups only: boxes are packed into pieces, the pieces travel as groups of messages and are unpacked
- * into the receivers' boxes. Never more than `staging_limit` bytes of staging memory. */
+/* An exchange for communicators that offer groups only: boxes are packed into pieces, the pieces travel as groups of
+ * messages and are unpacked into the receivers' boxes. Never more than `staging_limit` bytes of staging memory. */
 #include "core/comm/recv_groups.h"
 #include "core/comm/launch.h"
 

@@ -1,10 +1,12 @@
-/* Exchanges without a reduction, by pieces. All messages between two ranks in one direction are one stream of elements, which is divided into
- * pieces of half the staging memory. A piece has a key: the distance from sender to receiver around the ring of ranks, then its number. Each
- * rank passes its pieces, those it sends and those it receives, in the order of keys, as many keys at once as fit.
+/* Exchanges without a reduction, by pieces. All messages between two ranks in one direction are one stream of elements,
+ * which is divided into pieces of half the staging memory. A piece has a key: the distance from sender to receiver
+ * around the ring of ranks, then its number. Each rank passes its pieces, those it sends and those it receives, in the
+ * order of keys, as many keys at once as fit.
  *
- * That cannot deadlock, however differently two ranks group their pieces: of all pieces not yet through, take one with the least key. All
- * that its two ranks have issued before has smaller keys, so it is through; hence both have issued this one. (Keys must not be split: else
- * every rank might wait in what it sends for what its neighbour has not begun to receive.) */
+ * That cannot deadlock, however differently two ranks group their pieces: of all pieces not yet through, take one
+ * with the least key. All that its two ranks have issued before has smaller keys, so it is through; hence both have
+ * issued this one. (Keys must not be split: else every rank might wait in what it sends for what its neighbour has
+ * not begun to receive.) */
 #include "core/comm/launch.h"
 
 #include "core/base/clamp.h"

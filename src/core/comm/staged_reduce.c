@@ -1,6 +1,6 @@
-/* Exchanges with a reduction, by pieces: a piece of every message at a time, so that everything that is combined into an element is at hand and
- * is combined in the order of ranks. The ranks agree on the size of pieces by the rank with the most messages: sender and receiver of a message
- * divide it alike. */
+/* Exchanges with a reduction, by pieces: a piece of every message at a time, so that everything that is combined
+ * into an element is at hand and is combined in the order of ranks. The ranks agree on the size of pieces by the
+ * rank with the most messages: sender and receiver of a message divide it alike. */
 #include "core/comm/recv_groups.h"
 #include "core/comm/launch.h"
 
@@ -127,7 +127,8 @@ static stn_status all_reduce_max(stn_comm *comm, stn_queue *queue, int64_t *numb
     return comm->run(comm, queue, &coll);
 }
 
-/* The largest of the ranks' numbers. Without a way for hosts to agree it goes through the device's memory, and the host waits. */
+/* The largest of the ranks' numbers. Without a way for hosts to agree it goes through the device's memory, and the
+ * host waits. */
 static stn_status largest_of_ranks(stn_comm *comm, stn_queue *queue, int64_t *number)
 {
     if (queue->device->is_cpu || stni_comm_has_agreement(comm))

@@ -1,7 +1,7 @@
 /* Agreement: the first rank that has something to report is heard by all.
  *
- * One all-reduce of 8 bytes when all is well: the least of (rank << 8 | status) over the ranks that report. Else a broadcast of the
- * text from the rank found. Memory does not grow with the world. */
+ * One all-reduce of 8 bytes when all is well: the least of (rank << 8 | status) over the ranks that report. Else a
+ * broadcast of the text from the rank found. Memory does not grow with the world. */
 #include "core/context/context.h"
 
 #include <string.h>
@@ -65,8 +65,8 @@ static const char *failure_text(stn_context *context)
     return text[0] != '\0' ? text : stn_comm_error_text(context->comm);
 }
 
-/* Every rank takes part, also one that has kept an error, because the others cannot know of it. Only a rank whose queue is broken cannot take
- * part; it has aborted the family. */
+/* Every rank takes part, also one that has kept an error, because the others cannot know of it. Only a rank whose
+ * queue is broken cannot take part; it has aborted the family. */
 stn_status stn_agree(stn_context *context, stn_status status, const char *text)
 {
     if (context == NULL)

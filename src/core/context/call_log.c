@@ -1,4 +1,5 @@
-/* The last calls of a rank, from the rings of its communicators, and the failure of one: the world's, then those of groups of ranks. */
+/* The last calls of a rank, from the rings of its communicators, and the failure of one: the world's, then those of
+ * groups of ranks. */
 #include "core/context/context.h"
 #include "core/shard/group.h"
 

@@ -1,5 +1,6 @@
-/* Clocks of several machines. One rank of each asks rank 0 for its time, several times: the answer was given somewhere between question and
- * arrival, so the shortest round trip tells most. Everything goes by broadcasts of host memory, which every communicator has. */
+/* Clocks of several machines. One rank of each asks rank 0 for its time, several times: the answer was given
+ * somewhere between question and arrival, so the shortest round trip tells most. Everything goes by broadcasts of
+ * host memory, which every communicator has. */
 #include "core/context/clock.h"
 
 #include "core/base/fnv.h"
@@ -37,7 +38,8 @@ static stn_status ask(stn_context *context, const struct stni_clock *clock, int 
     return STN_OK;
 }
 
-/* The lowest rank that does not know its offset yet measures that of its machine. `*known` is set on the ranks of it. */
+/* The lowest rank that does not know its offset yet measures that of its machine. `*known` is set on the ranks of
+ * it. */
 static stn_status align_machine(stn_context *context, const struct stni_clock *clock, int asker, int *known, int64_t *offset)
 {
     int64_t machine = (int64_t)clock->machine, found = 0;
@@ -71,7 +73,8 @@ static int64_t monotonic(void *arg)
     return stni_trace_now();
 }
 
-/* The id of the machine's run, since whose start its clock counts; where it cannot be read each rank is a machine of its own. */
+/* The id of the machine's run, since whose start its clock counts; where it cannot be read each rank is a machine of
+ * its own. */
 static uint64_t this_machine(const stn_context *context)
 {
     char id[64] = "";

@@ -11,8 +11,8 @@ struct stni_clock {
     void *arg;
 };
 
-/* What to add to the times of this rank's clock to have those of rank 0's: 0 on its machine, else measured by the first rank of each machine.
- * Collective over the world. */
+/* What to add to the times of this rank's clock to have those of rank 0's: 0 on its machine, else measured by the
+ * first rank of each machine. Collective over the world. */
 stn_status stni_clock_offset(stn_context *context, const struct stni_clock *clock, int64_t *offset);
 
 #endif

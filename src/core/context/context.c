@@ -238,7 +238,8 @@ static void stop(stn_context *context)
     stni_trace_destroy(&context->trace);
 }
 
-/* From here on no call reaches the functions of the caller or the layers above, and every op returns the error that is kept for ever. */
+/* From here on no call reaches the functions of the caller or the layers above, and every op returns the error that
+ * is kept for ever. */
 static void close_context(stn_context *context)
 {
     context->log = NULL;

@@ -101,7 +101,8 @@ struct stn_context {
     void (*share_autograd)(const stn_tensor *from, stn_tensor *to);
     /* Writes the text of a value error. */
     void (*value_text)(const stn_context *context, const stn_value_record *record, char *text, size_t size);
-    /* Called when the last handle is gone: frees the registry, through which ops on handles of a closed context find their error. */
+    /* Called when the last handle is gone: frees the registry, through which ops on handles of a closed context find
+     * their error. */
     void (*free_registry)(stn_context *context);
     /* Frees what ops cache per context (oneDNN primitives …). */
     struct stni_op_cache { void (*destroy)(void *state); void *state; } op_cache[4];
@@ -119,29 +120,32 @@ stn_status stni_context_create_core(const stn_context_options *options, stn_cont
 /* Releases what all open scopes own, and closes them without agreement. */
 void stni_scope_end_all(stn_context *context);
 
-/* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own and
- * takes every tensor's history (drop_autograd). The layers above then free what they own, releasing tensors as usual.
- * stni_context_destroy_core closes the context, with a warning that says how many tensors are left: communicators, queue and cached
- * memory go at once; handles keep what they need (slabs, specs, meshes, the device, the registry) until the last one is gone. */
+/* The end of a context, in this order: stni_context_drop_graph waits for the queue, releases what open scopes own
+ * and takes every tensor's history (drop_autograd). The layers above then free what they own, releasing tensors as
+ * usual. stni_context_destroy_core closes the context, with a warning that says how many tensors are left:
+ * communicators, queue and cached memory go at once; handles keep what they need (slabs, specs, meshes, the device,
+ * the registry) until the last one is gone. */
 void stni_context_drop_graph(stn_context *context);
 void stni_context_destroy_core(stn_context *context);
 
-/* STN_ERR_STATE, kept, alike on all ranks, where a step is being captured: of `what`, and why it cannot be a part of one. */
+/* STN_ERR_STATE, kept, alike on all ranks, where a step is being captured: of `what`, and why it cannot be a part of
+ * one. */
 stn_status stni_context_not_captured(stn_context *context, const char *what, const char *why);
 
 /* Adds or removes a keeper of the context's memory (see `keepers`); removing the last one frees it. Any thread. */
 void stni_context_keep(stn_context *context);
 void stni_context_unkeep(stn_context *context);
 
-/* A closed context belongs to the thread that is freeing handles of it, as an open one belongs to the thread that uses it: other threads leave
- * their handles on `dead`. Frees what is there, and gives the context up or, after its last handle, ends it. */
+/* A closed context belongs to the thread that is freeing handles of it, as an open one belongs to the thread that
+ * uses it: other threads leave their handles on `dead`. Frees what is there, and gives the context up or, after its
+ * last handle, ends it. */
 void stni_context_let_go(stn_context *context);
 
 /* Frees the handles on `dead`. */
 void stni_context_free_dead(stn_context *context);
 
-/* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op, a scope or a
- * reading of statistics begins, never in the middle of one. */
+/* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op,
+ * a scope or a reading of statistics begins, never in the middle of one. */
 static inline void stni_context_reap(stn_context *context)
 {
     if (atomic_load_explicit(&context->dead, memory_order_relaxed) != NULL && !context->closed)
@@ -155,14 +159,16 @@ stn_status stni_context_sync(stn_context *context, stn_sync_reason reason);
 stn_status stni_values_create(stn_context *context);
 void stni_values_destroy(stn_context *context);
 
-/* Whether a kernel reported a value error since the last time; writes its text, and frees the record. After the queue was waited for. */
+/* Whether a kernel reported a value error since the last time; writes its text, and frees the record. After the
+ * queue was waited for. */
 int stni_value_take(stn_context *context, char *text, size_t size);
 
-/* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank error. */
+/* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank
+ * error. */
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n);
 
-/* Why work that returned `status` failed, where it gave no text: the queue's text, else that of the last call of a communicator, if it failed so,
- * else the status's. */
+/* Why work that returned `status` failed, where it gave no text: the queue's text, else that of the last call of a
+ * communicator, if it failed so, else the status's. */
 const char *stni_context_failure_text(const stn_context *context, stn_status status);
 
 /* A context that ends with a refusal of which no peer can know tells them why it comes no more. */
@@ -174,8 +180,8 @@ void stni_context_abort(stn_context *context, stn_status status, const char *tex
 /* Returns the kept status and forgets it, the text stays; a queue that failed takes work again. */
 stn_status stni_context_take_status(stn_context *context);
 
-/* All ranks of `comm` keep the failure that the rank at `position` has kept, whatever each had kept before; its world rank is in the text.
- * Collective over them. Returns STN_OK if they do, else why it could not be told. */
+/* All ranks of `comm` keep the failure that the rank at `position` has kept, whatever each had kept before; its
+ * world rank is in the text. Collective over them. Returns STN_OK if they do, else why it could not be told. */
 stn_status stni_agree_on_failure(stn_context *context, stn_comm *comm, int position, stn_status status);
 
 /* Where a mesh of some ranks stands, by the text of the mesh. */
@@ -184,8 +190,8 @@ struct stni_stream {
     char mesh[STNI_MESH_TEXT];
 };
 
-/* As stn_context_set_random_state, and meshes of some ranks go on from what `told` says of them, n of them, those too that are made
- * later; others from `start`. Owns `told`, which may be NULL. */
+/* As stn_context_set_random_state, and meshes of some ranks go on from what `told` says of them, n of them, those
+ * too that are made later; others from `start`. Owns `told`, which may be NULL. */
 void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told, int n);
 
 /* The first stream of a mesh. */
@@ -202,8 +208,9 @@ stn_status stni_random_keep(stn_context *context, struct stni_random_place *plac
 void stni_random_return(stn_context *context, const struct stni_random_place *place);
 void stni_random_place_fini(struct stni_random_place *place);
 
-/* The number of the next random stream of a mesh (NULL: of local tensors), which it takes. In checks mode the ranks of the mesh compare it:
- * STN_ERR_MISMATCH, the same on all of them, where one has drawn more often. Collective over them then, else local. */
+/* The number of the next random stream of a mesh (NULL: of local tensors), which it takes. In checks mode the ranks
+ * of the mesh compare it: STN_ERR_MISMATCH, the same on all of them, where one has drawn more often. Collective over
+ * them then, else local. */
 stn_status stni_random_draw(stn_context *context, const stn_mesh *mesh, uint64_t *stream);
 
 /* The kept status. For actions: `if (stni_context_failed(c)) return stni_context_failed(c);` or the error tensor. */

@@ -17,8 +17,8 @@ struct stni_environment_trace {
 stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, struct stni_environment_trace *trace,
                                 struct stni_error *error);
 
-/* Refuses a variable that begins with STN_ and is none of the library's: spelled wrongly, it would be as if it were not set. Those of tests begin
- * with STN_TEST_. `variables`: "NAME=value" each, NULL after the last. */
+/* Refuses a variable that begins with STN_ and is none of the library's: spelled wrongly, it would be as if it were
+ * not set. Those of tests begin with STN_TEST_. `variables`: "NAME=value" each, NULL after the last. */
 stn_status stni_environment_check_names(const char *const *variables, struct stni_error *error);
 
 /* Both, of this process. */

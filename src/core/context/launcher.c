@@ -17,7 +17,8 @@ static const struct row {
     {"PMI", "PMI_RANK", {"PMI_SIZE"}, 1},
 };
 
-/* Processes that were started together and have no world of MPI. With MASTER_ADDR and MASTER_PORT they meet over TCP. */
+/* Processes that were started together and have no world of MPI. With MASTER_ADDR and MASTER_PORT they meet over
+ * TCP. */
 static const struct {
     const char *starter, *by;
     const char *size, *rank; /* variables: the size is above 1 */

@@ -1,4 +1,5 @@
-/* Places in the streams of random numbers that a program comes back to. Where a step is captured they are found anew in each repetition. */
+/* Places in the streams of random numbers that a program comes back to. Where a step is captured they are found anew
+ * in each repetition. */
 #ifndef STNI_CORE_CONTEXT_RANDOM_MARK_H
 #define STNI_CORE_CONTEXT_RANDOM_MARK_H
 

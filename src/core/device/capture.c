@@ -1,5 +1,5 @@
-/* Recorded work. A device that records by itself does; for the CPU the kernels of the queue and their arguments are kept here, one behind the
- * other in one piece of memory, and run from there in a loop. */
+/* Recorded work. A device that records by itself does; for the CPU the kernels of the queue and their arguments are
+ * kept here, one behind the other in one piece of memory, and run from there in a loop. */
 #include "core/device/capture.h"
 
 #include "core/base/host_alloc.h"
@@ -86,7 +86,8 @@ stn_status stni_capture_launch(stn_queue *queue, stn_kernel_fn kernel, const voi
     return STN_OK;
 }
 
-/* What the context has kept already says more. While a step is captured the failure is the context's alone, and the ranks can go on. */
+/* What the context has kept already says more. While a step is captured the failure is the context's alone, and the
+ * ranks can go on. */
 stn_status stni_capture_refuses(stn_queue *queue, const char *what)
 {
     stn_context *context = queue->context;

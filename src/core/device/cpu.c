@@ -1,5 +1,6 @@
-/* The CPU as a device. A queue without an object of its own is immediate: the layer above calls its kernels directly, so that only the
- * worker queue's work comes here. An event is a point of a worker; on an immediate queue it has passed when it is recorded. */
+/* The CPU as a device. A queue without an object of its own is immediate: the layer above calls its kernels
+ * directly, so that only the worker queue's work comes here. An event is a point of a worker; on an immediate queue
+ * it has passed when it is recorded. */
 #include "core/device/cpu_worker.h"
 #include "core/device/device.h"
 #include "core/base/host_alloc.h"
@@ -17,7 +18,8 @@ struct cpu {
     stn_allocator allocator; /* allocate NULL: the C library */
 };
 
-/* Large allocations request huge pages, which make the first touch six times as fast and avoid TLB misses of strided walks. */
+/* Large allocations request huge pages, which make the first touch six times as fast and avoid TLB misses of strided
+ * walks. */
 static void *library_allocate(size_t bytes)
 {
     size_t alignment = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;

@@ -1,8 +1,8 @@
 /* A thread that runs kernels in the order of their launch, out of a ring of bytes.
  *
- * A task is a header and its arguments, both in units of 64 bytes, so that a header always fits where the ring wraps. The caller
- * puts tasks at `tail`, the thread takes them at `head`; both only grow. What has ended is counted by a timeline of its own,
- * which events share: they may outlive the queue. */
+ * A task is a header and its arguments, both in units of 64 bytes, so that a header always fits where the ring
+ * wraps. The caller puts tasks at `tail`, the thread takes them at `head`; both only grow. What has ended is counted
+ * by a timeline of its own, which events share: they may outlive the queue. */
 #include "core/device/cpu_worker.h"
 
 #include "core/base/host_alloc.h"

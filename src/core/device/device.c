@@ -1,7 +1,7 @@
 /* The layer above every device: queues with their kept failure, events, copies.
  *
- * A failed queue runs nothing more: launches, copies and waits return the first failure. `failed` is set after the text is complete, so
- * that whoever sees it (acquire) may read the text without the lock. */
+ * A failed queue runs nothing more: launches, copies and waits return the first failure. `failed` is set after the
+ * text is complete, so that whoever sees it (acquire) may read the text without the lock. */
 #include "core/base/cold.h"
 #include "core/device/capture.h"
 #include "core/device/device.h"
@@ -55,7 +55,8 @@ stn_status stni_device_adopt_allocator(stn_device *device, const stn_device_allo
     return STN_OK;
 }
 
-/* What cannot be used goes back at once, and is told as what it is: memory that is asked for anew would not be better. */
+/* What cannot be used goes back at once, and is told as what it is: memory that is asked for anew would not be
+ * better. */
 STNI_COLD static stn_status refuse_misaligned(stn_device *device, void *queue, size_t bytes, void **out)
 {
     const uintptr_t address = (uintptr_t)*out;

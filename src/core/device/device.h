@@ -24,7 +24,8 @@ struct stn_device {
     int index; /* of a module's device: "name:index" */
     stn_device_allocator allocator; /* the caller's, of which all memory comes; its `allocate` NULL: the device's own does */
     struct stn_context *context;    /* that is told what was wrong with the caller's memory; NULL: none */
-    /* A module's core.box_copy, core.box_copies, core.fill and core.box_reduce; the CPU has its own, and leaves them NULL. */
+    /* A module's core.box_copy, core.box_copies, core.fill and core.box_reduce; the CPU has its own, and leaves them
+     * NULL. */
     stn_kernel_fn box_copy, box_copies, fill, box_reduce;
 };
 
@@ -57,11 +58,12 @@ stn_status stni_device_create_cpu(const stn_allocator *allocator, stn_device **o
 stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out);
 void stni_device_destroy(stn_device **device); /* after its queues and events */
 
-/* From here on all memory is the caller's; `allocator` is copied. STN_ERR_UNSUPPORTED where the device's table lacks the entries. */
+/* From here on all memory is the caller's; `allocator` is copied. STN_ERR_UNSUPPORTED where the device's table lacks
+ * the entries. */
 stn_status stni_device_adopt_allocator(stn_device *device, const stn_device_allocator *allocator);
 
-/* Memory of a device for any of its queues, at least 64-byte aligned. `bytes` > 0. Nothing queued uses what is given back. Where a caller's allocator
- * gave memory that cannot be used, the context has the text. */
+/* Memory of a device for any of its queues, at least 64-byte aligned. `bytes` > 0. Nothing queued uses what is given
+ * back. Where a caller's allocator gave memory that cannot be used, the context has the text. */
 stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out);
 void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes);
 
@@ -72,8 +74,8 @@ void stni_queue_deallocate(stn_queue *queue, void *pointer, size_t bytes);
 stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out);
 void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
 
-/* Runs a kernel on the calling thread unless the queue has failed; a failure of the kernel marks the queue. For devices that run
- * kernels themselves. Returns the queue's failure if there is one. */
+/* Runs a kernel on the calling thread unless the queue has failed; a failure of the kernel marks the queue. For
+ * devices that run kernels themselves. Returns the queue's failure if there is one. */
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args);
 
 /* stn_queue_sync, counted by why the host waits. */
@@ -89,8 +91,8 @@ stn_status stni_event_record(stn_event *event, stn_queue *queue);
 stn_status stni_queue_wait(stn_queue *queue, stn_event *event);
 stn_status stni_event_sync(stn_event *event);
 
-/* What is put on somebody else's stream from now on comes behind what is on the queue, and the other way round. The host waits for nothing.
- * STN_ERR_UNSUPPORTED where the device has no such streams. */
+/* What is put on somebody else's stream from now on comes behind what is on the queue, and the other way round. The
+ * host waits for nothing. STN_ERR_UNSUPPORTED where the device has no such streams. */
 stn_status stni_stream_follow(stn_queue *queue, void *stream);
 stn_status stni_queue_follow(stn_queue *queue, void *stream);
 

@@ -1,8 +1,8 @@
 /* The caching allocator of one context: device memory in size classes, ordered by the context's queue.
  *
- * Bytes that are released may still be read by queued kernels; they are handed out again to later work of the same queue
- * only, so nothing waits. stni_mempool_trim waits for the queue before it gives memory back. What was released last is handed out
- * first, because it is in the processor's caches. Used by the context's thread only. */
+ * Bytes that are released may still be read by queued kernels; they are handed out again to later work of the same
+ * queue only, so nothing waits. stni_mempool_trim waits for the queue before it gives memory back. What was released
+ * last is handed out first, because it is in the processor's caches. Used by the context's thread only. */
 #ifndef STNI_CORE_DEVICE_MEMPOOL_H
 #define STNI_CORE_DEVICE_MEMPOOL_H
 
@@ -50,8 +50,8 @@ struct stni_mempool {
 stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out);
 void stni_mempool_destroy(struct stni_mempool **pool); /* all memory goes back to the device, whether still in use or not */
 
-/* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes back to the device at once,
- * after another wait where `spare` has the queue still. */
+/* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes
+ * back to the device at once, after another wait where `spare` has the queue still. */
 void stni_mempool_close(struct stni_mempool *pool);
 
 void stni_mempool_trim(struct stni_mempool *pool);
@@ -103,9 +103,10 @@ static inline void *stni_mempool_pop(struct stni_mempool *pool, struct stni_memp
     return pointer;
 }
 
-/* At least `bytes` bytes, 64-byte aligned; their contents are whatever was there. `bytes` may be 0: *out becomes NULL.
- * `*capacity` is to be passed to stni_mempool_release, 0 for no memory. When the device has no more, what is cached (by `spare`, where
- * there is one) is given back and the allocation is tried again. @return STN_ERR_MEMORY, without a message: the caller knows what it was for. */
+/* At least `bytes` bytes, 64-byte aligned; their contents are whatever was there. `bytes` may be 0: *out becomes
+ * NULL. `*capacity` is to be passed to stni_mempool_release, 0 for no memory. When the device has no more, what is
+ * cached (by `spare`, where there is one) is given back and the allocation is tried again. @return STN_ERR_MEMORY,
+ * without a message: the caller knows what it was for. */
 static inline stn_status stni_mempool_take(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
     struct stni_mempool_class *class = stni_mempool_ready(pool, bytes);

@@ -1,13 +1,15 @@
-/* The one file that knows NVTX: headers alone, which look for a tool (NVTX_INJECTION64_PATH, set by the tool) when the first call is made. */
+/* The one file that knows NVTX: headers alone, which look for a tool (NVTX_INJECTION64_PATH, set by the tool) when
+ * the first call is made. */
 #include "core/device/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
 
 #include <pthread.h>
 
-/* One for the process, as tools filter by it: ranges of two contexts lie in one domain, each on its thread. It is never destroyed, because a range
- * that is open may outlive whoever began it; NULL where no tool listens. Made once: the first call of NVTX rewrites the pointers through which every
- * call of it goes, and two threads that came first together would read them while they change. */
+/* One for the process, as tools filter by it: ranges of two contexts lie in one domain, each on its thread. It is
+ * never destroyed, because a range that is open may outlive whoever began it; NULL where no tool listens. Made once:
+ * the first call of NVTX rewrites the pointers through which every call of it goes, and two threads that came first
+ * together would read them while they change. */
 static pthread_once_t nvtx_once = PTHREAD_ONCE_INIT;
 static nvtxDomainHandle_t nvtx_domain;
 

@@ -1,4 +1,5 @@
-/* Ranges of NVTX, which Nsight Systems and its like show beside the GPU's work. Where no tool listens, a call is a test of a pointer. */
+/* Ranges of NVTX, which Nsight Systems and its like show beside the GPU's work. Where no tool listens, a call is a
+ * test of a pointer. */
 #ifndef STNI_CORE_DEVICE_NVTX_H
 #define STNI_CORE_DEVICE_NVTX_H
 

@@ -1,12 +1,13 @@
-/* A step of a queue as it is recorded: stretches of kernels, each a graph, and between them calls that the host makes again each time. While it is
- * recorded it also runs: a stretch when it ends, a call at once. */
+/* A step of a queue as it is recorded: stretches of kernels, each a graph, and between them calls that the host
+ * makes again each time. While it is recorded it also runs: a stretch when it ends, a call at once. */
 #ifndef STNI_CORE_DEVICE_RECORDING_H
 #define STNI_CORE_DEVICE_RECORDING_H
 
 #include "core/device/device.h"
 
-/* What the host does each time. `run` puts work on queues or meets other ranks' hosts; `destroy` frees `arg`; `check`, NULL where nothing can have
- * changed, tells before a repetition whether `run` will find what it needs, and keeps the failure where it will not; `name` lives for good. */
+/* What the host does each time. `run` puts work on queues or meets other ranks' hosts; `destroy` frees `arg`;
+ * `check`, NULL where nothing can have changed, tells before a repetition whether `run` will find what it needs, and
+ * keeps the failure where it will not; `name` lives for good. */
 struct stni_recorded_call {
     stn_status (*run)(void *arg);
     void (*destroy)(void *arg);
@@ -17,14 +18,15 @@ struct stni_recorded_call {
 
 struct stni_recording;
 
-/* From here on what is put on the queue is recorded. STN_ERR_STATE, STN_ERR_UNSUPPORTED, STN_ERR_MEMORY as stn_queue_capture_begin. */
+/* From here on what is put on the queue is recorded. STN_ERR_STATE, STN_ERR_UNSUPPORTED, STN_ERR_MEMORY as
+ * stn_queue_capture_begin. */
 stn_status stni_recording_begin(stn_queue *queue, struct stni_recording **out);
 
 /* The last stretch runs, and the queue records no more. Returns the queue's failure if there is one. */
 stn_status stni_recording_end(struct stni_recording *recording);
 
-/* Between these two the queue runs what is put on it and records nothing: what was recorded so far runs first. They nest. Nothing where no step is
- * recorded. A failure is the queue's. */
+/* Between these two the queue runs what is put on it and records nothing: what was recorded so far runs first. They
+ * nest. Nothing where no step is recorded. A failure is the queue's. */
 void stni_recording_pause(stn_queue *queue);
 void stni_recording_resume(stn_queue *queue);
 

@@ -1,7 +1,7 @@
 /* The trace of one rank: what ran from when to when, for Chrome's and Perfetto's viewers, and for a summary.
  *
- * Off, it costs one test of a pointer. On, spans are added by the context's thread and by its queue's, under a lock. Names are kept as pointers:
- * they outlive the trace. */
+ * Off, it costs one test of a pointer. On, spans are added by the context's thread and by its queue's, under a lock.
+ * Names are kept as pointers: they outlive the trace. */
 #ifndef STNI_CORE_DEVICE_TRACE_H
 #define STNI_CORE_DEVICE_TRACE_H
 
@@ -23,7 +23,8 @@ enum stni_trace_category {
 stn_status stni_trace_create(struct stni_trace **out);
 void stni_trace_destroy(struct stni_trace **trace);
 
-/* Writes what was recorded as JSON; `rank` becomes the process of the viewers. STN_ERR_IO where the file cannot be written. */
+/* Writes what was recorded as JSON; `rank` becomes the process of the viewers. STN_ERR_IO where the file cannot be
+ * written. */
 stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path);
 
 /* Times are written with this many nanoseconds added. */
@@ -54,14 +55,16 @@ void stni_trace_add_args(struct stni_trace *trace, enum stni_trace_category cate
 /* Whether spans are kept, or the trace is on for ranges of NVTX alone. NULL: 0. */
 int stni_trace_records(const struct stni_trace *trace);
 
-/* A range of NVTX on the calling thread, where those are on. Begin returns whether there is one, which end is told: the trace may be gone by then. */
+/* A range of NVTX on the calling thread, where those are on. Begin returns whether there is one, which end is told:
+ * the trace may be gone by then. */
 int stni_trace_mark_begin(const struct stni_trace *trace, const char *name);
 void stni_trace_mark_end(int is_begun);
 
 /* How many bytes of memory are live now; nothing is recorded where that is what it was. */
 void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes);
 
-/* Which op the context's thread is in: NULL outside of any. Entering gives the one around it, to be entered again at the end. */
+/* Which op the context's thread is in: NULL outside of any. Entering gives the one around it, to be entered again at
+ * the end. */
 const char *stni_trace_enter(struct stni_trace *trace, const char *op);
 const char *stni_trace_op(const struct stni_trace *trace);
 
@@ -69,8 +72,8 @@ const char *stni_trace_op(const struct stni_trace *trace);
 void stni_trace_range_begin(struct stni_trace *trace, const char *name);
 void stni_trace_range_end(struct stni_trace *trace);
 
-/* Spans of kernels are recorded where they run, where only the function is known: whoever launches a kernel tells its name. "" stands for the
- * kernel of a collective, which records a span of its own that tells more. */
+/* Spans of kernels are recorded where they run, where only the function is known: whoever launches a kernel tells
+ * its name. "" stands for the kernel of a collective, which records a span of its own that tells more. */
 void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start);
 void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name);
 

@@ -54,7 +54,8 @@ static int same_prefix(const struct stni_split *a, const struct stni_split *b, i
     return 1;
 }
 
-/* Axes that shard a dim in both specs, at the same places, before any axis that differs: no element changes its coordinate there. */
+/* Axes that shard a dim in both specs, at the same places, before any axis that differs: no element changes its
+ * coordinate there. */
 static uint32_t unmoved_axes(const struct stni_axis_roles *route)
 {
     uint32_t unmoved = 0;
@@ -78,7 +79,8 @@ static int may_change_places(int op, uint32_t others)
     return (others & ~same) == 0 || ((same & linear) != 0 && (others & ~linear) == 0);
 }
 
-/* Which pending reductions stay pending: those of the same op on both sides, unless one of another op on a later axis is done now. */
+/* Which pending reductions stay pending: those of the same op on both sides, unless one of another op on a later
+ * axis is done now. */
 static uint32_t kept_axes(const struct stni_axis_roles *route)
 {
     uint32_t kept = 0, taken = 0;
@@ -111,8 +113,8 @@ static void note_source(struct stni_axis_roles *route, int k, uint32_t kept)
     }
 }
 
-/* A fresh Partial leaves each element where it is: a Shard is coupled, of others coordinate 0 is the holder. The average has no identity:
- * each coordinate holds the value, as under Replicate. */
+/* A fresh Partial leaves each element where it is: a Shard is coupled, of others coordinate 0 is the holder. The
+ * average has no identity: each coordinate holds the value, as under Replicate. */
 static void note_destination(struct stni_axis_roles *route, int k, uint32_t kept)
 {
     uint32_t bit = 1u << k;

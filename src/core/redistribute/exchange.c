@@ -26,7 +26,8 @@ static void drop_own(struct stni_plan_messages *messages, int self)
     messages->n = kept;
 }
 
-/* Nobody else is concerned: at most one box, from this rank to itself, which what is under way may have to bring first. */
+/* Nobody else is concerned: at most one box, from this rank to itself, which what is under way may have to bring
+ * first. */
 static stn_status copy_own(stn_context *context, const struct stni_plan *plan, stn_dtype dtype, struct stni_under_way *way)
 {
     if (way != NULL)

@@ -1,5 +1,5 @@
-/* The ranks of a side that meet a box are a product: per dim, the pieces that the box's range touches; per axis that every
- * coordinate takes part in, its coordinates. Each is listed once, and the lists are multiplied. */
+/* The ranks of a side that meet a box are a product: per dim, the pieces that the box's range touches; per axis that
+ * every coordinate takes part in, its coordinates. Each is listed once, and the lists are multiplied. */
 #include "core/redistribute/overlap.h"
 
 #include "core/base/host_alloc.h"
@@ -45,8 +45,8 @@ static void begin_list(struct lists *lists, int dim, int step)
     lists->list[lists->n++] = (struct list){dim, lists->n_entries, 0, step};
 }
 
-/* One piece of a split after another. In a balanced split the pieces of one parent (of the levels above) follow each other without a
- * division: the first r have q + 1 elements, the others q. */
+/* One piece of a split after another. In a balanced split the pieces of one parent (of the levels above) follow each
+ * other without a division: the first r have q + 1 elements, the others q. */
 struct cursor {
     const struct stni_split *split;
     int i;

@@ -11,8 +11,8 @@ struct stni_overlap {
     uint32_t each;              /* wide axes along which every coordinate is met */
 };
 
-/* Writes a message for each peer (sum of coordinate * side->step) with the part of the box that it holds, as it lies in `frame`.
- * *ordered tells whether peers came in order. `plan` lends memory for entries. */
+/* Writes a message for each peer (sum of coordinate * side->step) with the part of the box that it holds, as it lies
+ * in `frame`. *ordered tells whether peers came in order. `plan` lends memory for entries. */
 stn_status stni_overlap_peers(stn_context *context, const struct stni_overlap *walk, const struct stni_frame *frame, struct stni_plan *plan,
                            struct stni_plan_messages *out, int *ordered);
 

@@ -1,4 +1,5 @@
-/* The plan of one exchange: a rank's receives from the source's side, and as their mirror its sends to the destination's. */
+/* The plan of one exchange: a rank's receives from the source's side, and as their mirror its sends to the
+ * destination's. */
 #include "core/redistribute/plan.h"
 
 #include "core/base/host_alloc.h"
@@ -7,7 +8,8 @@
 
 #include <string.h>
 
-/* Which replica sends to a receiver: the receiver itself where it is a replica, so that it keeps what it has; else the replicas take turns. */
+/* Which replica sends to a receiver: the receiver itself where it is a replica, so that it keeps what it has; else
+ * the replicas take turns. */
 static void choose_replica(const struct stni_axis_roles *route, int rank, int position, int pin[STN_MAX_MESH_NDIM])
 {
     int own[STN_MAX_MESH_NDIM];
@@ -69,7 +71,8 @@ static stn_status plan_sends(stn_context *context, const struct stni_axis_roles 
     return stni_overlap_peers(context, &walk, frame, plan, &plan->send, ordered);
 }
 
-/* Of the receivers that need parts of this rank's chunk, drops those that other replicas send to. Peers are positions of the destination. */
+/* Of the receivers that need parts of this rank's chunk, drops those that other replicas send to. Peers are
+ * positions of the destination. */
 static void drop_others(const struct stni_axis_roles *route, int rank, struct stni_plan_messages *send)
 {
     int own[STN_MAX_MESH_NDIM] = {0}, kept = 0;

@@ -1,8 +1,9 @@
-/* The plan of one exchange: which boxes this rank sends to whom, and which it receives. A pure function of the axis roles, a rank and where the
- * rank's chunks lie in memory, in time proportional to the messages that the rank has.
+/* The plan of one exchange: which boxes this rank sends to whom, and which it receives. A pure function of the axis
+ * roles, a rank and where the rank's chunks lie in memory, in time proportional to the messages that the rank has.
  *
- * Every element that a rank lacks comes from exactly one rank (per addend), and never from another if it has it itself: a box that a
- * rank has and keeps is a message to itself. Between two ranks there is at most one box, for what a rank holds is a box. */
+ * Every element that a rank lacks comes from exactly one rank (per addend), and never from another if it has it
+ * itself: a box that a rank has and keeps is a message to itself. Between two ranks there is at most one box, for
+ * what a rank holds is a box. */
 #ifndef STNI_CORE_REDISTRIBUTE_PLAN_H
 #define STNI_CORE_REDISTRIBUTE_PLAN_H
 
@@ -16,7 +17,8 @@ struct stni_frame {
     int64_t element;        /* bytes */
 };
 
-/* Messages of one direction, sorted by peer: where same_grid, its rank in the communicator of route->axes; else its world rank. */
+/* Messages of one direction, sorted by peer: where same_grid, its rank in the communicator of route->axes; else its
+ * world rank. */
 struct stni_plan_messages {
     stn_message *items;
     int n, cap;
@@ -33,8 +35,8 @@ struct stni_plan {
     int64_t cap_entries;
 };
 
-/* The exchange of `route`, whose addends have one op, seen from a world rank. `plan` begins as zeros, and its memory serves again when
- * it is made anew. */
+/* The exchange of `route`, whose addends have one op, seen from a world rank. `plan` begins as zeros, and its memory
+ * serves again when it is made anew. */
 stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *src,
                           const struct stni_frame *dst, struct stni_plan *plan);
 void stni_plan_free(struct stni_plan *plan);

@@ -56,7 +56,8 @@ static stn_status copy_chunk(const stn_tensor *from, const stn_tensor *to)
     return stni_fail_queue(to->context, stni_box_copy(to->context->queue, &dst, &src, stn_dtype_size(to->spec->layout.dtype)));
 }
 
-/* Whether nothing but pending reductions, of one op, end: each rank has the same chunk before and after, and sums meet in it. */
+/* Whether nothing but pending reductions, of one op, end: each rank has the same chunk before and after, and sums
+ * meet in it. */
 static int only_reduces(const struct stni_axis_roles *route)
 {
     const struct stni_axis_roles_side *src = &route->src, *dst = &route->dst;
@@ -98,9 +99,9 @@ static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_role
                            stni_comm_all_reduce(comm, context->queue, send, to->data, spec->local_numel, spec->layout.dtype, op));
 }
 
-/* Which identity this rank holds where no data comes to it; -1: none, data comes everywhere. From the last axis to the first: along an
- * axis that is reduced later, ranks beyond coordinate 0 stand for its identity, and among these again along each axis before. The first
- * coordinate keeps what is asked for, so that the reduction gives just that. */
+/* Which identity this rank holds where no data comes to it; -1: none, data comes everywhere. From the last axis to
+ * the first: along an axis that is reduced later, ranks beyond coordinate 0 stand for its identity, and among these
+ * again along each axis before. The first coordinate keeps what is asked for, so that the reduction gives just that. */
 static int missing_op(const struct stni_axis_roles *route, int rank)
 {
     int at[STN_MAX_MESH_NDIM], op = -1;
@@ -127,7 +128,8 @@ static stn_status fill_missing(const struct stni_axis_roles *route, const stn_te
                                                        (stn_reduce_op)op));
 }
 
-/* Sums first meet in pieces of what receivers will hold, at their final place in memory; then those who share them gather. */
+/* Sums first meet in pieces of what receivers will hold, at their final place in memory; then those who share them
+ * gather. */
 static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *pieces, const stn_tensor *to, struct stni_under_way *way)
 {
     struct stni_axis_roles route;
@@ -160,7 +162,8 @@ static int is_one_op(uint32_t ops)
     return (ops & (ops - 1)) == 0;
 }
 
-/* The source with its first pending reductions of one op done: those of different ops are done from the first axis to the last. */
+/* The source with its first pending reductions of one op done: those of different ops are done from the first axis
+ * to the last. */
 static stn_status take_first_op(const struct stni_axis_roles *route, const stn_spec **out)
 {
     struct stni_layout layout = route->src.spec->layout;
@@ -187,7 +190,8 @@ static stn_status before_spreading(const struct stni_axis_roles *route, const st
     return stni_spec_intern(route->dst.spec->context, &layout, out);
 }
 
-/* Whether ranks stand for identities of different ops by the elements: only from replicas they do so by their coordinates alone. */
+/* Whether ranks stand for identities of different ops by the elements: only from replicas they do so by their
+ * coordinates alone. */
 static int spreads_by_element(const struct stni_axis_roles *route)
 {
     uint32_t ops = 0;

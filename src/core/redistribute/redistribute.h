@@ -6,14 +6,15 @@
 
 struct stni_under_way;
 
-/* `tensor` in the layout `spec` (same shape and dtype, same context). Collective over the ranks of both meshes. Where nothing changes,
- * *out is `tensor` with one more reference; where only the spec's name changes, it shares memory. The result carries `tensor`'s
- * node and leaf: it is the same logical value. One reference, the caller's; not in a scope. */
+/* `tensor` in the layout `spec` (same shape and dtype, same context). Collective over the ranks of both meshes.
+ * Where nothing changes, *out is `tensor` with one more reference; where only the spec's name changes, it shares
+ * memory. The result carries `tensor`'s node and leaf: it is the same logical value. One reference, the caller's;
+ * not in a scope. */
 stn_status stni_redistribute(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out);
 
-/* The same beside the caller: *out, a handle that nobody else has, is under way until stni_tensor_arrive, which the first use calls. Its
- * last exchange, or the reduction and the gathering, run on the communicators' side queues; what has to come before is done at once.
- * `tensor` is held, and must not be changed, until then. */
+/* The same beside the caller: *out, a handle that nobody else has, is under way until stni_tensor_arrive, which the
+ * first use calls. Its last exchange, or the reduction and the gathering, run on the communicators' side queues;
+ * what has to come before is done at once. `tensor` is held, and must not be changed, until then. */
 stn_status stni_redistribute_begin(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out);
 
 /* What both do: a handle that nobody else has, whose last exchanges are steps of `way` where that is not NULL. */

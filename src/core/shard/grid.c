@@ -13,8 +13,8 @@ static int affine_rank(const stn_mesh *mesh, int i)
     return rank;
 }
 
-/* Sorts the axes by step. Returns 1 where each step is larger than what all smaller ones reach together: then the largest step that
- * fits into what is left of a rank tells a coordinate. */
+/* Sorts the axes by step. Returns 1 where each step is larger than what all smaller ones reach together: then the
+ * largest step that fits into what is left of a rank tells a coordinate. */
 static int order_steps(stn_mesh *mesh)
 {
     for (int a = 0; a < mesh->ndim; a++) {

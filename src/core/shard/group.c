@@ -1,6 +1,7 @@
 /* Communicators of the meshes: one per distinct list of ranks, made when first used.
  *
- * That a list is already known is the same finding on each of its ranks: the first use was collective over exactly them. */
+ * That a list is already known is the same finding on each of its ranks: the first use was collective over exactly
+ * them. */
 #include "core/shard/group.h"
 
 #include "core/context/context.h"
@@ -90,7 +91,8 @@ static const struct stni_group_comm *cached(const stn_mesh *mesh, uint32_t axes)
     return NULL;
 }
 
-/* Finds the group of `ranks`, which are taken over, and remembers it in the mesh. A mesh is constant but for this cache. */
+/* Finds the group of `ranks`, which are taken over, and remembers it in the mesh. A mesh is constant but for this
+ * cache. */
 static stn_status find_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, int n, const struct stni_group_comm **out)
 {
     stn_mesh *own = (stn_mesh *)mesh;

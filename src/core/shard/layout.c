@@ -79,7 +79,8 @@ static stn_placement canonical_placement(stn_placement p, int axis_size)
     return p.kind == STN_PLACE_SHARD ? stn_shard(p.dim) : stn_partial((stn_reduce_op)p.op);
 }
 
-/* Only the order among axes that shard the same dim has a meaning: these take the places that mesh order gives to them together. */
+/* Only the order among axes that shard the same dim has a meaning: these take the places that mesh order gives to
+ * them together. */
 static void canonical_axis_order(struct stni_layout *layout)
 {
     uint8_t order[STN_MAX_MESH_NDIM] = {0};

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* How many levels of the cuts of `dim` a layout with the axes `wanted` can take over: the major axes that both have, in the same order. */
+/* How many levels of the cuts of `dim` a layout with the axes `wanted` can take over: the major axes that both have,
+ * in the same order. */
 static int common_levels(const struct stni_layout *like, int dim, int n, const int *wanted)
 {
     int axes[STN_MAX_MESH_NDIM], level = 0;

@@ -70,7 +70,8 @@ static int same_mesh(const stn_mesh *a, const stn_mesh *b)
     return a->start == b->start && memcmp(a->step, b->step, sizeof a->step) == 0;
 }
 
-/* Copies the draft's list, and sorts its positions by rank: the place of rank r among n distinct ranks is found by counting. */
+/* Copies the draft's list, and sorts its positions by rank: the place of rank r among n distinct ranks is found by
+ * counting. */
 static stn_status own_ranks(stn_context *context, stn_mesh *mesh)
 {
     size_t bytes = 2 * (size_t)mesh->size * sizeof(int);

@@ -13,8 +13,8 @@ struct stn_mesh {
     int ndim, size;
     int sizes[STN_MAX_MESH_NDIM];
     char names[STN_MAX_MESH_NDIM][STN_MAX_AXIS_NAME];
-    /* Members in row-major order: rank = start + sum coordinate[a] * step[a] where that describes them, so that a mesh of
-     * 100,000 ranks is as small as one of 2; else the list. */
+    /* Members in row-major order: rank = start + sum coordinate[a] * step[a] where that describes them, so that a
+     * mesh of 100,000 ranks is as small as one of 2; else the list. */
     int start, step[STN_MAX_MESH_NDIM];
     uint8_t by_step[STN_MAX_MESH_NDIM]; /* axes from the largest step to the smallest; each is larger than all after it reach */
     int *ranks;  /* NULL where affine */
@@ -47,11 +47,12 @@ int stni_mesh_rank(const stn_mesh *mesh, int i);
 /* 1 if both have the same ranks along the same axes, whatever the axes' names; axes of size 1 do not count. */
 int stni_mesh_same_grid(const stn_mesh *a, const stn_mesh *b);
 
-/* The largest mesh that a slice stems from, and the bits of that one's axes along which it lies; of what is no slice itself, and all its axes. */
+/* The largest mesh that a slice stems from, and the bits of that one's axes along which it lies; of what is no slice
+ * itself, and all its axes. */
 const stn_mesh *stni_mesh_grid(const stn_mesh *mesh, uint32_t *axes);
 
-/* The communicator of the ranks that differ from this one along the axes in `axes` (bit a: axis a) only, in row-major order.
- * Collective over those ranks at its first use. Borrowed. This rank must be a member. */
+/* The communicator of the ranks that differ from this one along the axes in `axes` (bit a: axis a) only, in
+ * row-major order. Collective over those ranks at its first use. Borrowed. This rank must be a member. */
 stn_status stni_mesh_comm(const stn_mesh *mesh, uint32_t axes, stn_comm **out);
 
 /* Of a mesh in the making, with its sizes: the ranks 0, 1, …, in row-major order. */
@@ -62,8 +63,9 @@ void stni_mesh_describe(stn_mesh *mesh, int *ranks);
 
 enum { STNI_MESH_TEXT = 384 };
 
-/* What a mesh is called in files: "y:2+3,x:3+1@0", each axis with its size and the step between its ranks, then the first rank; where ranks
- * stand in no such order, "#" and a hash of them. Meshes of the same ranks, grid and names alone have the same. */
+/* What a mesh is called in files: "y:2+3,x:3+1@0", each axis with its size and the step between its ranks, then the
+ * first rank; where ranks stand in no such order, "#" and a hash of them. Meshes of the same ranks, grid and names
+ * alone have the same. */
 void stni_mesh_text(const stn_mesh *mesh, char text[STNI_MESH_TEXT]);
 
 void stni_mesh_destroy(stn_mesh *mesh);

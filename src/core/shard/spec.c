@@ -234,7 +234,8 @@ void stn_spec_release(const stn_spec **handle)
     stni_context_unkeep(context);
 }
 
-/* What callers hear of NULL, which is what they get as the spec of an error tensor: f32, local, without dims and elements. */
+/* What callers hear of NULL, which is what they get as the spec of an error tensor: f32, local, without dims and
+ * elements. */
 static const stn_spec *or_none(const stn_spec *spec)
 {
     static const stn_spec none;

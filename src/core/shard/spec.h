@@ -1,4 +1,5 @@
-/* Specs inside the library: a layout is what a spec says, as a value that can be edited; interning turns it into a spec. */
+/* Specs inside the library: a layout is what a spec says, as a value that can be edited; interning turns it into a
+ * spec. */
 #ifndef STNI_CORE_SHARD_SPEC_H
 #define STNI_CORE_SHARD_SPEC_H
 
@@ -9,8 +10,8 @@
 
 #include <stdatomic.h>
 
-/* Everything that tells specs apart. Canonical once interned: axes of size 1 are Replicate, axis order is mesh order where it says
- * nothing, dims of size 1 stand last in memory order, entries past ndim are zero. */
+/* Everything that tells specs apart. Canonical once interned: axes of size 1 are Replicate, axis order is mesh order
+ * where it says nothing, dims of size 1 stand last in memory order, entries past ndim are zero. */
 struct stni_layout {
     const stn_mesh *mesh; /* NULL: local */
     stn_dtype dtype;
@@ -56,8 +57,8 @@ int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN
 /* The same as a mask (bit a: axis a). */
 uint32_t stni_layout_axes_mask(const struct stni_layout *layout, int dim);
 
-/* Replicate wherever a reduction is pending, but for those of `kept` (bit op: stn_reduce_op op): the layout that an op wants of an input in which
- * it is not linear. Returns the axes that changed. */
+/* Replicate wherever a reduction is pending, but for those of `kept` (bit op: stn_reduce_op op): the layout that an
+ * op wants of an input in which it is not linear. Returns the axes that changed. */
 uint32_t stni_layout_reduce(struct stni_layout *layout, uint32_t kept);
 
 /* Gives each sharded dim the balanced split where it has none (NULL) or one that does not fit its axes and size. */
@@ -66,8 +67,8 @@ stn_status stni_layout_balance(stn_context *context, struct stni_layout *layout)
 /* Brings a layout to its canonical form; splits are left to stni_layout_balance. */
 void stni_layout_canonicalise(struct stni_layout *layout);
 
-/* Canonicalises (a copy of) `layout` and finds or makes its spec; sharded dims without a split are balanced. Not retained: a new spec without
- * users lives until the next stni_shard_collect. */
+/* Canonicalises (a copy of) `layout` and finds or makes its spec; sharded dims without a split are balanced. Not
+ * retained: a new spec without users lives until the next stni_shard_collect. */
 stn_status stni_spec_intern(stn_context *context, const struct stni_layout *layout, const stn_spec **out);
 
 /* Takes a spec out of the table and frees it. */
@@ -85,7 +86,8 @@ int stni_spec_piece(const stn_spec *spec, int dim, const int coordinate[STN_MAX_
 /* Chunk at mesh coordinates: shape and offset, ndim entries each. */
 void stni_spec_chunk_at(const stn_spec *spec, const int coordinate[STN_MAX_MESH_NDIM], int64_t *shape, int64_t *offset);
 
-/* Same shape, dtype-free comparison of where elements lie: 1 if both put every element on the same ranks at the same place. */
+/* Same shape, dtype-free comparison of where elements lie: 1 if both put every element on the same ranks at the same
+ * place. */
 int stni_spec_same_chunks(const stn_spec *a, const stn_spec *b);
 
 /* Interned tables of a context. */

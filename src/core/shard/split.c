@@ -227,10 +227,10 @@ stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, 
     return scale_each(context, in, n_out, in->n, out);
 }
 
-/* Whether ceil(offset / k) of the balanced split of m k elements over p parts is the balanced split of m elements. With m = a p + b (b < p),
- * b k = f p + r (r < p), offset[i] = i a k + i f + min(i, r), so ceil(offset[i] / k) = i a + ceil((i f + min(i, r)) / k), and the
- * last term must be min(i, b). It never exceeds that; it falls short at some i <= b exactly if it does at the last i of each of
- * the two linear pieces, i <= r and i > r. */
+/* Whether ceil(offset / k) of the balanced split of m k elements over p parts is the balanced split of m elements.
+ * With m = a p + b (b < p), b k = f p + r (r < p), offset[i] = i a k + i f + min(i, r), so ceil(offset[i] / k) = i a
+ * + ceil((i f + min(i, r)) / k), and the last term must be min(i, b). It never exceeds that; it falls short at some
+ * i <= b exactly if it does at the last i of each of the two linear pieces, i <= r and i > r. */
 static int divides_balanced(int64_t m, int64_t k, int64_t p)
 {
     int64_t b = m % p;

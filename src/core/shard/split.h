@@ -1,8 +1,9 @@
 /* A split: how the n elements of a dim are divided among the ranks that shard it.
  *
- * Where several axes shard a dim, the major one divides it first, and each axis after it divides each piece, so a split has levels. A balanced split
- * is in closed form and stores only these numbers; an explicit one is one cumulative array over all pieces. Interned: equal splits of a context are
- * the same pointer, and an explicit one that equals the balanced one IS the balanced one. */
+ * Where several axes shard a dim, the major one divides it first, and each axis after it divides each piece, so a
+ * split has levels. A balanced split is in closed form and stores only these numbers; an explicit one is one
+ * cumulative array over all pieces. Interned: equal splits of a context are the same pointer, and an explicit one
+ * that equals the balanced one IS the balanced one. */
 #ifndef STNI_CORE_SHARD_SPLIT_H
 #define STNI_CORE_SHARD_SPLIT_H
 
@@ -44,15 +45,17 @@ stn_status stni_split_balanced(stn_context *context, int64_t n, int n_levels, co
 stn_status stni_split_explicit(stn_context *context, int64_t n, int n_levels, const int *parts, const int64_t *offsets,
                                const struct stni_split **out);
 
-/* Derived splits of windowed ops (contract 2): offset'[i] = ceil(offset[i] * n_out / n_in) in 128 bits; balanced from balanced and where
- * n_in is 0. */
+/* Derived splits of windowed ops (contract 2): offset'[i] = ceil(offset[i] * n_out / n_in) in 128 bits; balanced
+ * from balanced and where n_in is 0. */
 stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, int64_t n_out, const struct stni_split **out);
 
-/* Derived splits of views (contract 2): offset'[i] = ceil(offset[i] / k), also of a balanced split, so that whole rows of k elements stay
- * where they begin. k >= 1 divides n. Balanced where that is the same, found in closed form for one level. */
+/* Derived splits of views (contract 2): offset'[i] = ceil(offset[i] / k), also of a balanced split, so that whole
+ * rows of k elements stay where they begin. k >= 1 divides n. Balanced where that is the same, found in closed form
+ * for one level. */
 stn_status stni_split_divided(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out);
 
-/* Each piece of `in` (NULL: one piece of n) divided among `parts` ranks: one more level, the minor one, balanced in each piece. */
+/* Each piece of `in` (NULL: one piece of n) divided among `parts` ranks: one more level, the minor one, balanced in
+ * each piece. */
 stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts, const struct stni_split **out);
 
 /* offset'[i] = offset[i] * k: the split of a dim whose elements became k each. */

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* One step of a multiplicative hash over 8-byte words; 2^64 / golden ratio spreads neighbouring values (Knuth, TAOCP 3, section 6.4). */
+/* One step of a multiplicative hash over 8-byte words; 2^64 / golden ratio spreads neighbouring values (Knuth, TAOCP
+ * 3, section 6.4). */
 static inline uint64_t stni_hash_step(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);

@@ -1,4 +1,5 @@
-/* The memory of captured steps. Recorded kernels name addresses: none of these may become another tensor's while the step can be run. */
+/* The memory of captured steps. Recorded kernels name addresses: none of these may become another tensor's while the
+ * step can be run. */
 #include "core/step/step_memory.h"
 
 #include "core/base/host_alloc.h"

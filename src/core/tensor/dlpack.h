@@ -1,5 +1,6 @@
-/* DLPack 1.x, the layout by which frameworks hand each other tensors, declared by us: Debian's header is 0.6, without bool and without the
- * versioned form. Only the outermost struct carries DLPack's own name, because the public functions speak of it. */
+/* DLPack 1.x, the layout by which frameworks hand each other tensors, declared by us: Debian's header is 0.6,
+ * without bool and without the versioned form. Only the outermost struct carries DLPack's own name, because the
+ * public functions speak of it. */
 #ifndef STNI_CORE_TENSOR_DLPACK_H
 #define STNI_CORE_TENSOR_DLPACK_H
 

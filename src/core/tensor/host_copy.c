@@ -1,7 +1,7 @@
 /* Tensors from and to the host's memory: stn_empty, stn_from_host, stn_to_host, stn_wrap.
  *
- * Host arrays are row-major. The CPU copies between them and its chunks in whatever order those have; for another device the
- * host rearranges, and only dense bytes cross. */
+ * Host arrays are row-major. The CPU copies between them and its chunks in whatever order those have; for another
+ * device the host rearranges, and only dense bytes cross. */
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 #include "core/tensor/tensor.h"
@@ -201,7 +201,8 @@ stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size)
     return wait(context, stni_box_copy(context->queue, &host, &chunk, stn_dtype_size(spec->layout.dtype)));
 }
 
-/* Bytes from the first element to the end of the last one; fails where strides are negative or the sum is no int64_t. */
+/* Bytes from the first element to the end of the last one; fails where strides are negative or the sum is no
+ * int64_t. */
 static stn_status extent_bytes(stn_context *context, const stn_spec *spec, const int64_t *strides, size_t *out)
 {
     int64_t last = 0, bytes = 0, element = (int64_t)stn_dtype_size(spec->layout.dtype);

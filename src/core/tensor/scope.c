@@ -105,8 +105,8 @@ static void release_specs_down_to(struct stni_scope_specs *specs, int64_t mark)
         stn_spec_release(&specs->items[--specs->n]);
 }
 
-/* Agrees where this was requested, and releases what the scope owns. A scope that is deeper than there are marks leaves both to the last one that
- * has a mark. */
+/* Agrees where this was requested, and releases what the scope owns. A scope that is deeper than there are marks
+ * leaves both to the last one that has a mark. */
 static void close_innermost(stn_context *context)
 {
     struct stni_scope_stack *scopes = &context->scopes;

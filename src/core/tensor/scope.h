@@ -4,13 +4,13 @@
 
 #include "core/context/context.h"
 
-/* A scope of the library's own inside an action: as stn_scope_begin and stn_scope_end, but the kept error stays kept, also where no
- * other scope is open. */
+/* A scope of the library's own inside an action: as stn_scope_begin and stn_scope_end, but the kept error stays
+ * kept, also where no other scope is open. */
 void stni_scope_enter(stn_context *context);
 void stni_scope_leave(stn_context *context);
 
-/* Gives one reference to a spec to the innermost scope; without one it is the caller's. Returns the spec; NULL without memory, and the reference
- * is given up. */
+/* Gives one reference to a spec to the innermost scope; without one it is the caller's. Returns the spec; NULL
+ * without memory, and the reference is given up. */
 const stn_spec *stni_scope_own_spec(stn_context *context, const stn_spec *spec);
 
 #endif

@@ -40,8 +40,8 @@ void stni_storage_release(struct stni_storage *storage)
         stni_storage_free(storage);
 }
 
-/* The owner gets its memory back once earlier work has ended: behind that work where the device can call the host, else after a wait. A closed
- * context has no queue and nothing under way. */
+/* The owner gets its memory back once earlier work has ended: behind that work where the device can call the host,
+ * else after a wait. A closed context has no queue and nothing under way. */
 static void release_behind(stn_queue *queue, void (*release)(void *arg), void *arg)
 {
     if (queue != NULL && !queue->immediate) {

@@ -20,7 +20,8 @@ struct stni_storage {
     void *release_arg;
 };
 
-/* Drops a reference; 1 if it was the last. Who holds the only one needs no locked instruction: nobody else can add to it. */
+/* Drops a reference; 1 if it was the last. Who holds the only one needs no locked instruction: nobody else can add
+ * to it. */
 static inline int stni_ref_drop(atomic_int *refs)
 {
     return atomic_load_explicit(refs, memory_order_acquire) == 1 || atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;

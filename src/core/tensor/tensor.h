@@ -22,8 +22,8 @@ enum stni_tensor_flags {
     STNI_TENSOR_UNDER_WAY = 64     /* its elements are not there yet: stni_tensor_arrive */
 };
 
-/* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its address tells it apart
- * (stni_is_counted), so that releasing it is harmless even when its context is gone. */
+/* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its
+ * address tells it apart (stni_is_counted), so that releasing it is harmless even when its context is gone. */
 struct stn_tensor {
     atomic_int refs;
     uint32_t flags;
@@ -46,25 +46,28 @@ struct stn_tensor {
 /* A dense tensor of `spec`, elements not set, not yet in any scope: one reference, the caller's. */
 stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out);
 
-/* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. `flags`: not STNI_TENSOR_DENSE, which
- * follows from the strides. */
+/* A tensor of `spec` on existing memory: `data` inside `storage`, which is retained. strides NULL: dense. `flags`:
+ * not STNI_TENSOR_DENSE, which follows from the strides. */
 stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stni_storage *storage, void *data,
                           const int64_t *strides, uint32_t flags, stn_tensor **out);
 
-/* Makes a tensor a view of `base`, or of what that is a view of; or takes that back. Whether it is one follows from the program and not from
- * the layout: a chunk that had to move, or is empty on this rank, is one in memory of its own. */
+/* Makes a tensor a view of `base`, or of what that is a view of; or takes that back. Whether it is one follows from
+ * the program and not from the layout: a chunk that had to move, or is empty on this rank, is one in memory of its
+ * own. */
 void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base);
 void stni_tensor_show_nothing(stn_tensor *tensor);
 
-/* As stni_tensor_show, of a view that shares `base`'s memory on every rank, unless its chunk is empty there: what is changed through one is
- * changed in the other. Layouts and attributes alone may say so. Of a base that is a view apart, so is this one. */
+/* As stni_tensor_show, of a view that shares `base`'s memory on every rank, unless its chunk is empty there: what is
+ * changed through one is changed in the other. Layouts and attributes alone may say so. Of a base that is a view
+ * apart, so is this one. */
 void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base);
 
 /* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way. */
 void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor);
 
-/* Before a tensor's elements are used: waits for those that are under way. Refused (STN_ERR_STATE, on every rank) where what they come from was
- * changed in place meanwhile; the failure is kept. Afterwards the elements are as they are. */
+/* Before a tensor's elements are used: waits for those that are under way. Refused (STN_ERR_STATE, on every rank)
+ * where what they come from was changed in place meanwhile; the failure is kept. Afterwards the elements are as they
+ * are. */
 stn_status stni_tensor_arrive(stn_tensor *tensor);
 
 /* As a part of freeing it. That nobody has waited is kept as an error of the caller. */
@@ -76,8 +79,8 @@ static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)
     return tensor->flags & STNI_TENSOR_VIEW ? tensor->shown : tensor->storage;
 }
 
-/* Drops a reference on the context's thread; the last one frees at once, its memory is the next tensor's. Accepts NULL. (The
- * public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */
+/* Drops a reference on the context's thread; the last one frees at once, its memory is the next tensor's. Accepts
+ * NULL. (The public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */
 void stni_tensor_release_here(stn_tensor *tensor);
 
 /* The same for a variable: accepts NULL and sets it to NULL. */
@@ -99,12 +102,12 @@ static inline int stni_is_counted(const stn_tensor *tensor)
     return ((uintptr_t)tensor & STNI_ERROR_TENSOR_OFFSET) == 0;
 }
 
-/* For actions on a tensor that `what` names ("to_host: tensor"): the kept error of its context, or STN_ERR_STATE, then kept, for an error
- * tensor whose failure was taken. STN_ERR_ARGUMENT for NULL, which no context can keep. */
+/* For actions on a tensor that `what` names ("to_host: tensor"): the kept error of its context, or STN_ERR_STATE,
+ * then kept, for an error tensor whose failure was taken. STN_ERR_ARGUMENT for NULL, which no context can keep. */
 stn_status stni_tensor_require(const stn_tensor *tensor, const char *what);
 
-/* Hands a new tensor's reference to the innermost scope if one is open; returns it for the caller to return. Where the scope
- * cannot grow the tensor is released, and the error tensor returned. */
+/* Hands a new tensor's reference to the innermost scope if one is open; returns it for the caller to return. Where
+ * the scope cannot grow the tensor is released, and the error tensor returned. */
 stn_tensor *stni_tensor_publish(stn_tensor *tensor);
 
 /* 1 if the chunk is dense in its spec's memory order. */

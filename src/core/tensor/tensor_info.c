@@ -1,4 +1,5 @@
-/* What a tensor says about itself: the public accessors, density, its chunk as a box. All accept NULL and error tensors. */
+/* What a tensor says about itself: the public accessors, density, its chunk as a box. All accept NULL and error
+ * tensors. */
 #include "core/tensor/tensor.h"
 
 #include <stdio.h>

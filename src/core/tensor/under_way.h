@@ -1,4 +1,5 @@
-/* Results of redistributions that go on beside the caller: what is waited for before their elements are used, and what is held until then. */
+/* Results of redistributions that go on beside the caller: what is waited for before their elements are used, and
+ * what is held until then. */
 #ifndef STNI_CORE_TENSOR_UNDER_WAY_H
 #define STNI_CORE_TENSOR_UNDER_WAY_H
 

@@ -4,15 +4,16 @@
 
 #include "ops/table.h"
 
-/* Calls built-in op `index` on `n_in` inputs, in the schema's order; absent ones are NULL. `attrs` NULL: the op's defaults. Returns out[0], or
- * the context's error tensor; NULL where no input has a context. */
+/* Calls built-in op `index` on `n_in` inputs, in the schema's order; absent ones are NULL. `attrs` NULL: the op's
+ * defaults. Returns out[0], or the context's error tensor; NULL where no input has a context. */
 stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in, const void *attrs);
 
-/* Keeps an error on behalf of a typed function that found an argument bad, and returns the error tensor of `any`'s context (NULL
- * where `any` is NULL). */
+/* Keeps an error on behalf of a typed function that found an argument bad, and returns the error tensor of `any`'s
+ * context (NULL where `any` is NULL). */
 stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
-/* What a typed function returns once an error is kept: the error tensor of `any`'s context; NULL where there is none to keep it in. */
+/* What a typed function returns once an error is kept: the error tensor of `any`'s context; NULL where there is none
+ * to keep it in. */
 stn_tensor *stni_call_error(stn_tensor *any);
 
 #endif

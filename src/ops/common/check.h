@@ -1,4 +1,5 @@
-/* Checks that ops make of an input, and metadata that they copy from it. The messages name the input as the op's schema does. */
+/* Checks that ops make of an input, and metadata that they copy from it. The messages name the input as the op's
+ * schema does. */
 #ifndef STNI_OPS_COMMON_CHECK_H
 #define STNI_OPS_COMMON_CHECK_H
 

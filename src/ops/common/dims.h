@@ -1,4 +1,5 @@
-/* Dims as callers give them: negative ones count from the end. A tensor without dims accepts 0 and -1, as if it had one. */
+/* Dims as callers give them: negative ones count from the end. A tensor without dims accepts 0 and -1, as if it had
+ * one. */
 #ifndef STNI_OPS_COMMON_DIMS_H
 #define STNI_OPS_COMMON_DIMS_H
 
@@ -14,10 +15,12 @@ static inline int stni_dim_from_front(int64_t dim, int ndim)
     return (int)(dim < 0 ? dim + n : dim);
 }
 
-/* A list of distinct dims as a mask: bit d stands for dim d. An absent or empty list means all. @return STN_ERR_ARGUMENT. */
+/* A list of distinct dims as a mask: bit d stands for dim d. An absent or empty list means all. @return
+ * STN_ERR_ARGUMENT. */
 stn_status stni_dims_mask(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, uint32_t *out);
 
-/* A list of distinct dims, counted from the front and in order. An absent or empty list means all. @return STN_ERR_ARGUMENT. */
+/* A list of distinct dims, counted from the front and in order. An absent or empty list means all. @return
+ * STN_ERR_ARGUMENT. */
 struct stni_dims_list {
     int n, dims[STN_MAX_NDIM];
 };

@@ -1,4 +1,5 @@
-/* Handles that only say how something is laid out: for ops whose result is to lie like a tensor that is not there any more. */
+/* Handles that only say how something is laid out: for ops whose result is to lie like a tensor that is not there
+ * any more. */
 #ifndef STNI_OPS_COMMON_LIKE_H
 #define STNI_OPS_COMMON_LIKE_H
 

@@ -6,8 +6,8 @@
 
 enum { STNI_LINES_TENSORS = 3 }; /* at most */
 
-/* Line l is the l-th of the dims beside the line in the order given here, which is the same on all ranks that share lines. Strides in
- * elements. */
+/* Line l is the l-th of the dims beside the line in the order given here, which is the same on all ranks that share
+ * lines. Strides in elements. */
 struct stni_lines {
     int64_t n;                        /* elements of this rank along the dim */
     int64_t step[STNI_LINES_TENSORS]; /* from one to the next */
@@ -16,7 +16,8 @@ struct stni_lines {
     int64_t strides[STNI_LINES_TENSORS][STN_MAX_NDIM];
 };
 
-/* The lines of tensors of local shape `shape`; entries of `strides` may be NULL. `order`: dims from the slowest in memory. */
+/* The lines of tensors of local shape `shape`; entries of `strides` may be NULL. `order`: dims from the slowest in
+ * memory. */
 void stni_lines_make(struct stni_lines *lines, int dim, int ndim, const int64_t *shape, const uint8_t *order,
                      const int64_t *const strides[STNI_LINES_TENSORS]);
 

@@ -4,14 +4,15 @@
 
 #include <shardtensor/op.h>
 
-/* What the function calls the two in its prototype, for messages, and the least count that it takes (INT_MIN: any). STN_MAX_NDIM is the most. */
+/* What the function calls the two in its prototype, for messages, and the least count that it takes (INT_MIN: any).
+ * STN_MAX_NDIM is the most. */
 struct stni_list {
     const char *op, *count, *name;
     int least;
 };
 
-/* Copies `n` entries of `list` to `out`. @return 1; 0 where n is out of range or the list is NULL though n is not 0: the error is kept by the context
- * of `any`, and the function returns stni_call_error(any). */
+/* Copies `n` entries of `list` to `out`. @return 1; 0 where n is out of range or the list is NULL though n is not 0:
+ * the error is kept by the context of `any`, and the function returns stni_call_error(any). */
 int stni_list_read(stn_tensor *any, const struct stni_list *what, int n, const int64_t *list, stn_ints *out);
 
 /* The same of dims. */

@@ -1,5 +1,5 @@
-/* Count, mean and sum of squared deviations of sets of numbers, and of their unions: statistics that ranks share. Inside arrays they stand in
- * planes: three, or four where numbers have weights. */
+/* Count, mean and sum of squared deviations of sets of numbers, and of their unions: statistics that ranks share.
+ * Inside arrays they stand in planes: three, or four where numbers have weights. */
 #ifndef STNI_OPS_COMMON_MOMENTS_H
 #define STNI_OPS_COMMON_MOMENTS_H
 
@@ -27,7 +27,8 @@ STNI_INLINE struct stni_moments stni_moments_of_sums(double n, double shift, dou
     return stni_moments_of(n, shift + sum / n, m2 < 0 ? 0 : m2);
 }
 
-/* Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979. */
+/* Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
+ * 1979. */
 STNI_INLINE struct stni_moments stni_moments_join(struct stni_moments a, struct stni_moments b)
 {
     if (b.n == 0)
@@ -48,7 +49,8 @@ STNI_INLINE void stni_moments_write(double *planes, int64_t count, int64_t i, st
     planes[2 * count + i] = m.m2;
 }
 
-/* The i-th of `count` over `n` ranks' planes, one after the other: joined in their order, so that all ranks get the same bits. */
+/* The i-th of `count` over `n` ranks' planes, one after the other: joined in their order, so that all ranks get the
+ * same bits. */
 STNI_INLINE struct stni_moments stni_moments_merge(const double *parts, int n, int64_t count, int64_t i)
 {
     struct stni_moments all = stni_moments_of(0, 0, 0);
@@ -57,8 +59,8 @@ STNI_INLINE struct stni_moments stni_moments_merge(const double *parts, int n, i
     return all;
 }
 
-/* Of numbers x with weights w of any sign: the sum of w, a number c near the x, the sums of w (x - c) and of w (x - c)^2. A part may have weights
- * that add up to 0, and then has no mean of its own. */
+/* Of numbers x with weights w of any sign: the sum of w, a number c near the x, the sums of w (x - c) and of w (x -
+ * c)^2. A part may have weights that add up to 0, and then has no mean of its own. */
 enum { STNI_WEIGHTED_WEIGHT, STNI_WEIGHTED_ABOUT, STNI_WEIGHTED_FIRST, STNI_WEIGHTED_SECOND, STNI_WEIGHTED_PLANES };
 
 /* What a part has of `plane` at i. */
@@ -67,8 +69,9 @@ STNI_INLINE double stni_weighted_plane(const double *parts, int part, int plane,
     return parts[(part * STNI_WEIGHTED_PLANES + plane) * count + i];
 }
 
-/* Sum of weights, weighted mean, and sum of weighted squared deviations from it, of the i-th of `count` over `n` ranks' planes. NaN where the
- * weights add up to 0. Sums are taken about one number, then about the mean; of weights of one sign no square sum is negative but by rounding. */
+/* Sum of weights, weighted mean, and sum of weighted squared deviations from it, of the i-th of `count` over `n`
+ * ranks' planes. NaN where the weights add up to 0. Sums are taken about one number, then about the mean; of weights
+ * of one sign no square sum is negative but by rounding. */
 STNI_INLINE struct stni_moments stni_weighted_merge(const double *parts, int n, int64_t count, int64_t i)
 {
     double weight = 0, first = 0, second = 0, terms = 0;

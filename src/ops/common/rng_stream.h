@@ -1,5 +1,5 @@
-/* The stream of random numbers that an op draws from. The op uses the next stream of its mesh and saves the stream's number in an output of its
- * own, in device memory: backward draws the same numbers again, and no mask is stored. */
+/* The stream of random numbers that an op draws from. The op uses the next stream of its mesh and saves the stream's
+ * number in an output of its own, in device memory: backward draws the same numbers again, and no mask is stored. */
 #ifndef STNI_OPS_COMMON_RNG_STREAM_H
 #define STNI_OPS_COMMON_RNG_STREAM_H
 
@@ -9,10 +9,12 @@
 /* The spec of the number: one i64 on every rank of `mesh`. */
 stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out);
 
-/* Takes the next stream of the mesh that output `k` is on, and writes the stream's number into output `k`, by the op's slot `slot`. */
+/* Takes the next stream of the mesh that output `k` is on, and writes the stream's number into output `k`, by the
+ * op's slot `slot`. */
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot);
 
-/* A kernel that is given the next stream of a mesh, and in each repetition of a captured step the next one then. The seed stays the context's. */
+/* A kernel that is given the next stream of a mesh, and in each repetition of a captured step the next one then. The
+ * seed stays the context's. */
 struct stni_rng_use {
     stn_context *context;
     const stn_mesh *mesh;

@@ -1,5 +1,5 @@
-/* The functions that the ops of the family share, and their descriptors. plan.h tells how a rank computes its share where windowed dims
- * are sharded. */
+/* The functions that the ops of the family share, and their descriptors. plan.h tells how a rank computes its share
+ * where windowed dims are sharded. */
 #include "ops/conv/conv.h"
 
 #include "ops/conv/conv_kernel.h"

@@ -28,8 +28,9 @@ int64_t stni_conv_target_rows(const struct stni_conv_problem *p)
     return is_adjoint(p) ? p->in[0] : p->out[0];
 }
 
-/* As many as keep what they read and write in a core's cache: on 64 channels and 256 columns oneDNN's gradient by the weight is 2 to 3 times as fast
- * in blocks of 4 rows as at once where the L2 cache has 512 KiB, the others 1.1 times. */
+/* As many as keep what they read and write in a core's cache: on 64 channels and 256 columns oneDNN's gradient by
+ * the weight is 2 to 3 times as fast in blocks of 4 rows as at once where the L2 cache has 512 KiB, the others 1.1
+ * times. */
 static int64_t rows_in_cache(const struct stni_conv_problem *p, int64_t x, int64_t y, int64_t work, int threads)
 {
     enum { CACHE = 1 << 19, LEAST_WORK = 5 * 1000 * 1000 }; /* bytes; multiplications, about 100 us */

@@ -4,8 +4,8 @@
 
 #include "ops/conv/conv_kernel.h"
 
-/* Terms of a gradient by the weight that oneDNN is given at once: it adds up all of them in a few chains of f32, and 50,000 equal ones were 4e-4
- * off. What is computed at once is added to the gradient in f32. */
+/* Terms of a gradient by the weight that oneDNN is given at once: it adds up all of them in a few chains of f32, and
+ * 50,000 equal ones were 4e-4 off. What is computed at once is added to the gradient in f32. */
 enum { STNI_CONV_TERMS_AT_ONCE = 1 << 12 };
 
 /* Rows of the target: of y, or for GRAD_INPUT of x. */

@@ -1,5 +1,5 @@
-/* Complex convolutions from real ones. Each kind is linear in both tensors that it reads, a and b, so that of its result
- * re = re a re b - im a im b and im = re a im b + im a re b. */
+/* Complex convolutions from real ones. Each kind is linear in both tensors that it reads, a and b, so that of its
+ * result re = re a re b - im a im b and im = re a im b + im a re b. */
 #include "ops/conv/conv_cpu.h"
 
 #include "core/base/dtype.h"

@@ -1,4 +1,5 @@
-/* Between complex numbers and planes; included once per dtype by conv_complex.c. Included with T, the type of a part, and NAME(f). */
+/* Between complex numbers and planes; included once per dtype by conv_complex.c. Included with T, the type of a
+ * part, and NAME(f). */
 #ifndef NAME /* read alone */
 #include "ops/conv/conv_planes.h"
 #define T float

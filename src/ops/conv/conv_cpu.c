@@ -1,4 +1,5 @@
-/* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing fast. */
+/* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing
+ * fast. */
 #include "ops/conv/conv_cpu.h"
 
 #include "core/box/box.h"
@@ -262,7 +263,8 @@ static stn_status solve_block(stn_queue *queue, const struct way *way, const str
     return way->widen ? solve_wide(queue, way->library, a) : solve(queue, way->library, a, &a->problem, &a->data, a->workspace);
 }
 
-/* Our own kernels have blocks of their own; a batch without images is one problem, whose gradient by the weight is zero. */
+/* Our own kernels have blocks of their own; a batch without images is one problem, whose gradient by the weight is
+ * zero. */
 static int64_t block_rows(const stn_queue *queue, const struct way *way, const struct stni_conv_problem *p)
 {
     return way->library == NULL || p->n == 0 ? stni_conv_target_rows(p) : stni_conv_block_rows(p, queue->context->threads);
@@ -296,7 +298,8 @@ static stn_status solve_image(stn_queue *queue, const struct way *way, const str
     return STN_OK;
 }
 
-/* All blocks of an image come before the next one, so that rows that two blocks read are still in the cache for the second. */
+/* All blocks of an image come before the next one, so that rows that two blocks read are still in the cache for the
+ * second. */
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;

@@ -1,4 +1,5 @@
-/* What the sources of the CPU's convolutions share: oneDNN (`library`, NULL: our own kernels) solves what it is given. */
+/* What the sources of the CPU's convolutions share: oneDNN (`library`, NULL: our own kernels) solves what it is
+ * given. */
 #ifndef STNI_OPS_CONV_CONV_CPU_H
 #define STNI_OPS_CONV_CONV_CPU_H
 

@@ -1,7 +1,8 @@
-/* Convolutions of dense chunks on a CUDA device, for every dtype: each element of the result is summed up by itself, after the formula of
- * conv_problem.h. It is what serves where cuDNN does not.
+/* Convolutions of dense chunks on a CUDA device, for every dtype: each element of the result is summed up by itself,
+ * after the formula of conv_problem.h. It is what serves where cuDNN does not.
  *
- * Sizes: T taps; C, O channels of x and y in a group. x and y are channels-last, so that neighbouring threads have neighbouring channels. */
+ * Sizes: T taps; C, O channels of x and y in a group. x and y are channels-last, so that neighbouring threads have
+ * neighbouring channels. */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/box_add.cuh"
 #include "core/device/cuda/dispatch.cuh"
@@ -198,7 +199,8 @@ void launch_solve(const stni_conv_args &args, cudaStream_t stream)
         dispatch<bf16, f16>(dtype, [&](auto e) { launch_kind<decltype(e), float>(args, stream); });
 }
 
-/* By cuDNN, which adds its result to what is there where there is a bias: that is written first, so that the sum is rounded once. */
+/* By cuDNN, which adds its result to what is there where there is a bias: that is written first, so that the sum is
+ * rounded once. */
 
 bool is_empty(const convolution &v)
 {
@@ -210,7 +212,8 @@ bool has_bias(const stni_conv_args &args)
     return args.data.bias && (args.problem.kind == STNI_CONV_FORWARD || (args.problem.kind == STNI_CONV_GRAD_INPUT && args.adds_bias));
 }
 
-/* The problem as cuDNN is asked for it; false for dtypes that are none of its, and where what it is given is not aligned. */
+/* The problem as cuDNN is asked for it; false for dtypes that are none of its, and where what it is given is not
+ * aligned. */
 bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
@@ -312,8 +315,8 @@ bool has_span_plans(stn_queue *queue, const spans &s, size_t *bytes)
     return s.most > 0;
 }
 
-/* Whether cuDNN solves a problem in its frame, and bytes of workspace behind that. To elements of x that the frame lacks
- * a bias would have to be added too. */
+/* Whether cuDNN solves a problem in its frame, and bytes of workspace behind that. To elements of x that the frame
+ * lacks a bias would have to be added too. */
 bool is_served(stn_queue *queue, const stni_conv_args &args, const framed &f, size_t *bytes)
 {
     stni_cudnn_conv conv;

@@ -26,15 +26,16 @@ static int add_pieces(const stn_spec *spec, int dim, struct stni_range elements,
     return n + 1;
 }
 
-/* The outputs that read the positions; where these lie between the reads of two, which a piece with both reads over, those two. */
+/* The outputs that read the positions; where these lie between the reads of two, which a piece with both reads over,
+ * those two. */
 static struct stni_range outputs_over(const struct stni_window *w, struct stni_range positions)
 {
     struct stni_range by = stni_window_readers(w, positions);
     return by.begin < by.end ? by : (struct stni_range){by.end - 1, by.begin + 1};
 }
 
-/* Over each run of the padded line: which of its positions the elements stand at, and which pieces read those; or which elements the
- * positions are that the elements read, and which pieces hold those. */
+/* Over each run of the padded line: which of its positions the elements stand at, and which pieces read those; or
+ * which elements the positions are that the elements read, and which pieces hold those. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
 {
     const struct stni_conv_reader *r = arg;

@@ -22,7 +22,8 @@ STNI_DEVICE void places_of(int64_t index, const int64_t (&size)[DIMS], int64_t (
     }
 }
 
-/* x or its copy: pixels of `units` units, samples one behind the other in an image, `step` units from image to image. */
+/* x or its copy: pixels of `units` units, samples one behind the other in an image, `step` units from image to
+ * image. */
 struct frame_side {
     int64_t size[DIMS], pixels, step;
     int64_t begin[DIMS]; /* place of the first pixel, counted from that of the other side */

@@ -174,7 +174,8 @@ static stn_status fit_out(const struct reading *r, struct stni_conv *conv, int d
     return STN_OK;
 }
 
-/* The size of x, of which the transposed convolution's input y is the convolution: as far as its last output reads, and output_padding. */
+/* The size of x, of which the transposed convolution's input y is the convolution: as far as its last output reads,
+ * and output_padding. */
 static stn_status fit_in(const struct reading *r, struct stni_conv *conv, int d, int64_t n_out)
 {
     struct stni_window *w = &conv->window[d];

@@ -9,8 +9,8 @@
 /* Texts of stni_boundary, as attributes give them. */
 extern const char *const stni_conv_modes[];
 
-/* A convolution y = conv(x, weight) of tensors x (n, c, in…) or (c, in…), weight (o, c / groups, kernel…) and y (n, o, out…) or
- * (o, out…). */
+/* A convolution y = conv(x, weight) of tensors x (n, c, in…) or (c, in…), weight (o, c / groups, kernel…) and y (n,
+ * o, out…) or (o, out…). */
 struct stni_conv {
     enum stni_conv_kind kind;
     int dims;    /* windowed ones */
@@ -20,8 +20,8 @@ struct stni_conv {
     int64_t pad_high[STNI_CONV_MAX_DIMS]; /* below zero: the last elements of x that no output reads */
 };
 
-/* Reads an op's call; checks what does not fit. STN_ERR_ARGUMENT (attributes), STN_ERR_SHAPE (shapes among each other, a kernel that does not
- * fit, a boundary that needs a larger input). */
+/* Reads an op's call; checks what does not fit. STN_ERR_ARGUMENT (attributes), STN_ERR_SHAPE (shapes among each
+ * other, a kernel that does not fit, a boundary that needs a larger input). */
 stn_status stni_conv_read(const stn_op_call *call, struct stni_conv *conv);
 
 /* The shape of x, y or weight. */

@@ -14,8 +14,8 @@ struct stni_conv_args {
     void *workspace; /* as many bytes as the kernel asks for */
 };
 
-/* dst += src, dst being elements of x that positions of the padded line stand for: strides below zero reflect, and where one is zero all
- * elements along the dim go to one. */
+/* dst += src, dst being elements of x that positions of the padded line stand for: strides below zero reflect, and
+ * where one is zero all elements along the dim go to one. */
 struct stni_conv_add_args {
     stn_dtype dtype;
     stn_box dst, src;

@@ -36,7 +36,8 @@ static struct stni_range inside_backward(const struct stni_window *w, struct stn
     return inner;
 }
 
-/* Outputs that read the positions, and at least one more where pads would be negative otherwise; some of them may not exist. */
+/* Outputs that read the positions, and at least one more where pads would be negative otherwise; some of them may
+ * not exist. */
 static struct stni_range readers(const struct stni_window *w, struct stni_range positions)
 {
     struct stni_range r = stni_window_readers(w, positions);
@@ -72,8 +73,8 @@ static struct stni_run plainly(struct stni_range r)
     return (struct stni_run){r.begin, stni_range_length(r), r.begin, 1};
 }
 
-/* What is left of the target around the interior: along dim d, below and above it, with the interior's extent in the dims before and
- * the target's in those after. So rows come in full width. */
+/* What is left of the target around the interior: along dim d, below and above it, with the interior's extent in the
+ * dims before and the target's in those after. So rows come in full width. */
 static void add_strips(const struct stni_conv *conv, struct stni_conv_plan *plan)
 {
     for (int d = 0; d < conv->dims; d++)
@@ -108,8 +109,8 @@ static int images(const struct stni_conv *conv, int d, struct stni_range x, stru
     return n;
 }
 
-/* Every combination of images and, in the other dims, the chunk itself. Pads are not larger than the input, so that there are two images
- * of a dim at most. */
+/* Every combination of images and, in the other dims, the chunk itself. Pads are not larger than the input, so that
+ * there are two images of a dim at most. */
 static void add_images(const struct stni_conv *conv, struct stni_conv_plan *plan)
 {
     struct stni_run runs[STNI_CONV_MAX_DIMS][3], place[STNI_CONV_MAX_DIMS];
@@ -133,7 +134,8 @@ struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct
     return stni_range_intersect(read, plan->own_source[0]);
 }
 
-/* A base is worth while if it computes at least half of the target, and possible if only rows (dim 0) would have to be cropped. */
+/* A base is worth while if it computes at least half of the target, and possible if only rows (dim 0) would have to
+ * be cropped. */
 static int has_base(const struct stni_conv *conv, const struct stni_conv_plan *plan)
 {
     int64_t inner = 1, all = 1;

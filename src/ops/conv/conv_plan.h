@@ -1,16 +1,19 @@
-/* How one rank's share of a convolution is put together (contract 19): its chunk as it lies gives most of the result; what needs elements
- * of other chunks or of the boundary is computed from small buffers. Pure functions: a rank computes the plan of any other. */
+/* How one rank's share of a convolution is put together (contract 19): its chunk as it lies gives most of the
+ * result; what needs elements of other chunks or of the boundary is computed from small buffers. Pure functions: a
+ * rank computes the plan of any other. */
 #ifndef STNI_OPS_CONV_CONV_PLAN_H
 #define STNI_OPS_CONV_CONV_PLAN_H
 
 #include "ops/conv/conv_geometry.h"
 
-/* The result ("target") is y for the convolution, positions of x for the gradient by the input. For the gradient by the weight the parts are
- * those of the convolution, and their results are added up. The other tensor is the "source". */
+/* The result ("target") is y for the convolution, positions of x for the gradient by the input. For the gradient by
+ * the weight the parts are those of the convolution, and their results are added up. The other tensor is the
+ * "source". */
 struct stni_conv_part {
     struct stni_range target[STNI_CONV_MAX_DIMS];
     struct stni_range source[STNI_CONV_MAX_DIMS]; /* positions, brought into a buffer */
-    /* Gradient by the input: which elements of x the target's positions are. Those of an image of the boundary are added. */
+    /* Gradient by the input: which elements of x the target's positions are. Those of an image of the boundary are
+     * added. */
     struct stni_run place[STNI_CONV_MAX_DIMS];
     int adds;
     int dim; /* along which the part stands beside the base, -1 without a base. 0: rows in full width */
@@ -40,8 +43,8 @@ static inline int64_t stni_conv_pad_high(const struct stni_conv *conv, int d, st
     return stni_window_reads(&conv->window[d], y).end - x.end;
 }
 
-/* Whether a problem of these ranges reads x from its first element on, and to its last but for what a stride leaves over: a longer chunk would have
- * to be cropped, and only rows (dim 0) can be. */
+/* Whether a problem of these ranges reads x from its first element on, and to its last but for what a stride leaves
+ * over: a longer chunk would have to be cropped, and only rows (dim 0) can be. */
 static inline int stni_conv_fits(const struct stni_conv *conv, int d, struct stni_range x, struct stni_range y)
 {
     return stni_conv_pad_low(conv, d, x, y) >= 0 && stni_conv_pad_high(conv, d, x, y) > -conv->window[d].stride;

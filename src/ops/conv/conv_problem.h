@@ -35,8 +35,8 @@ struct stni_conv_problem {
     int64_t pad_low[STNI_CONV_MAX_DIMS], pad_high[STNI_CONV_MAX_DIMS];
 };
 
-/* Where the data is. The problem is solved `images` times, x and y moving on by their steps (elements): windows of rows of a batch
- * are dense image by image only. */
+/* Where the data is. The problem is solved `images` times, x and y moving on by their steps (elements): windows of
+ * rows of a batch are dense image by image only. */
 struct stni_conv_data {
     void *x, *y, *weight, *bias;
     int64_t images, x_step, y_step;

@@ -62,7 +62,8 @@ static stn_status alloc_workspace(struct solver *s, struct stni_conv_args *a)
     return STN_OK;
 }
 
-/* One launch: the whole batch at once, or image by image where x or y is a window of rows, with so many elements from one to the next. */
+/* One launch: the whole batch at once, or image by image where x or y is a window of rows, with so many elements
+ * from one to the next. */
 enum { AT_ONCE = -1 };
 static stn_status launch(struct solver *s, const struct stni_conv_image *x, const struct stni_conv_image *y, int64_t x_step, int64_t y_step)
 {
@@ -96,8 +97,9 @@ static int64_t row_work(const struct solver *s)
     return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
 }
 
-/* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image where they are few. Libraries
- * of devices are many times slower where images have steps between them, or pads on one side. */
+/* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image
+ * where they are few. Libraries of devices are many times slower where images have steps between them, or pads on
+ * one side. */
 static int choose_windowed(const struct solver *s)
 {
     enum { CHEAP = 1000 * 1000 }; /* multiplications: about 10 us */
@@ -187,8 +189,8 @@ static stn_status sum_part(struct solver *s, const struct stni_conv_part *part, 
 
 /* Set-up */
 
-/* Parts that read this rank's own elements too: for the gradient by the weight the base has read what lies in the chunk, except for rows that it left
- * out. */
+/* Parts that read this rank's own elements too: for the gradient by the weight the base has read what lies in the
+ * chunk, except for rows that it left out. */
 static uint64_t take_own(const struct solver *s)
 {
     uint64_t own = 0;
@@ -206,8 +208,8 @@ static int64_t inside_work(const struct solver *s)
     return s->plan.has_base ? s->images.n * stni_range_length(s->plan.interior[0]) * row_work(s) : 0;
 }
 
-/* What reads no other rank's elements, and then, whatever became of it, the end of the halo's way: until then peers read this rank's chunk, and what
- * they send is written to the buffers. */
+/* What reads no other rank's elements, and then, whatever became of it, the end of the halo's way: until then peers
+ * read this rank's chunk, and what they send is written to the buffers. */
 static stn_status solve_inside(struct solver *s, struct stni_halo_way *halo)
 {
     const stn_status solved = s->plan.has_base ? solve_base(s) : STN_OK;

@@ -1,4 +1,5 @@
-/* Convolution by our own kernels: for f64, for builds without oneDNN, and where oneDNN has nothing but its reference code. */
+/* Convolution by our own kernels: for f64, for builds without oneDNN, and where oneDNN has nothing but its reference
+ * code. */
 #ifndef STNI_OPS_CONV_REFERENCE_H
 #define STNI_OPS_CONV_REFERENCE_H
 

@@ -38,8 +38,8 @@ static inline struct place locate(const struct layout *l, int64_t i)
     return at;
 }
 
-/* The product of a block of n pixels of one group, with K = taps c: columns (n, K), weight (K, o), and pixels (n, o) of y, whose rows are those of
- * all groups. */
+/* The product of a block of n pixels of one group, with K = taps c: columns (n, K), weight (K, o), and pixels (n, o)
+ * of y, whose rows are those of all groups. */
 static inline struct stni_gemm product_of(const struct layout *l, int64_t n, void *columns, void *weight, void *pixels)
 {
     const int64_t k = l->taps * l->c, o = l->o, row = l->p->o;

@@ -1,15 +1,16 @@
 /* One dtype's convolution; included once per dtype by reference.c.
  *
- * Sizes: P pixels of y in a block; S taps; C, O channels of x and y in a group; K = S C. A block of columns holds, for each pixel, the K elements of
- * x that it reads; with the weight as a (K, O) matrix each kind is one product per group and block: y = columns weight, columns = y weight', weight
- * += columns' y. Included with T and NAME(x). */
+ * Sizes: P pixels of y in a block; S taps; C, O channels of x and y in a group; K = S C. A block of columns holds,
+ * for each pixel, the K elements of x that it reads; with the weight as a (K, O) matrix each kind is one product per
+ * group and block: y = columns weight, columns = y weight', weight += columns' y. Included with T and NAME(x). */
 #ifndef NAME /* read alone */
 #include "ops/conv/reference_layout.h"
 #define T float
 #define NAME(x) x##_f32
 #endif
 
-/* Taps first … last - 1 of a line of x, `line` being where tap 0 would read; the others are zeros. To columns, or added from them. */
+/* Taps first … last - 1 of a line of x, `line` being where tap 0 would read; the others are zeros. To columns, or
+ * added from them. */
 static void NAME(line)(const struct layout *l, T *line, int64_t first, int64_t last, T *columns, int add)
 {
     int64_t taps = l->kernel[2], step = l->dilation[2] * l->p->c, c = l->c;

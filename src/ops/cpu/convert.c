@@ -1,4 +1,5 @@
-/* The tables of convert.h: every pair is a small loop, made by the two template files from what convert_dtypes.h defines per dtype. */
+/* The tables of convert.h: every pair is a small loop, made by the two template files from what convert_dtypes.h
+ * defines per dtype. */
 #include "ops/cpu/convert_dtypes.h"
 #include "ops/cpu/convert_widened.h"
 

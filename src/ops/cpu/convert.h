@@ -1,10 +1,10 @@
-/* Conversion of strided tiles between element types, for CPU kernels: how they read any dtype into the type in which they compute, and
- * write the result back. Compiled once per instruction set.
+/* Conversion of strided tiles between element types, for CPU kernels: how they read any dtype into the type in which
+ * they compute, and write the result back. Compiled once per instruction set.
  *
- * A compute type is one in which arithmetic is done: f32 (also for 16-bit floats), f64, i64 (for all integers), bool,
- * c64, c128. Every dtype is read into every compute type, and a compute type is written to the dtypes that compute in
- * it. From complex to real the real part is taken; a floating value outside i64 gives the smallest i64; to bool x != 0;
- * i64 to a narrower integer keeps the low bits. */
+ * A compute type is one in which arithmetic is done: f32 (also for 16-bit floats), f64, i64 (for all integers),
+ * bool, c64, c128. Every dtype is read into every compute type, and a compute type is written to the dtypes that
+ * compute in it. From complex to real the real part is taken; a floating value outside i64 gives the smallest i64;
+ * to bool x != 0; i64 to a narrower integer keeps the low bits. */
 #ifndef STNI_OPS_CPU_CONVERT_H
 #define STNI_OPS_CPU_CONVERT_H
 
@@ -26,7 +26,8 @@ struct stni_convert_kernels {
     stni_convert_fn pair[STN_DTYPE_COUNT][STN_DTYPE_COUNT]; /* [to][from]; NULL where a compute type stands between */
 };
 
-/* Runs a conversion along whichever side of the tile is better: the one whose elements lie closer, unless it is too short. */
+/* Runs a conversion along whichever side of the tile is better: the one whose elements lie closer, unless it is too
+ * short. */
 static inline void stni_convert_tile(stni_convert_fn convert, void *to, const void *from, struct stni_tile tile)
 {
     enum { SHORT = 8 };

@@ -1,4 +1,5 @@
-/* What the templates of convert.c know of each dtype: how its elements lie in memory, and how they are loaded and stored. */
+/* What the templates of convert.c know of each dtype: how its elements lie in memory, and how they are loaded and
+ * stored. */
 #ifndef STNI_OPS_CPU_CONVERT_DTYPES_H
 #define STNI_OPS_CPU_CONVERT_DTYPES_H
 
@@ -15,7 +16,8 @@ enum { IN_PARTS = 2 };
 enum { IN_PARTS = 4 };
 #endif
 
-/* How elements lie in memory; a bool is a byte, 0 or 1. The names are pasted by the templates, so stdbool.h stays out of this file. */
+/* How elements lie in memory; a bool is a byte, 0 or 1. The names are pasted by the templates, so stdbool.h stays
+ * out of this file. */
 typedef float f32_T;
 typedef double f64_T;
 typedef uint16_t bf16_T, f16_T;

@@ -27,7 +27,8 @@ static inline __attribute__((always_inline)) void STREAM(TO_T *restrict t, const
 
 static void PAIR(void *to, const void *from, const struct stni_tile *tile)
 {
-    /* A vector that is read back just after it was written in parts waits until these are in the L1 cache: then several lines are written first. */
+    /* A vector that is read back just after it was written in parts waits until these are in the L1 cache: then
+     * several lines are written first. */
     enum { LINE = STNI_LINE / sizeof(TO_T), LINES = sizeof(TO_T) >= IN_PARTS * sizeof(FROM_T) ? STNI_PIECE / STNI_LINE : 1 };
     const int64_t n = tile->cols, to_col = tile->to_col, from_col = tile->from_col;
     for (int64_t r = 0; r < tile->rows; r++) {

@@ -1,8 +1,9 @@
-/* exp for kernels of every device: branch-free, so that loops over it are vectorised. NaN, infinities and subnormal results are as the C library's.
+/* exp for kernels of every device: branch-free, so that loops over it are vectorised. NaN, infinities and subnormal
+ * results are as the C library's.
  *
- * x = k ln 2 + r, |r| <= ln 2 / 2, and e^r is a polynomial: for f32 the one of degree 6 whose largest relative error there is least among
- * those that begin with 1 + r (4e-9), for f64 Taylor's of degree 13 (5e-18). 2^k is multiplied in two steps, so that nothing overflows
- * or is rounded twice where the result is not. */
+ * x = k ln 2 + r, |r| <= ln 2 / 2, and e^r is a polynomial: for f32 the one of degree 6 whose largest relative error
+ * there is least among those that begin with 1 + r (4e-9), for f64 Taylor's of degree 13 (5e-18). 2^k is multiplied
+ * in two steps, so that nothing overflows or is rounded twice where the result is not. */
 #ifndef STNI_OPS_CPU_EXP_H
 #define STNI_OPS_CPU_EXP_H
 
@@ -12,9 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Smallest and largest argument; what lies beyond gives 0 and infinity as they do. C reads them from a source of its own: of a comparison with a
- * constant that it sees, gcc 12 makes up to four instructions, with one that it does not see the processor's minimum or maximum. CUDA devices have
- * that instruction for constants, and cannot read an object of the host. */
+/* Smallest and largest argument; what lies beyond gives 0 and infinity as they do. C reads them from a source of its
+ * own: of a comparison with a constant that it sees, gcc 12 makes up to four instructions, with one that it does not
+ * see the processor's minimum or maximum. CUDA devices have that instruction for constants, and cannot read an
+ * object of the host. */
 #ifdef __cplusplus
 #define STNI_EXP_LEAST_F32 -104.0f
 #define STNI_EXP_MOST_F32 89.0f

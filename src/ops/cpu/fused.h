@@ -1,6 +1,6 @@
-/* a b + c for kernels: rounded once where the processor does that in one instruction, else twice. Written out, and not left to the
- * compiler, so that both compilers, and the vectors of a loop and what is left over of it, give the same bits; AVX2 and AVX-512 do too,
- * only sets without the instruction differ in the last places. */
+/* a b + c for kernels: rounded once where the processor does that in one instruction, else twice. Written out, and
+ * not left to the compiler, so that both compilers, and the vectors of a loop and what is left over of it, give the
+ * same bits; AVX2 and AVX-512 do too, only sets without the instruction differ in the last places. */
 #ifndef STNI_OPS_CPU_FUSED_H
 #define STNI_OPS_CPU_FUSED_H
 

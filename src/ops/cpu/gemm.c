@@ -31,7 +31,8 @@ static size_t packed_both(int64_t rows, int64_t cols, int64_t k, size_t element)
     return packed_bytes(rows, MC, ROWS, k, element) + packed_bytes(cols, NC, COLUMNS, k, element);
 }
 
-/* A product with fewer columns may be transposed where this one is not. One with a vector needs none itself, but one with shorter sums does. */
+/* A product with fewer columns may be transposed where this one is not. One with a vector needs none itself, but one
+ * with shorter sums does. */
 size_t stni_gemm_workspace(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
     const size_t element = stn_dtype_size(dtype);

@@ -1,5 +1,5 @@
-/* The matrix products of one instruction set (core/base/isa.h). Sums are fused where the processor fuses: a product is not promised bit for
- * bit across processors. */
+/* The matrix products of one instruction set (core/base/isa.h). Sums are fused where the processor fuses: a product
+ * is not promised bit for bit across processors. */
 #include "ops/cpu/gemm_tile.h"
 
 #define T float

@@ -4,8 +4,8 @@
 
 #include "ops/cpu/gemm.h"
 
-/* Rows of A, terms of the sum and columns of B in a block. A packed panel has a number of rows (columns) that divides ROWS (COLUMNS)
- * on every instruction set. */
+/* Rows of A, terms of the sum and columns of B in a block. A packed panel has a number of rows (columns) that
+ * divides ROWS (COLUMNS) on every instruction set. */
 enum { MC = 96, KC = 256, NC = 512, ROWS = 12, COLUMNS = 32 };
 
 /* Bytes of a packed block of at most `block` rows, filled up to a multiple of `unit`, by KC. A multiple of 64. */

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* A tile of R rows by two vectors, and for complex numbers half of the rows, leaves registers for a row of B and an element of A. */
+/* A tile of R rows by two vectors, and for complex numbers half of the rows, leaves registers for a row of B and an
+ * element of A. */
 #if defined(__AVX512F__)
 enum { VECTOR_BYTES = 64, R = 12 };
 #elif defined(__AVX2__)

@@ -1,8 +1,9 @@
 /* One dtype's matrix product; included once per dtype by gemm_kernels.c.
  *
- * M, N and K are the sizes; a tile is MR rows by NR columns of C and lives in registers; a block is MC x KC of A and KC x NC of B, packed so that a
- * tile reads both consecutively. A complex matrix is packed as two planes: of each k, MR (NR) real parts, then as many imaginary ones. Source: the
- * loops of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34 (2008).
+ * M, N and K are the sizes; a tile is MR rows by NR columns of C and lives in registers; a block is MC x KC of A and KC
+ * x NC of B, packed so that a tile reads both consecutively. A complex matrix is packed as two planes: of each k, MR
+ * (NR) real parts, then as many imaginary ones. Source: the loops of Goto and van de Geijn, "Anatomy of
+ * high-performance matrix multiplication", ACM TOMS 34 (2008).
  *
  * Included with T, the type of a plane; PLANES, 1 or 2; MR; NAME(x). */
 #ifndef NAME /* read alone */
@@ -53,7 +54,8 @@ static inline void NAME(transpose)(int width, int64_t k, const T *x, int64_t row
                                                      0, 0);
 }
 
-/* Packs rows x k of a strided matrix into panels of `width` rows, the last one filled up with zeros. Of A as it is, of B transposed. */
+/* Packs rows x k of a strided matrix into panels of `width` rows, the last one filled up with zeros. Of A as it is,
+ * of B transposed. */
 static inline void NAME(pack)(int64_t rows, int64_t k, int width, const T *x, int64_t row, int64_t col, T *out)
 {
     for (int64_t r = 0; r < rows; r += width) {

@@ -1,5 +1,5 @@
-/* Products of a matrix and a vector, compiled once per instruction set. They read the matrix once and are bound by memory, so that exact sums cost
- * nothing where it is large. Fused where the processor fuses. */
+/* Products of a matrix and a vector, compiled once per instruction set. They read the matrix once and are bound by
+ * memory, so that exact sums cost nothing where it is large. Fused where the processor fuses. */
 #include "ops/cpu/gemv_kernels.h"
 
 #include "core/base/isa.h"

@@ -1,4 +1,5 @@
-/* Products of a matrix and a vector in f32, whose sums are as exact as a sum's: chains of 32 terms, which are added up in f64. */
+/* Products of a matrix and a vector in f32, whose sums are as exact as a sum's: chains of 32 terms, which are added
+ * up in f64. */
 #ifndef STNI_OPS_CPU_GEMV_KERNELS_H
 #define STNI_OPS_CPU_GEMV_KERNELS_H
 

@@ -121,8 +121,8 @@ STNI_KERNEL_INLINE float stni_expm1_f32(float x)
     return copysignf(fabsf(x) < 0.7f ? small : large, x);
 }
 
-/* tanh x = (1 - e^-2x) / (1 + e^-2x), x > 0; where that loses digits, x + x^3 times the polynomial in x^2 whose largest error for |x| <= 1/2
- * is least (2e-8). */
+/* tanh x = (1 - e^-2x) / (1 + e^-2x), x > 0; where that loses digits, x + x^3 times the polynomial in x^2 whose
+ * largest error for |x| <= 1/2 is least (2e-8). */
 STNI_KERNEL_INLINE float stni_tanh_f32(float x)
 {
     float a = fabsf(x), e = stni_exp_negative_f32(-2.0f * a), z = x * x;
@@ -163,8 +163,8 @@ STNI_KERNEL_INLINE double stni_sigmoid_f64(double x)
     return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-/* erf x = x + x P(x^2) for |x| < 1, beyond it 1 - e^(-a Q(a)) with a = |x|; from 4 on it is 1. Both polynomials are those of least largest error in
- * the result (1.2e-9, 4e-10). */
+/* erf x = x + x P(x^2) for |x| < 1, beyond it 1 - e^(-a Q(a)) with a = |x|; from 4 on it is 1. Both polynomials are
+ * those of least largest error in the result (1.2e-9, 4e-10). */
 STNI_KERNEL_INLINE float stni_erf_f32(float x)
 {
     float a = fabsf(x), z = a * a;
@@ -203,8 +203,8 @@ STNI_KERNEL_INLINE float stni_atan_unit_f32(float t)
     return STNI_FMA_F32(p * z, t, t);
 }
 
-/* The angle of the smaller coordinate over the larger, then by symmetry; pi and pi / 2 in two parts. Of two zeros the quotient counts as 0 / 1, of
- * two infinities as 1. */
+/* The angle of the smaller coordinate over the larger, then by symmetry; pi and pi / 2 in two parts. Of two zeros
+ * the quotient counts as 0 / 1, of two infinities as 1. */
 STNI_KERNEL_INLINE float stni_atan2_f32(float y, float x)
 {
     float a = fabsf(x), b = fabsf(y), small = b < a ? b : a, large = b < a ? a : b;
@@ -222,8 +222,8 @@ STNI_KERNEL_INLINE float stni_atan_f32(float x)
     return copysignf(a > 1.0f ? (1.57079637f - angle) - 4.37113883e-8f : angle, x);
 }
 
-/* Sine, cosine and tangent where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is computed in f64 with pi / 2 in two parts, of which k times
- * the first is exact: so r keeps its digits beside a multiple of pi. */
+/* Sine, cosine and tangent where |x| <= STNI_NEAR_F32. x = k pi / 2 + r, |r| <= pi / 4, is computed in f64 with pi /
+ * 2 in two parts, of which k times the first is exact: so r keeps its digits beside a multiple of pi. */
 #define STNI_NEAR_F32 524288.0f
 
 STNI_KERNEL_INLINE float stni_reduce_near_f32(float x, int32_t *quadrant)

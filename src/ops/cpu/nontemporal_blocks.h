@@ -1,5 +1,6 @@
-/* Non-temporal stores (core/box/nontemporal.h) of results, for loops over dense runs that are compiled once per instruction set. A loop writes one
- * piece after the other into a buffer that stays in the L1 cache, and each piece goes from there to memory while the loop computes the next one. */
+/* Non-temporal stores (core/box/nontemporal.h) of results, for loops over dense runs that are compiled once per
+ * instruction set. A loop writes one piece after the other into a buffer that stays in the L1 cache, and each piece
+ * goes from there to memory while the loop computes the next one. */
 #ifndef STNI_OPS_CPU_NONTEMPORAL_BLOCKS_H
 #define STNI_OPS_CPU_NONTEMPORAL_BLOCKS_H
 
@@ -21,8 +22,8 @@ static inline int64_t stni_block_length(const void *to, int64_t n, size_t size)
     return n > most ? most : n;
 }
 
-/* Where in the buffer a piece that goes to `to` is put: half a page away from it, as far from pending stores as it can be
- * (core/box/nontemporal.h). */
+/* Where in the buffer a piece that goes to `to` is put: half a page away from it, as far from pending stores as it
+ * can be (core/box/nontemporal.h). */
 static inline void *stni_block_place(char *buffer, const void *to)
 {
     return buffer + ((uintptr_t)to + STNI_STREAMING_PAGE / 2) % STNI_STREAMING_PAGE;
@@ -41,8 +42,8 @@ static inline void stni_block_send(void *to, const void *piece, size_t bytes)
         memcpy(dst + at, src + at, bytes - at);
 }
 
-/* Prefetches what lies `ahead` bytes after the `bytes` that are read now; nothing where `ahead` is 0. Prefetching past the end of an operand is
- * harmless. */
+/* Prefetches what lies `ahead` bytes after the `bytes` that are read now; nothing where `ahead` is 0. Prefetching
+ * past the end of an operand is harmless. */
 static inline void stni_block_prefetch(const void *from, size_t bytes, size_t ahead)
 {
     if (ahead > 0)

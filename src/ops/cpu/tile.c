@@ -1,5 +1,5 @@
-/* Tiles of strided operands: dense rows are converted as they are, elements with a step between them are gathered first, and columns that are
- * runs are transposed. */
+/* Tiles of strided operands: dense rows are converted as they are, elements with a step between them are gathered
+ * first, and columns that are runs are transposed. */
 #include "ops/cpu/tile.h"
 
 #include "core/box/nontemporal_line.h"
@@ -30,8 +30,8 @@ struct stni_tile_kernels stni_tile_kernels(stn_dtype to, stn_dtype from, enum st
                                       to_size, from_size, to == from};
 }
 
-/* Prefetches the cache lines of n elements, `step` bytes apart, at `ahead` bytes from where they lie. Prefetching an address outside the operand is
- * harmless. */
+/* Prefetches the cache lines of n elements, `step` bytes apart, at `ahead` bytes from where they lie. Prefetching an
+ * address outside the operand is harmless. */
 static void prefetch(const char *from, int64_t step, int64_t n, int64_t ahead)
 {
     const int64_t first = step < 0 ? (n - 1) * step : 0, bytes = n * (step < 0 ? -step : step);

@@ -1,4 +1,5 @@
-/* cuBLASLt, for products on a CUDA device. cublaslt.c alone knows its API; builds without its header have another file, in which it refuses. */
+/* cuBLASLt, for products on a CUDA device. cublaslt.c alone knows its API; builds without its header have another
+ * file, in which it refuses. */
 #ifndef STNI_OPS_CUDA_CUBLASLT_H
 #define STNI_OPS_CUDA_CUBLASLT_H
 

@@ -1,9 +1,9 @@
-/* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have another file, in which
- * it refuses.
+/* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have
+ * another file, in which it refuses.
  *
- * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (f32 to TF32 where that is
- * allowed), sums are those of f32 at least, two runs give the same bits, and no transform (Winograd, Fourier) takes
- * digits. */
+ * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (f32 to TF32 where
+ * that is allowed), sums are those of f32 at least, two runs give the same bits, and no transform (Winograd,
+ * Fourier) takes digits. */
 #ifndef STNI_OPS_CUDA_CUDNN_H
 #define STNI_OPS_CUDA_CUDNN_H
 
@@ -13,12 +13,14 @@
 
 STN_BEGIN_DECLS
 
-/* Of all addresses, bytes. Engines that are told less were seen to read what is not aligned all the same (9.19 on an H200). */
+/* Of all addresses, bytes. Engines that are told less were seen to read what is not aligned all the same (9.19 on an
+ * H200). */
 enum { STNI_CUDNN_ALIGNMENT = 16 };
 
-/* Whether dim d can be told to cuDNN with one pad for both sides: upper pads that differ by less than a stride give as
- * many elements of y. A problem is refused where a dim cannot. For pads that differ cuDNN has one engine for values of f32 and f64, which is
- * thirty times slower than others, and one for gradients of their weights that is wrong (seen with 9.19 on an H200). */
+/* Whether dim d can be told to cuDNN with one pad for both sides: upper pads that differ by less than a stride give
+ * as many elements of y. A problem is refused where a dim cannot. For pads that differ cuDNN has one engine for
+ * values of f32 and f64, which is thirty times slower than others, and one for gradients of their weights that is
+ * wrong (seen with 9.19 on an H200). */
 static inline int stni_cudnn_pads_agree(const struct stni_conv_problem *p, int d)
 {
     return p->pad_low[d] >= 0 && p->pad_high[d] <= p->pad_low[d] && p->pad_low[d] < p->pad_high[d] + p->stride[d];

@@ -1,5 +1,6 @@
-/* A convolution as a graph of one operation, for which cuDNN proposes engines, its best first: the first whose notes are those of the
- * library's numbers, and that can be built, is the plan's. A problem of one windowed dim has a second one of one element. */
+/* A convolution as a graph of one operation, for which cuDNN proposes engines, its best first: the first whose notes
+ * are those of the library's numbers, and that can be built, is the plan's. A problem of one windowed dim has a
+ * second one of one element. */
 #include "ops/cuda/cudnn_plan.h"
 
 #include "core/base/status.h"
@@ -63,7 +64,8 @@ static int spatial_dims(const struct stni_conv_problem *p)
     return p->dims < 2 ? 2 : p->dims;
 }
 
-/* Dim d of a problem as cuDNN has it: behind the one of one element, where there is one. `none` is what that one has. */
+/* Dim d of a problem as cuDNN has it: behind the one of one element, where there is one. `none` is what that one
+ * has. */
 static int64_t along(const struct stni_conv_problem *p, const int64_t *values, int d, int64_t none)
 {
     const int at = d - (spatial_dims(p) - p->dims);
@@ -189,7 +191,8 @@ static stn_status make_graph(struct maker *m)
     return status_of(m->call->finalize(part[GRAPH]));
 }
 
-/* Whether an engine keeps to the library's numbers. Tensor cores multiply f32 as TF32, and add up 16-bit floats in f32. */
+/* Whether an engine keeps to the library's numbers. Tensor cores multiply f32 as TF32, and add up 16-bit floats in
+ * f32. */
 static int is_strict(const struct maker *m, cudnnBackendDescriptor_t config)
 {
     cudnnBackendDescriptor_t engine = NULL;

@@ -34,8 +34,9 @@ struct stni_cudnn_plan {
     size_t workspace; /* bytes of scratch */
 };
 
-/* Makes a plan for a device that is described by `device`, a descriptor. The device need not be there. STN_ERR_UNSUPPORTED where cuDNN has none
- * that keeps to the library's numbers (see cudnn.h); what was made of it is the caller's to destroy in any case. */
+/* Makes a plan for a device that is described by `device`, a descriptor. The device need not be there.
+ * STN_ERR_UNSUPPORTED where cuDNN has none that keeps to the library's numbers (see cudnn.h); what was made of it is
+ * the caller's to destroy in any case. */
 stn_status stni_cudnn_plan_make(const struct stni_cudnn_functions *call, cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *conv,
                                 struct stni_cudnn_plan *plan);
 

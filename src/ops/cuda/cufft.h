@@ -18,8 +18,8 @@ struct stni_cufft_side {
     int64_t step, line;
 };
 
-/* Transforms of length n, one a line, not scaled. Addresses are those of complex numbers, of real elements too. Compared
- * by its bytes: set whole from {0}. */
+/* Transforms of length n, one a line, not scaled. Addresses are those of complex numbers, of real elements too.
+ * Compared by its bytes: set whole from {0}. */
 struct stni_cufft_lines {
     int32_t kind; /* enum stni_cufft_kind */
     int32_t real; /* f32 or f64: the dtype of real numbers, and of the parts of complex ones */

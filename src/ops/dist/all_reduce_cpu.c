@@ -1,4 +1,5 @@
-/* Derivatives of products and extremes over ranks, element by element. f64 throughout: p values an element, no long sums. */
+/* Derivatives of products and extremes over ranks, element by element. f64 throughout: p values an element, no long
+ * sums. */
 #include "core/base/dtype.h"
 #include "ops/dist/all_reduce_kernel.h"
 

@@ -18,8 +18,8 @@ struct stni_others_args {
     void *out;
 };
 
-/* PROD: out = grad times the product of the OTHERS, so that zeros are right. MIN, MAX: grad to the holders of the extreme, split evenly; a NaN
- * anywhere gives NaN. */
+/* PROD: out = grad times the product of the OTHERS, so that zeros are right. MIN, MAX: grad to the holders of the
+ * extreme, split evenly; a NaN anywhere gives NaN. */
 struct stni_others {
     double mine, product;
     int holders, beaten, has_nan;

@@ -25,9 +25,9 @@ static inline int stni_reduction_is_linear(int64_t op)
     return op == STN_SUM || op == STN_AVG;
 }
 
-/* The backward of every reduction by `op` over the ranks of a mesh. `arriving` gives what the ranks' cotangents come to on this
- * one, as if the op were a sum. @return STN_ERR_UNSUPPORTED, before anything is sent, where a graph of the backward of a
- * product or an extreme is wanted. */
+/* The backward of every reduction by `op` over the ranks of a mesh. `arriving` gives what the ranks' cotangents come
+ * to on this one, as if the op were a sum. @return STN_ERR_UNSUPPORTED, before anything is sent, where a graph of
+ * the backward of a product or an extreme is wanted. */
 stn_status stni_all_reduction_backward(stn_backward_call *call, int64_t mesh, int64_t op,
                                    stn_tensor *(*arriving)(const stn_backward_call *call));
 

@@ -1,5 +1,6 @@
-/* What a call by name was refused for before its collective saw it: an attribute that the schema does not have, an input that is
- * missing, a failure of before. The other ranks wait in the agreement with which the collective begins. */
+/* What a call by name was refused for before its collective saw it: an attribute that the schema does not have, an
+ * input that is missing, a failure of before. The other ranks wait in the agreement with which the collective
+ * begins. */
 #include "ops/dist/by_name.h"
 
 #include "dispatch/registry.h"

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Words of the agreement, which are added up over the ranks: how many failed; a hash of the call, or of the failure, which
- * comes to the number of ranks times each one's own where all have the same; what is sent less what is expected. */
+/* Words of the agreement, which are added up over the ranks: how many failed; a hash of the call, or of the failure,
+ * which comes to the number of ranks times each one's own where all have the same; what is sent less what is
+ * expected. */
 enum { FAILED, HASH, BALANCE, WORDS };
 
 const char *const stni_size_labels[STN_MAX_NDIM] = {"shape[0]", "shape[1]", "shape[2]", "shape[3]",

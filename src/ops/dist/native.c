@@ -80,7 +80,8 @@ static void describe(struct stni_coll *coll, const struct stni_route *route, enu
     coll->kind = STNI_COLL_REDUCE;
 }
 
-/* The root of a broadcast lays its tensor where the result is to be; without being the root, a reduction leaves zeros. */
+/* The root of a broadcast lays its tensor where the result is to be; without being the root, a reduction leaves
+ * zeros. */
 static stn_status prepare(const stn_op_call *call, const stn_comm *comm, const struct stni_coll *coll,
                           const stn_tensor *in)
 {

@@ -1,5 +1,6 @@
-/* What a rank sends and what its peer expects, compared without moving it: each end hashes its list of a pair's messages, the sender's counts
- * positive and the receiver's negative, so that the sum over the ranks is 0 where all lists meet. */
+/* What a rank sends and what its peer expects, compared without moving it: each end hashes its list of a pair's
+ * messages, the sender's counts positive and the receiver's negative, so that the sum over the ranks is 0 where all
+ * lists meet. */
 #ifndef STNI_OPS_DIST_PAIRS_H
 #define STNI_OPS_DIST_PAIRS_H
 
@@ -10,7 +11,8 @@
 stn_status stni_pairs_balance(const stn_mesh *mesh, const struct stni_ranges *send, const struct stni_ranges *receive,
                               int64_t *out);
 
-/* Where the sum was not 0: all ranks keep STN_ERR_MISMATCH with the first pair that differs. `comm` NULL: this rank alone. Collective. */
+/* Where the sum was not 0: all ranks keep STN_ERR_MISMATCH with the first pair that differs. `comm` NULL: this rank
+ * alone. Collective. */
 stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *collective, const struct stni_ranges *send,
                               const struct stni_ranges *receive);
 

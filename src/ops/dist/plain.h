@@ -43,11 +43,12 @@ struct stni_plain {
     struct stni_plain_overlap overlap; /* owned */
 };
 
-/* Once p has name, mesh, tensors and request as the caller passed them. Without a mesh the context of a tensor keeps an error
- * (stni_dist_no_mesh). */
+/* Once p has name, mesh, tensors and request as the caller passed them. Without a mesh the context of a tensor keeps
+ * an error (stni_dist_no_mesh). */
 stn_status stni_plain_enter(struct stni_plain *p);
 
-/* Takes the tensors that this rank gives and gets; with `gives` or `gets` 0 it is not looked at. Adds their facts, from that dim on. */
+/* Takes the tensors that this rank gives and gets; with `gives` or `gets` 0 it is not looked at. Adds their facts,
+ * from that dim on. */
 stn_status stni_plain_begin(struct stni_plain *p, int gives, int gets, int from_dim);
 
 /* The op and the root, as all ranks name them. */

@@ -1,5 +1,6 @@
-/* cdist: distances between the rows of two tensors, and cdist_backward, both gradients from the distances. The layout of the distances leads
- * (ops/placement/follow.h): x1 and x2 are whole along their rows' elements, and a gradient is pending over what its tensor lacks. */
+/* cdist: distances between the rows of two tensors, and cdist_backward, both gradients from the distances. The
+ * layout of the distances leads (ops/placement/follow.h): x1 and x2 are whole along their rows' elements, and a
+ * gradient is pending over what its tensor lacks. */
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
@@ -165,7 +166,8 @@ static stn_status check_backward(stn_op_call *call)
     return STN_OK;
 }
 
-/* The layout of the distances, or of the cotangent where only that is sharded: taking a chunk of a replica moves nothing. */
+/* The layout of the distances, or of the cotangent where only that is sharded: taking a chunk of a replica moves
+ * nothing. */
 static stn_status place_backward(stn_op_call *call)
 {
     const stn_spec *grad = call->in_spec[GRAD], *distance = call->in_spec[DISTANCE];

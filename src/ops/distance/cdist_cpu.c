@@ -1,4 +1,5 @@
-/* Distances between rows on the CPU, compiled once per instruction set: tiles of R x J pairs, K elements of their rows at a time. */
+/* Distances between rows on the CPU, compiled once per instruction set: tiles of R x J pairs, K elements of their
+ * rows at a time. */
 #include "ops/distance/cdist_walk.h"
 
 #define TEMPLATE "ops/distance/cdist_rows_tmpl.h"

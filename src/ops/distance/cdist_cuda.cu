@@ -39,7 +39,8 @@ STNI_DEVICE double weight_of(metric m, double p, double grad, double distance)
     return m == STNI_CDIST_TWO ? grad / distance : m == STNI_CDIST_OTHER ? grad / pow(distance, p - 1) : grad;
 }
 
-/* The derivative of a pair's distance in an element, times the cotangent. Each of several largest differences gets the whole, as PyTorch gives it. */
+/* The derivative of a pair's distance in an element, times the cotangent. Each of several largest differences gets
+ * the whole, as PyTorch gives it. */
 template <class S> STNI_DEVICE double derivative(metric m, double p, typename computed<S>::type difference, double weight, double distance)
 {
     typedef typename computed<S>::type A;

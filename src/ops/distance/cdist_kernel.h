@@ -14,8 +14,8 @@ struct stni_cdist_operand {
     int64_t batch[STN_MAX_NDIM], row, col;
 };
 
-/* forward: distance (rows1, rows2) of x1 (rows1, m) and x2 (rows2, m).
- * backward: from grad, which lies as distances do, grad1 and grad2, which lie as x1 and x2 do and sum over the batch dims that these lack. */
+/* forward: distance (rows1, rows2) of x1 (rows1, m) and x2 (rows2, m). backward: from grad, which lies as distances
+ * do, grad1 and grad2, which lie as x1 and x2 do and sum over the batch dims that these lack. */
 struct stni_cdist_args {
     stn_dtype dtype;
     double p;

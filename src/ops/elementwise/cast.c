@@ -1,4 +1,5 @@
-/* cast: the same values in another dtype. Reading an operand and writing the result convert, so that its arithmetic is x. */
+/* cast: the same values in another dtype. Reading an operand and writing the result convert, so that its arithmetic
+ * is x. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"

@@ -1,4 +1,5 @@
-/* Complex numbers made of real ones and taken apart: real, imag, angle, complex, polar; and of points of the plane atan2 and hypot. */
+/* Complex numbers made of real ones and taken apart: real, imag, angle, complex, polar; and of points of the plane
+ * atan2 and hypot. */
 #include "core/base/dtype.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"

@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 
-/* clone: its layout is the input's whatever that is, so that it is no row of arithmetic, which reduces what it is not linear in. */
+/* clone: its layout is the input's whatever that is, so that it is no row of arithmetic, which reduces what it is
+ * not linear in. */
 
 stn_tensor *stn_clone(stn_tensor *input)
 {
@@ -35,7 +36,8 @@ const stn_op_desc stni_op_clone = {
     .impl = &(const stn_op_impl){.check = stni_check_same, .place = stni_place_same, .run = run_clone, .backward = backward_clone},
 };
 
-/* copy_: the second operand, read and written with the conversions of cast. A pending sum takes another, or one that sends nothing to become so. */
+/* copy_: the second operand, read and written with the conversions of cast. A pending sum takes another, or one that
+ * sends nothing to become so. */
 
 stn_tensor *stn_copy_(stn_tensor *input, stn_tensor *src)
 {

@@ -1,5 +1,5 @@
-/* Activations that read a second tensor or a second half: prelu, whose negative slope is a learned tensor, and glu, which halves a dim. Both are made
- * of other ops. */
+/* Activations that read a second tensor or a second half: prelu, whose negative slope is a learned tensor, and glu,
+ * which halves a dim. Both are made of other ops. */
 #include "core/base/dtype.h"
 #include "core/shard/spec.h"
 #include "ops/common/call.h"

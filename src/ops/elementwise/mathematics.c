@@ -1,5 +1,5 @@
-/* The typed functions of unary functions without attributes, from exp to erfc, and those in place. exponential.h, trigonometry.h and
- * unary_list.h describe them. */
+/* The typed functions of unary functions without attributes, from exp to erfc, and those in place. exponential.h,
+ * trigonometry.h and unary_list.h describe them. */
 #include "ops/common/call.h"
 
 #include <shardtensor/ops_in_place.h>

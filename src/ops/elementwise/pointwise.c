@@ -188,7 +188,8 @@ static void set_space(const stn_op_call *call, struct stni_pointwise_args *args)
     args->one_run = stni_pointwise_is_one_run(args);
 }
 
-/* Whether every tensor has the output's spec: where they are dense, they are one run, whatever their order in memory. */
+/* Whether every tensor has the output's spec: where they are dense, they are one run, whatever their order in
+ * memory. */
 static int are_alike(const stn_op_call *call)
 {
     for (int i = 0; i < call->n_in; i++)

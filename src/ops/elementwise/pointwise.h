@@ -1,6 +1,6 @@
-/* Pointwise ops as rows. What an op computes stands in the lists of pointwise_op.h; here is what else there is to say of it, and the
- * functions of a descriptor that do the rest for every row: broadcasting, promotion, placement, launch, and the way from a derivative
- * to cotangents. */
+/* Pointwise ops as rows. What an op computes stands in the lists of pointwise_op.h; here is what else there is to
+ * say of it, and the functions of a descriptor that do the rest for every row: broadcasting, promotion, placement,
+ * launch, and the way from a derivative to cotangents. */
 #ifndef STNI_OPS_ELEMENTWISE_POINTWISE_H
 #define STNI_OPS_ELEMENTWISE_POINTWISE_H
 
@@ -15,7 +15,8 @@ struct stni_pointwise_numbers {
     stn_number operand[STNI_POINTWISE_MAX_IN];   /* what stands for an input that is absent; kind NONE: nothing */
 };
 
-/* The cotangent of input i before it is summed to the input's shape and cast to its dtype, by public ops; NULL for zero. */
+/* The cotangent of input i before it is summed to the input's shape and cast to its dtype, by public ops; NULL for
+ * zero. */
 typedef stn_tensor *(*stni_pointwise_derivative)(const stn_backward_call *call, stn_tensor *grad);
 
 enum { STNI_READS_NOTHING = 0 };
@@ -48,7 +49,8 @@ struct stni_pointwise_rule {
     const struct stni_pointwise_rule *(*variant)(const void *attrs);
 };
 
-/* For result and compute: f32 for integers and bool; bool; the real dtype of a complex one; the promoted dtype itself. */
+/* For result and compute: f32 for integers and bool; bool; the real dtype of a complex one; the promoted dtype
+ * itself. */
 stn_dtype stni_dtype_floating(const void *attrs, stn_dtype promoted);
 stn_dtype stni_dtype_bool(const void *attrs, stn_dtype promoted);
 stn_dtype stni_dtype_real(const void *attrs, stn_dtype promoted);

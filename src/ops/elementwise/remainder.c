@@ -1,4 +1,5 @@
-/* Integer quotients and remainders: floor_divide, fmod (its result has the sign of the dividend) and remainder (the sign of the divisor). */
+/* Integer quotients and remainders: floor_divide, fmod (its result has the sign of the dividend) and remainder (the
+ * sign of the divisor). */
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"
 #include "ops/common/promote.h"

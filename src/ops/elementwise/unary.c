@@ -52,8 +52,8 @@ static stn_tensor *conj_derivative(const stn_backward_call *call, stn_tensor *gr
     return stni_conjugate(grad);
 }
 
-/* abs_backward: the cotangent times sign(x), or times x / |x|, 0 at 0. For real inputs sign(x) is piecewise constant, so that nothing flows back to x
- * through it. */
+/* abs_backward: the cotangent times sign(x), or times x / |x|, 0 at 0. For real inputs sign(x) is piecewise
+ * constant, so that nothing flows back to x through it. */
 
 static stn_tensor *abs_derivative(const stn_backward_call *call, stn_tensor *grad)
 {

@@ -1,6 +1,6 @@
-/* The descriptors of unary functions: four for each row of unary_list.h. The backward op is linear in the cotangent, so that its gradient with
- * respect to the cotangent is the backward op again; its gradient with respect to its other operand (the function's input or output) is the double
- * backward op. */
+/* The descriptors of unary functions: four for each row of unary_list.h. The backward op is linear in the cotangent,
+ * so that its gradient with respect to the cotangent is the backward op again; its gradient with respect to its
+ * other operand (the function's input or output) is the double backward op. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/unary_rule.h"
 #include "ops/elementwise/pointwise.h"

@@ -132,8 +132,8 @@ static stn_status add_box(const struct fetch *f, stn_box to, stn_box from, int d
     return STN_OK;
 }
 
-/* The adjoint of one piece: where zeros were read nothing happens, this rank's own elements are added locally, and the rest is sent to the ranks that
- * own the elements. */
+/* The adjoint of one piece: where zeros were read nothing happens, this rank's own elements are added locally, and
+ * the rest is sent to the ranks that own the elements. */
 static stn_status put(struct fetch *f, const struct cut *c, const stn_box *from)
 {
     if (c->is_zero)

@@ -1,4 +1,5 @@
-/* Messages between the ranks of some axes of a mesh, collected in the order in which an op meets them and exchanged at once. */
+/* Messages between the ranks of some axes of a mesh, collected in the order in which an op meets them and exchanged
+ * at once. */
 #ifndef STNI_OPS_EXCHANGE_MESSAGES_H
 #define STNI_OPS_EXCHANGE_MESSAGES_H
 
@@ -26,8 +27,9 @@ stn_status stni_messages_add(const struct stni_messages *messages, struct stni_m
 /* What this rank sends and receives, bytes. */
 int64_t stni_messages_bytes(const struct stni_messages *messages, stn_dtype dtype);
 
-/* Exchanges them all beside the caller, until `*request` has been waited for. A failure is the context's queue's. Collective over the axes, together
- * with stni_messages_exchange on other ranks. The lists cannot be added to after it, and may go. */
+/* Exchanges them all beside the caller, until `*request` has been waited for. A failure is the context's queue's.
+ * Collective over the axes, together with stni_messages_exchange on other ranks. The lists cannot be added to after
+ * it, and may go. */
 stn_status stni_messages_begin(struct stni_messages *messages, stn_dtype dtype, stn_request **request);
 
 /* Exchanges them all, on the context's queue. Collective over the axes. The lists cannot be added to after it. */

@@ -189,8 +189,9 @@ static stn_status give(struct work *w, const struct cut *c)
     return stni_messages_add(&w->messages, &w->messages.send, c->coordinate, &from);
 }
 
-/* Splits the product along dims d, d + 1, … into parts that lie in one chunk at this end and in one at the other, and receives or sends each part.
- * Between two ranks both ends meet the same parts in the same order: at most one per combination of segments. */
+/* Splits the product along dims d, d + 1, … into parts that lie in one chunk at this end and in one at the other,
+ * and receives or sends each part. Between two ranks both ends meet the same parts in the same order: at most one
+ * per combination of segments. */
 static stn_status walk(struct work *w, struct cut *c, int d, int taking)
 {
     if (d == w->map->ndim)
@@ -248,8 +249,8 @@ static stn_status fill_box(const struct work *w, const struct range *part, const
     return stn_op_launch(w->call, STNI_REMAP_FILL, t->spec->layout.dtype, &a, sizeof a);
 }
 
-/* The part of a dim's chunk from the first to the last position that a dense segment writes; empty where a segment has gaps, so that all
- * of it is filled. */
+/* The part of a dim's chunk from the first to the last position that a dense segment writes; empty where a segment
+ * has gaps, so that all of it is filled. */
 static struct range covered(const struct stni_remap *map, int d, struct range chunk)
 {
     struct range hull = {INT64_MAX, INT64_MIN};
@@ -270,7 +271,8 @@ static struct range covered(const struct stni_remap *map, int d, struct range ch
     return hull.begin < hull.end ? hull : (struct range){chunk.begin, chunk.begin};
 }
 
-/* Around what is covered: along dim d below and above it, with its extent in the dims before and the chunk's in those after. */
+/* Around what is covered: along dim d below and above it, with its extent in the dims before and the chunk's in
+ * those after. */
 static stn_status fill_rest(const struct work *w, const void *value)
 {
     const stn_spec *spec = w->dst->spec;

@@ -13,7 +13,8 @@ static int is_zero(const unsigned char *value, size_t n)
     return 1;
 }
 
-/* Rows that are dense in memory are set at once where every byte is the same; other boxes are copied from one element. */
+/* Rows that are dense in memory are set at once where every byte is the same; other boxes are copied from one
+ * element. */
 stn_status stni_remap_fill_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_remap_fill_args *a = args;

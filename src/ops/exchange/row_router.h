@@ -35,8 +35,8 @@ struct stni_rows_route {
     int64_t *received;         /* rows that ranks request of this one, rank by rank */
 };
 
-/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its fields rows and n.
- * Collective over the owners' axes. On failure nothing is left open. */
+/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its
+ * fields rows and n. Collective over the owners' axes. On failure nothing is left open. */
 stn_status stni_rows_open(const stn_op_call *call, int plan, const struct stni_rows_owners *owners,
                            struct stni_rows_plan_args *args, struct stni_rows_route *route);
 

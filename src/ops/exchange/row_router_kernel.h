@@ -4,8 +4,8 @@
 
 #include <shardtensor/op.h>
 
-/* Which distinct rows are requested, and of which rank. A row outside 0 … n_rows - 1, or one that no rank of the list has, gets slot -1; every other
- * row gets its place in `unique`. */
+/* Which distinct rows are requested, and of which rank. A row outside 0 … n_rows - 1, or one that no rank of the
+ * list has, gets slot -1; every other row gets its place in `unique`. */
 struct stni_rows_plan_args {
     const int64_t *rows; /* n of them */
     int64_t n, n_rows;

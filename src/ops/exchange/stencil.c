@@ -63,7 +63,8 @@ static void add_part(const struct stni_stencil *s, const struct stni_range *targ
     plan->n++;
 }
 
-/* Around the interior: along each dim below and above it, with its extent in the dims before and the chunk's in those after. */
+/* Around the interior: along each dim below and above it, with its extent in the dims before and the chunk's in
+ * those after. */
 static void make_plan(const struct stni_stencil *s, const struct stni_range *source, const struct stni_range *target, struct plan *plan)
 {
     struct stni_range interior[DIMS], rest[DIMS];
@@ -137,8 +138,8 @@ static int boxes_at(const void *arg, const int *coordinate, struct stni_halo_box
     return plan.n > plan.has_base ? plan.n - plan.has_base : 0;
 }
 
-/* Pieces whose targets may be made of the elements: a buffer holds all from the first to the last source of its part, also those between
- * which no target reads. */
+/* Pieces whose targets may be made of the elements: a buffer holds all from the first to the last source of its
+ * part, also those between which no target reads. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
 {
     const struct stni_stencil *s = arg;

@@ -1,7 +1,9 @@
-/* One rank's share of an op whose targets are each made of a range of sources per dim: resampling, pooling, and the adjoints of both.
+/* One rank's share of an op whose targets are each made of a range of sources per dim: resampling, pooling, and the
+ * adjoints of both.
  *
- * What the rank's own chunk gives is computed from the chunk where it lies, the rest from small buffers into which neighbours' elements
- * come (contract 19). Which parts there are is a pure function of the cuts: a sender finds by it what its readers want. */
+ * What the rank's own chunk gives is computed from the chunk where it lies, the rest from small buffers into which
+ * neighbours' elements come (contract 19). Which parts there are is a pure function of the cuts: a sender finds by
+ * it what its readers want. */
 #ifndef STNI_OPS_EXCHANGE_STENCIL_H
 #define STNI_OPS_EXCHANGE_STENCIL_H
 
@@ -32,8 +34,9 @@ typedef stn_status (*stni_stencil_fn)(void *arg, const struct stni_stencil_part 
 /* Whether any rank needs elements of another: the same on all. Metadata only. */
 int stni_stencil_exchanges(const struct stni_stencil *stencil);
 
-/* Calls `compute` for each part of this rank's targets, which do not overlap and are none where its chunk is empty. Each of the source
- * tensors lies as stencil->source does. Collective over the ranks that share the dims where `exchanges`. Queued. */
+/* Calls `compute` for each part of this rank's targets, which do not overlap and are none where its chunk is empty.
+ * Each of the source tensors lies as stencil->source does. Collective over the ranks that share the dims where
+ * `exchanges`. Queued. */
 stn_status stni_stencil_solve(const stn_op_call *call, const struct stni_stencil *stencil, int n_sources, stn_tensor *const *sources,
                               int exchanges, stni_stencil_fn compute, void *arg);
 

@@ -1,6 +1,6 @@
-/* Geometry of windowed ops by global indices (contract 18): which inputs a range of outputs reads, which outputs read a range of inputs, and
- * which elements stand behind positions outside the input. Pure functions: even kernels, any stride, dilation and padding, halos wider than a
- * chunk and wrap-around are all the same case. */
+/* Geometry of windowed ops by global indices (contract 18): which inputs a range of outputs reads, which outputs
+ * read a range of inputs, and which elements stand behind positions outside the input. Pure functions: even kernels,
+ * any stride, dilation and padding, halos wider than a chunk and wrap-around are all the same case. */
 #ifndef STNI_OPS_EXCHANGE_WINDOW_H
 #define STNI_OPS_EXCHANGE_WINDOW_H
 
@@ -16,8 +16,8 @@ struct stni_range {
     int64_t begin, end;
 };
 
-/* One dim of a windowed op: output o, 0 <= o < n_out, reads positions o * stride - pad + t * dilation, 0 <= t < kernel, of an endless line in
- * which positions 0 … n_in - 1 are the input and the others follow from the boundary. */
+/* One dim of a windowed op: output o, 0 <= o < n_out, reads positions o * stride - pad + t * dilation, 0 <= t <
+ * kernel, of an endless line in which positions 0 … n_in - 1 are the input and the others follow from the boundary. */
 struct stni_window {
     int64_t n_in, n_out, kernel, stride, dilation, pad;
     enum stni_boundary boundary;
@@ -59,7 +59,8 @@ STNI_INLINE int64_t stni_window_extent(const struct stni_window *w)
 /* From the first to the last position that the outputs read; empty for none. */
 struct stni_range stni_window_reads(const struct stni_window *w, struct stni_range outputs);
 
-/* From the first to the last output, of an endless line of them, whose reads span one of the positions; empty where there is none. */
+/* From the first to the last output, of an endless line of them, whose reads span one of the positions; empty where
+ * there is none. */
 struct stni_range stni_window_readers(const struct stni_window *w, struct stni_range positions);
 
 /* Positions at, at + 1, … are the elements first, first + step, …; step is 1, -1 or 0; `first` -1 stands for zeros. */
@@ -68,7 +69,8 @@ struct stni_run {
     int step;
 };
 
-/* The longest run that begins at position `at` and ends before `end`. Positions of the input are never in one with others. */
+/* The longest run that begins at position `at` and ends before `end`. Positions of the input are never in one with
+ * others. */
 struct stni_run stni_boundary_run(enum stni_boundary boundary, int64_t n, int64_t at, int64_t end);
 
 /* The part of a run whose elements lie in `elements`; of a run of zeros nothing. Its length may be 0. */

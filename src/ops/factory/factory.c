@@ -1,4 +1,5 @@
-/* full, arange, linspace, eye: tensors made in the layout that the caller gives; each rank makes its own chunk, without communication. */
+/* full, arange, linspace, eye: tensors made in the layout that the caller gives; each rank makes its own chunk,
+ * without communication. */
 #include "ops/factory/factory.h"
 
 #include "core/base/dtype.h"
@@ -144,7 +145,8 @@ stn_tensor *stn_eye(stn_context *context, const stn_spec *spec)
     return make_of(context, "eye", spec, 2, &args);
 }
 
-/* Factories have no inputs, so that no op is called: the descriptor gives their kernel a name under which each device brings its own. */
+/* Factories have no inputs, so that no op is called: the descriptor gives their kernel a name under which each
+ * device brings its own. */
 static const stn_kernel_slot slots[] = {{"values", sizeof(struct stni_factory_args)}};
 static const stn_kernel kernels[] = {
     STNI_CPU_ROW("values", (1u << STN_DTYPE_COUNT) - 1, struct stni_factory_args, stni_factory_cpu, NULL)};

@@ -5,8 +5,8 @@
 #include "core/tensor/tensor.h"
 #include "ops/factory/factory_kernel.h"
 
-/* A tensor of `spec` by the numbers in `args`, or the error tensor. Random values use the next stream of the mesh. The caller has checked what
- * `args` says (stni_factory_ready before). */
+/* A tensor of `spec` by the numbers in `args`, or the error tensor. Random values use the next stream of the mesh.
+ * The caller has checked what `args` says (stni_factory_ready before). */
 stn_tensor *stni_factory_make(stn_context *context, const stn_spec *spec, struct stni_factory_args *args);
 
 /* 1 if the context has no error and the spec is one of its own; else the reason is kept. */

@@ -4,7 +4,8 @@
 
 #include <shardtensor/comm.h>
 
-/* What element `place`, row-major in the whole, is. Random ones are drawn from the words of a stream that belong to the place. */
+/* What element `place`, row-major in the whole, is. Random ones are drawn from the words of a stream that belong to
+ * the place. */
 enum stni_factory_value {
     STNI_FACTORY_CONSTANT,  /* a */
     STNI_FACTORY_RAMP,      /* a + b place */

@@ -24,7 +24,8 @@ struct many_attrs {
     int64_t norm;
 };
 
-/* What an op does. Of real ones the last dim is halved, or restored; those that are Hermitian do it of the conjugates, and the other way. */
+/* What an op does. Of real ones the last dim is halved, or restored; those that are Hermitian do it of the
+ * conjugates, and the other way. */
 struct rule {
     enum { COMPLEX, HALVE, RESTORE } kind;
     int inverse, hermitian;
@@ -127,8 +128,8 @@ static stn_status check_dtype(const stn_op_call *call)
     return STN_OK;
 }
 
-/* The size of the task's i-th dim: the attribute's (ABSENT, or -1 in a list: the dim's own), for an op that restores lines the size of the whole
- * line. */
+/* The size of the task's i-th dim: the attribute's (ABSENT, or -1 in a list: the dim's own), for an op that restores
+ * lines the size of the whole line. */
 static stn_status set_size(const stn_op_call *call, struct task *task, int i, int64_t asked)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;

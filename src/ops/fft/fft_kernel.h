@@ -12,8 +12,8 @@ enum stni_transform_kind {
     STNI_TRANSFORM_RESTORE   /* back to n real ones; imaginary parts of the first and, for an even n, of the last are not read */
 };
 
-/* Lines are transformed and stored: `scale` times what comes out. Strides in elements of `in` and of `out`, which may be the same memory where
- * elements are. */
+/* Lines are transformed and stored: `scale` times what comes out. Strides in elements of `in` and of `out`, which
+ * may be the same memory where elements are. */
 struct stni_fft_args {
     enum stni_transform_kind kind;
     stn_dtype real; /* f32 or f64: of real numbers, and of the parts of complex ones */

@@ -1,4 +1,5 @@
-/* Elements of the lines that are transformed on a CUDA device: what is read of them, and what is stored, in f64 whatever the dtype. */
+/* Elements of the lines that are transformed on a CUDA device: what is read of them, and what is stored, in f64
+ * whatever the dtype. */
 #ifndef STNI_OPS_FFT_FFT_LINES_CUDA_CUH
 #define STNI_OPS_FFT_FFT_LINES_CUDA_CUH
 

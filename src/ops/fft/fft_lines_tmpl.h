@@ -1,5 +1,5 @@
-/* What is done to a contiguous line of one precision: included once with T, the real type, COMPLEX_T, the complex one, and
- * NAME(f). */
+/* What is done to a contiguous line of one precision: included once with T, the real type, COMPLEX_T, the complex
+ * one, and NAME(f). */
 #ifndef NAME /* read alone */
 #include <stdint.h>
 #define T float

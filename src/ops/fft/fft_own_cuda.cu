@@ -81,7 +81,8 @@ transform_short(const __grid_constant__ stni_fft_args a, const __grid_constant__
         write_number<R>(a, begin_out, k, from[k]);
 }
 
-/* Some of the lines, as `space` complex numbers each; more than n of them where they are to be convolved with a chirp. */
+/* Some of the lines, as `space` complex numbers each; more than n of them where they are to be convolved with a
+ * chirp. */
 struct batch {
     stni_fft_args args;
     int64_t first, count, space;

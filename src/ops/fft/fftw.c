@@ -1,7 +1,7 @@
 /* Transforms by FFTW 3. The only file that knows its API.
  *
- * Plans are made and destroyed under one lock, since FFTW's planner is not thread safe; they run on any thread. FFTW_ESTIMATE measures nothing: the
- * same plan, and so the same bits, on every rank and in every run. */
+ * Plans are made and destroyed under one lock, since FFTW's planner is not thread safe; they run on any thread.
+ * FFTW_ESTIMATE measures nothing: the same plan, and so the same bits, on every rank and in every run. */
 #include "ops/fft/transform.h"
 
 #include <complex.h>

@@ -1,7 +1,8 @@
 /* Transforms of our own, for builds without FFTW, in f64 whatever the dtype.
  *
- * Decimation in time, one prime factor of n after the other: n/r transforms of length r on the r transforms of every r-th element (Cooley and Tukey
- * 1965). Where n has a large prime factor, as a convolution with a chirp (mixed_radix.h). Real lines go through complex ones. */
+ * Decimation in time, one prime factor of n after the other: n/r transforms of length r on the r transforms of every
+ * r-th element (Cooley and Tukey 1965). Where n has a large prime factor, as a convolution with a chirp
+ * (mixed_radix.h). Real lines go through complex ones. */
 #include "ops/fft/mixed_radix.h"
 #include "ops/fft/transform.h"
 
@@ -49,7 +50,8 @@ static stn_status line_init(struct line *line, int64_t n, int sign)
     return STN_OK;
 }
 
-/* The transforms of length r of elements k, k + m, …, m = n / r, of `out`, each element multiplied by its twiddle factor first. */
+/* The transforms of length r of elements k, k + m, …, m = n / r, of `out`, each element multiplied by its twiddle
+ * factor first. */
 static void join_parts(const struct line *line, int r, int64_t m, int64_t stride, number *out)
 {
     number part[STNI_FFT_LARGE_PRIME + 1];
@@ -105,7 +107,8 @@ static stn_status bluestein_init(struct own *own, int64_t n, int sign)
     return STN_OK;
 }
 
-/* y_k = chirp_k sum_j (x_j chirp_j) conj(chirp_{k-j}): the convolution by two transforms, the second of conjugates, so that it goes back. */
+/* y_k = chirp_k sum_j (x_j chirp_j) conj(chirp_{k-j}): the convolution by two transforms, the second of conjugates,
+ * so that it goes back. */
 static void bluestein(const struct own *own, int64_t n, const number *in, number *out, number *work)
 {
     const int64_t space = own->line.n;

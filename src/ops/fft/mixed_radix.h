@@ -1,4 +1,5 @@
-/* What transforms without a library have in common: the prime factors of their lengths, and chirps. For C, C++ and CUDA compilers.
+/* What transforms without a library have in common: the prime factors of their lengths, and chirps. For C, C++ and CUDA
+ * compilers.
  *
  * Where n has a large prime factor, the transform is a convolution with a chirp, jk = (j^2 + k^2 - (k - j)^2) / 2,
  * computed by transforms whose length is a power of two that is large enough for it (Bluestein 1970). */
@@ -29,7 +30,8 @@ STNI_INLINE int64_t stni_fft_chirp_space(int64_t n)
     return space;
 }
 
-/* k^2 modulo 2n, which keeps the angle pi k^2 / n exact: k^2 is taken digit by digit, so that it does not overflow. n below 2^62. */
+/* k^2 modulo 2n, which keeps the angle pi k^2 / n exact: k^2 is taken digit by digit, so that it does not overflow.
+ * n below 2^62. */
 STNI_INLINE uint64_t stni_fft_chirp_step(int64_t k, int64_t n)
 {
     const uint64_t all = 2 * (uint64_t)n;

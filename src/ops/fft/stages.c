@@ -1,8 +1,9 @@
 /* Fourier transforms over dims, wherever these are sharded.
  *
- * Dims that lie whole on the ranks are transformed where they are. Those that are sharded become whole by one exchange, which shards other dims
- * instead: dims that are not transformed, or have been, or (where those are too short) another one that is transformed later. At the end one exchange
- * leads back to the input's layout. Only where a tensor has no other dim is it gathered. Linear: pending sums stay pending. */
+ * Dims that lie whole on the ranks are transformed where they are. Those that are sharded become whole by one
+ * exchange, which shards other dims instead: dims that are not transformed, or have been, or (where those are too
+ * short) another one that is transformed later. At the end one exchange leads back to the input's layout. Only where
+ * a tensor has no other dim is it gathered. Linear: pending sums stay pending. */
 #include "ops/fft/stages.h"
 
 #include "core/base/dtype.h"
@@ -221,8 +222,8 @@ static stn_status complex_backward(stn_backward_call *call)
     return stn_context_status(call->context);
 }
 
-/* With the factors c_k of the half line, y_k = c_k sum_j x_j exp(-2 pi i j k / n): the cotangent of x_j is the real part of sum_k c_k g_k exp(+ …),
- * in which a restored line counts those twice that stand for their conjugates. */
+/* With the factors c_k of the half line, y_k = c_k sum_j x_j exp(-2 pi i j k / n): the cotangent of x_j is the real
+ * part of sum_k c_k g_k exp(+ …), in which a restored line counts those twice that stand for their conjugates. */
 static stn_status halve_backward(stn_backward_call *call)
 {
     const struct stage_attrs *attrs = call->attrs;

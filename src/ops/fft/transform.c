@@ -71,7 +71,8 @@ static stn_status grow(stn_context *context, struct plans *plans)
     return plan ? STN_OK : stni_fail_memory(context, "plans of Fourier transforms", (size_t)cap * sizeof *plan);
 }
 
-/* Kernels under way may still use the plans: they end first. Those of captured steps will look for them again: then there are more. */
+/* Kernels under way may still use the plans: they end first. Those of captured steps will look for them again: then
+ * there are more. */
 static stn_status make_room(stn_context *context, struct plans *plans)
 {
     const int is_kept = context->capture != NULL || context->steps != NULL;

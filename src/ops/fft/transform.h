@@ -1,5 +1,5 @@
-/* One line's discrete Fourier transform, unnormalised: y_k = sum_j x_j exp(-+ 2 pi i j k / n). By FFTW where the build has it, else by
- * mixed_radix.c. */
+/* One line's discrete Fourier transform, unnormalised: y_k = sum_j x_j exp(-+ 2 pi i j k / n). By FFTW where the
+ * build has it, else by mixed_radix.c. */
 #ifndef STNI_OPS_FFT_TRANSFORM_H
 #define STNI_OPS_FFT_TRANSFORM_H
 
@@ -18,8 +18,8 @@ struct stni_transform {
     void (*destroy)(struct stni_transform *transform); /* the plan */
 };
 
-/* The context's plan for lines of n >= 1 elements, made at first use; it lasts as long as the work queued so far and the op under way. On the
- * context's thread. */
+/* The context's plan for lines of n >= 1 elements, made at first use; it lasts as long as the work queued so far and
+ * the op under way. On the context's thread. */
 stn_status stni_transform_get(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n,
                               const struct stni_transform **out);
 

@@ -80,8 +80,8 @@ static inline int stni_access_shape(const struct stni_access_dims *d, int table_
     return n;
 }
 
-/* Inputs of index_read, and of index_write: the table (absent: zeros, laid out where that suits a tensor like LIKE), the index, the values,
- * LIKE, of which only the spec counts. */
+/* Inputs of index_read, and of index_write: the table (absent: zeros, laid out where that suits a tensor like LIKE),
+ * the index, the values, LIKE, of which only the spec counts. */
 enum { STNI_ACCESS_TABLE, STNI_ACCESS_INDEX, STNI_ACCESS_VALUES, STNI_ACCESS_LIKE };
 
 stn_tensor *stni_index_read(stn_tensor *table, stn_tensor *index, const struct stni_access_attrs *attrs);

@@ -123,7 +123,8 @@ template <class A> __global__ void __launch_bounds__(THREADS) write_constant(con
 
 typedef sort_entry<uint64_t, uint64_t> entry;
 
-/* Which element of the table the rows name, without their dims of slices; `nowhere`, above all others: none that is here. */
+/* Which element of the table the rows name, without their dims of slices; `nowhere`, above all others: none that is
+ * here. */
 __global__ void __launch_bounds__(THREADS) list_rows(const __grid_constant__ access a, entry *entries, uint64_t nowhere)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;

@@ -1,7 +1,8 @@
-/* Kernels of indexed access, shared by every device: elements of a table that an index names along one dim, read or written.
+/* Kernels of indexed access, shared by every device: elements of a table that an index names along one dim, read or
+ * written.
  *
- * There are as many positions as values; each has an index and a value. Strides are in elements, and 0 along dims that an operand does not
- * have: an index of one dim names whole slices, one of all dims names elements. */
+ * There are as many positions as values; each has an index and a value. Strides are in elements, and 0 along dims
+ * that an operand does not have: an index of one dim names whole slices, one of all dims names elements. */
 #ifndef STNI_OPS_INDEX_ACCESS_KERNEL_H
 #define STNI_OPS_INDEX_ACCESS_KERNEL_H
 
@@ -10,7 +11,8 @@
 
 #include <shardtensor/op.h>
 
-/* What a write does to an element of the table. RESET gives it what `reset_for` begins with: 0, 1, the smallest or the largest. */
+/* What a write does to an element of the table. RESET gives it what `reset_for` begins with: 0, 1, the smallest or
+ * the largest. */
 enum stni_access_mode { STNI_ACCESS_SET, STNI_ACCESS_ADD, STNI_ACCESS_MUL, STNI_ACCESS_MAX, STNI_ACCESS_MIN, STNI_ACCESS_RESET };
 
 /* An index outside 0 … n - 1 is a value error of this op. */
@@ -28,8 +30,9 @@ struct stni_access {
     int64_t index_strides[STN_MAX_NDIM];
     void *values;
     int64_t value_strides[STN_MAX_NDIM];
-    /* The table. An index is one number, or a number of several digits, the last one fastest: digit k counts key_shape[k] steps of
-     * key_strides[k]; the first one counts from `first`, and others than those here are left alone (written) or read as 0. */
+    /* The table. An index is one number, or a number of several digits, the last one fastest: digit k counts
+     * key_shape[k] steps of key_strides[k]; the first one counts from `first`, and others than those here are left
+     * alone (written) or read as 0. */
     void *table;
     int64_t base, table_strides[STN_MAX_NDIM]; /* base: the first position's, without its index */
     int n_keys;
@@ -45,8 +48,8 @@ struct stni_access_read_args {
     size_t element_size;
 };
 
-/* The table has the dtype in which is computed: f32 for the 16-bit floats. Written in row-major order of positions: the last of several
- * that set an element wins, and sums are added in that order. */
+/* The table has the dtype in which is computed: f32 for the 16-bit floats. Written in row-major order of positions:
+ * the last of several that set an element wins, and sums are added in that order. */
 struct stni_access_write_args {
     struct stni_access at;
     enum stni_access_mode mode, reset_for;
@@ -64,7 +67,8 @@ STNI_INLINE void stni_access_for_bool(struct stni_access_write_args *a)
     a->value.i = a->value.f != 0;
 }
 
-/* keys[v] = the offset that `at` finds in a table of one element per key, -1 for a bad index; v is where `at` finds the value. */
+/* keys[v] = the offset that `at` finds in a table of one element per key, -1 for a bad index; v is where `at` finds
+ * the value. */
 struct stni_access_keys_args {
     struct stni_access at;
     int64_t *keys;
@@ -81,7 +85,8 @@ STNI_INLINE int64_t stni_access_index(const void *index, stn_dtype dtype, int64_
     return dtype == STN_DTYPE_I32 ? ((const int32_t *)index)[at] : ((const int64_t *)index)[at];
 }
 
-/* Where the table has what an index names, without its position, -1 where it is not here; *is_bad becomes 1 where it is out of range. */
+/* Where the table has what an index names, without its position, -1 where it is not here; *is_bad becomes 1 where it
+ * is out of range. */
 STNI_INLINE int64_t stni_access_locate(const struct stni_access *a, int64_t got, int *is_bad)
 {
     int64_t key = got < 0 && a->wrap ? got + a->n : got, at = 0;
@@ -99,8 +104,8 @@ STNI_INLINE int64_t stni_access_locate(const struct stni_access *a, int64_t got,
     return key >= 0 && key < a->key_shape[0] ? at + key * a->key_strides[0] : -1;
 }
 
-/* What is said of an index out of range, of position `position` in row-major order: the position in dims that the index has, as the caller counts
- * them. Returns how many numbers. */
+/* What is said of an index out of range, of position `position` in row-major order: the position in dims that the
+ * index has, as the caller counts them. Returns how many numbers. */
 enum { STNI_ACCESS_NUMBERS = 4 + STN_MAX_NDIM };
 STNI_INLINE int stni_access_bad_numbers(const struct stni_access *a, int64_t got, int64_t position, int64_t numbers[STNI_ACCESS_NUMBERS])
 {

@@ -1,8 +1,9 @@
 /* Layouts of indexed access: what each mesh axis does to table, index and values.
  *
- * All of the table's dims but `dim` are dims of positions too; where the table's are sharded the positions' must be sharded alike. Along `dim` there
- * are three ways: every rank along the axis has all indices, and serves those that name its own piece (no exchange); or indices are sharded, and are
- * sent to the owners of the elements (routed); or the table is not sharded, and indices stay where they are. */
+ * All of the table's dims but `dim` are dims of positions too; where the table's are sharded the positions' must be
+ * sharded alike. Along `dim` there are three ways: every rank along the axis has all indices, and serves those that
+ * name its own piece (no exchange); or indices are sharded, and are sent to the owners of the elements (routed); or
+ * the table is not sharded, and indices stay where they are. */
 #include "ops/index/access.h"
 
 #include "ops/placement/splits.h"
@@ -209,7 +210,8 @@ static void write_axis(struct layouts *l, const struct write_rule *rule, int a)
     cut_values(l, a, cut);
 }
 
-/* In the order in which axes decide: those that cut other dims, those that may come to cut them, pending ones, those that cut `dim`. */
+/* In the order in which axes decide: those that cut other dims, those that may come to cut them, pending ones, those
+ * that cut `dim`. */
 static int turn_of(const struct layouts *l, stn_placement t)
 {
     return is_partial(t) ? 2 : !is_shard(t) ? 1 : cuts_slices(l, t) ? 0 : 3;
@@ -255,7 +257,8 @@ static int in_order(const struct stni_layout *layout, int dim)
     return 1;
 }
 
-/* Positions are cut as the table's elements are in dims in which it is sharded by the same axes; else as `own`, then as the index. */
+/* Positions are cut as the table's elements are in dims in which it is sharded by the same axes; else as `own`, then
+ * as the index. */
 static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own, const stn_spec **out)
 {
     const struct stni_layout *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;

@@ -96,8 +96,8 @@ static int64_t number_elements(const struct stni_access_here *here, struct stni_
     return n;
 }
 
-/* A row is a slice of the table, or an element: then its number tells its place in the owner's chunk, which is sharded like this rank's in all dims
- * but `dim`. */
+/* A row is a slice of the table, or an element: then its number tells its place in the owner's chunk, which is
+ * sharded like this rank's in all dims but `dim`. */
 static int64_t make_keys(const struct stni_access_here *here, struct stni_access_keys_args *out)
 {
     struct stni_access *a = &out->at;

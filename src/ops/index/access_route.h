@@ -1,4 +1,5 @@
-/* One access as a rank sees it, and its exchange with the owners of what it names: what reading and writing share at run time. */
+/* One access as a rank sees it, and its exchange with the owners of what it names: what reading and writing share at
+ * run time. */
 #ifndef STNI_OPS_INDEX_ACCESS_ROUTE_H
 #define STNI_OPS_INDEX_ACCESS_ROUTE_H
 
@@ -20,8 +21,8 @@ void stni_access_make(const stn_op_call *call, const stn_tensor *table, const st
 /* Tells the owners which elements, or slices, are named. Close it with stni_rows_close. Collective over the axes. */
 stn_status stni_access_open(const struct stni_access_here *here, struct stni_rows_route *route);
 
-/* Reports bad indices of slices without elements, which name nothing that a read or a write would move: where indices stay here and nothing else
- * looks at them. */
+/* Reports bad indices of slices without elements, which name nothing that a read or a write would move: where
+ * indices stay here and nothing else looks at them. */
 stn_status stni_access_check_unmoved(const struct stni_access_here *here);
 
 /* Elements of a routed row: 1, or those of a slice. */

@@ -94,7 +94,8 @@ static void read_indices(const struct stni_access *a, int64_t at, int64_t step, 
             out[i] = ((const int64_t *)a->index)[at + i * step];
 }
 
-/* Indices of one digit, in place: the usual case, without a branch. 0 where one of them needs a closer look, and then nothing is changed. */
+/* Indices of one digit, in place: the usual case, without a branch. 0 where one of them needs a closer look, and
+ * then nothing is changed. */
 static int locate_plain(const struct stni_access *a, int64_t n, int64_t *index)
 {
     const int64_t first = a->first, stride = a->key_strides[0];

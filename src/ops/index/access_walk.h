@@ -1,5 +1,5 @@
-/* Steps through the positions of an indexed access, for kernels of the CPU: whatever the index names, a kernel is given lines of the table
- * beside lines of values, or single elements. */
+/* Steps through the positions of an indexed access, for kernels of the CPU: whatever the index names, a kernel is
+ * given lines of the table beside lines of values, or single elements. */
 #ifndef STNI_OPS_INDEX_ACCESS_WALK_H
 #define STNI_OPS_INDEX_ACCESS_WALK_H
 

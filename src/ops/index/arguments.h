@@ -7,7 +7,8 @@
 /* The inputs of such an op: a tensor, an index, and perhaps values. */
 enum { STNI_INDEXED, STNI_INDEX, STNI_SOURCE };
 
-/* A dim of the input as an access wants it, which calls itself by the op's name. Without dims a tensor counts as one element along dim 0. */
+/* A dim of the input as an access wants it, which calls itself by the op's name. Without dims a tensor counts as one
+ * element along dim 0. */
 stn_status stni_index_begin(const stn_op_call *call, int64_t dim, struct stni_access_attrs *out);
 
 /* i64 or i32. */

@@ -1,5 +1,5 @@
-/* diagonal: a view of the elements whose positions along two dims differ by `offset`; diagonal_backward, its adjoint, puts them back among zeros. No
- * data moves as long as one of the two dims is whole. */
+/* diagonal: a view of the elements whose positions along two dims differ by `offset`; diagonal_backward, its
+ * adjoint, puts them back among zeros. No data moves as long as one of the two dims is whole. */
 #include "core/base/clamp.h"
 #include "ops/common/call.h"
 #include "ops/placement/splits.h"
@@ -50,7 +50,8 @@ static void measure(int64_t offset, int64_t size1, int64_t size2, struct diagona
     d->length = size1 - below < size2 - right ? size1 - below : size2 - right;
 }
 
-/* Dims of the whole in the order of those of the part, whose last one is the diagonal; returns how many are before it. */
+/* Dims of the whole in the order of those of the part, whose last one is the diagonal; returns how many are before
+ * it. */
 static int other_dims(const struct diagonal *d, int *dims)
 {
     int n = 0;

@@ -1,5 +1,5 @@
-/* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. Where max_norm is given, the rows that are read are
- * scaled down to that norm first, in the table itself. */
+/* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. Where max_norm is
+ * given, the rows that are read are scaled down to that norm first, in the table itself. */
 #include "ops/index/access.h"
 
 #include "core/shard/spec.h"
@@ -45,7 +45,8 @@ static stn_status find_padding(const stn_op_call *call, int64_t n_rows, int64_t 
     return STN_OK;
 }
 
-/* Rows that are read and longer than `most` are scaled down to it, in place: this is no part of what is differentiated. */
+/* Rows that are read and longer than `most` are scaled down to it, in place: this is no part of what is
+ * differentiated. */
 static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, double norm_type, const struct stni_access_attrs *attrs)
 {
     static const int row[] = {1};

@@ -1,4 +1,5 @@
-/* gather, index_select and take_along_dim: elements, or slices, chosen by index. Layouts and gradients are index_read's. */
+/* gather, index_select and take_along_dim: elements, or slices, chosen by index. Layouts and gradients are
+ * index_read's. */
 #include "ops/index/arguments.h"
 
 #include "ops/common/call.h"

@@ -1,5 +1,5 @@
-/* index_put: elements, or slices, named by several indices, one for each of the first dims. These dims are merged into one, and the indices into one
- * index, so that index_write does the rest. */
+/* index_put: elements, or slices, named by several indices, one for each of the first dims. These dims are merged
+ * into one, and the indices into one index, so that index_write does the rest. */
 #include "ops/index/arguments.h"
 #include "ops/index/put_keys.h"
 
@@ -72,7 +72,8 @@ static stn_status check(const stn_op_call *call)
     return check_broadcast(call);
 }
 
-/* How many elements a mask names depends on data, but where all of them get the same value that number is not needed. */
+/* How many elements a mask names depends on data, but where all of them get the same value that number is not
+ * needed. */
 static stn_status put_masked(stn_op_call *call)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout, *mask = &call->in_spec[FIRST]->layout, *values = &call->in_spec[VALUES]->layout;
@@ -94,7 +95,8 @@ static stn_status put_masked(stn_op_call *call)
     return STN_OK;
 }
 
-/* The values, expanded to one slice per index. `n`: how many indices; `shape`: that of the table, whose first dim they stand for. */
+/* The values, expanded to one slice per index. `n`: how many indices; `shape`: that of the table, whose first dim
+ * they stand for. */
 static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const int64_t *shape, int ndim, stn_tensor **out)
 {
     const struct stni_layout *values = &call->in_spec[VALUES]->layout;

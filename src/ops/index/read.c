@@ -1,4 +1,5 @@
-/* index_read: elements, or slices, of a table by index along one dim. Linear in the table, so that a pending sum of it is kept. */
+/* index_read: elements, or slices, of a table by index along one dim. Linear in the table, so that a pending sum of
+ * it is kept. */
 #include "ops/index/access_route.h"
 
 #include "ops/common/call.h"

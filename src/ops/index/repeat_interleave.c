@@ -1,5 +1,5 @@
-/* repeat_interleave: every element along a dim several times. By a number it is a view, repeated; by a tensor of numbers each element of the
- * result is found (repeat_index) and read by index. */
+/* repeat_interleave: every element along a dim several times. By a number it is a view, repeated; by a tensor of
+ * numbers each element of the result is found (repeat_index) and read by index. */
 #include "ops/index/arguments.h"
 #include "ops/index/repeat_index.h"
 

@@ -1,4 +1,5 @@
-/* scatter, scatter_add and scatter_reduce: values go to elements by index, with all dims of the input. Layouts and gradients are index_write's. */
+/* scatter, scatter_add and scatter_reduce: values go to elements by index, with all dims of the input. Layouts and
+ * gradients are index_write's. */
 #include "ops/index/arguments.h"
 
 #include "ops/common/call.h"
@@ -111,7 +112,8 @@ static stn_status scatter_add(stn_op_call *call)
     return STN_OK;
 }
 
-/* The mean: each element's sum over its number of addends. Where no value was added that number is 1, and the element is the input's. */
+/* The mean: each element's sum over its number of addends. Where no value was added that number is 1, and the
+ * element is the input's. */
 static stn_tensor *mean(const stn_op_call *call, const struct stni_access_attrs *attrs)
 {
     stn_tensor *sum = write(call, call->in[STNI_SOURCE], attrs), *index = stni_index_with_dims(call->in[STNI_INDEX]);

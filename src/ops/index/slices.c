@@ -1,4 +1,5 @@
-/* index_add, index_copy and index_fill: slices along a dim by an index of one dim. Layouts and gradients are index_write's. */
+/* index_add, index_copy and index_fill: slices along a dim by an index of one dim. Layouts and gradients are
+ * index_write's. */
 #include "ops/index/arguments.h"
 
 #include "ops/common/call.h"

@@ -1,5 +1,5 @@
-/* Ops that are not supported: the number of elements of their results depends on data, while every rank has to know every shape without
- * communication. They are in the table so that a call by name gets an error that says so. */
+/* Ops that are not supported: the number of elements of their results depends on data, while every rank has to know
+ * every shape without communication. They are in the table so that a call by name gets an error that says so. */
 #include "ops/table.h"
 
 static stn_status refuse(stn_op_call *call)

@@ -1,6 +1,7 @@
-/* index_write: values go to the elements, or slices, that an index names along one dim of a table; they replace, or are joined with, what is
- * there. Values of one element are joined in the order of their positions where one rank has them, those of several ranks in the order of
- * ranks: two runs give the same bits, and of values that replace the last one wins. */
+/* index_write: values go to the elements, or slices, that an index names along one dim of a table; they replace, or
+ * are joined with, what is there. Values of one element are joined in the order of their positions where one rank
+ * has them, those of several ranks in the order of ranks: two runs give the same bits, and of values that replace
+ * the last one wins. */
 #include "ops/index/access_route.h"
 
 #include "core/box/box.h"

@@ -56,7 +56,8 @@ static void sum_backward(const struct pass *p, stn_tensor **table, stn_tensor **
         *values = stn_mul_number(*values, scale->f);
 }
 
-/* What the factors of a product are multiplied with: `others` has zeros among it, or `rest` is the product of the factors but for zeros. */
+/* What the factors of a product are multiplied with: `others` has zeros among it, or `rest` is the product of the
+ * factors but for zeros. */
 static stn_tensor *factor_grad(stn_tensor *grad, stn_tensor *rest, stn_tensor *factor, stn_tensor *zeros, stn_tensor *is_zero)
 {
     stn_tensor *other_zeros = stn_gt_number(stn_sub(zeros, stn_cast(is_zero, STN_DTYPE_I64)), 0);

@@ -169,8 +169,8 @@ static int moves(const struct stni_map *m)
     return 0;
 }
 
-/* The ranks agree before inputs move, if any does, and when the function has returned. One that fails earlier comes to the
- * first of the two that the others come to. */
+/* The ranks agree before inputs move, if any does, and when the function has returned. One that fails earlier comes
+ * to the first of the two that the others come to. */
 static stn_status run_on_chunks(struct stni_map *m, stn_status status)
 {
     if (status == STN_OK)

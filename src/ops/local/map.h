@@ -28,8 +28,8 @@ static inline const stn_halo *stni_map_halo(const struct stni_map *m, int i)
     return m->options->in_halos ? m->options->in_halos[i] : NULL;
 }
 
-/* The mesh of the options, or of the first input on one; of what an earlier failure returned that is the mesh on which it
- * failed. NULL without either. The options may be NULL, or of another version. */
+/* The mesh of the options, or of the first input on one; of what an earlier failure returned that is the mesh on
+ * which it failed. NULL without either. The options may be NULL, or of another version. */
 const stn_mesh *stni_map_mesh(const stn_local_map_options *options, int n_in, stn_tensor *const *in);
 
 /* Fills `want` and `take`. A failure may be this rank's alone; nothing has been sent. */

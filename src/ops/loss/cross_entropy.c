@@ -1,4 +1,5 @@
-/* cross_entropy: log_softmax along the classes, and of it nll_loss or, where targets are probabilities, their product. */
+/* cross_entropy: log_softmax along the classes, and of it nll_loss or, where targets are probabilities, their
+ * product. */
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
 #include "ops/loss/nll.h"

@@ -1,7 +1,8 @@
 /* The forward half of every loss: the terms of all elements, or their sum or mean.
  *
- * One pass over what a rank has. Sums stay pending on the axes that cut the elements, a mean's too, each rank dividing by the whole count; only a
- * mean that divides by the sum of its weights needs that of all ranks, so that both sums are all-reduced together. */
+ * One pass over what a rank has. Sums stay pending on the axes that cut the elements, a mean's too, each rank
+ * dividing by the whole count; only a mean that divides by the sum of its weights needs that of all ranks, so that
+ * both sums are all-reduced together. */
 #include "ops/loss/loss.h"
 
 #include "core/comm/comm.h"

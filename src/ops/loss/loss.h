@@ -31,8 +31,9 @@ struct stni_loss_backward_attrs {
     double p, q;
 };
 
-/* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for a first derivative of the term
- * that `attrs` names: a loss's value or a derivative. `in`: the first four inputs, then the cotangent and the total. */
+/* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for
+ * a first derivative of the term that `attrs` names: a loss's value or a derivative. `in`: the first four inputs,
+ * then the cotangent and the total. */
 stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS], uint32_t wanted,
                                const stn_spec *const *spec, stn_tensor **out);
 
@@ -48,7 +49,8 @@ stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *ou
 /* Places the first `n` inputs and a tensor of the shape that they broadcast to, `meta`, as a pointwise op's. */
 stn_status stni_loss_place_operands(stn_op_call *call, int n, const stn_meta *meta, const stn_spec **out);
 
-/* The kernel's operands 0 … n-1, and its space, this rank's part of `whole`, which they broadcast to. `out` NULL: sums are wanted. */
+/* The kernel's operands 0 … n-1, and its space, this rank's part of `whole`, which they broadcast to. `out` NULL:
+ * sums are wanted. */
 void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out, struct stni_loss_args *args);
 
 enum { STNI_LOSS_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };

@@ -1,5 +1,6 @@
-/* loss_backward: out = grad weight term / total, one pass, for the first derivatives of a loss and for the second ones. It is linear in grad, so that
- * its own backward is itself. Weights, and with them the total, have no gradient. */
+/* loss_backward: out = grad weight term / total, one pass, for the first derivatives of a loss and for the second
+ * ones. It is linear in grad, so that its own backward is itself. Weights, and with them the total, have no
+ * gradient. */
 #include "core/tensor/tensor.h"
 #include "ops/loss/loss.h"
 #include "ops/common/call.h"
@@ -93,8 +94,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs ? (1u << STNI_LOSS_INPUTS) - 1 : 0;
 }
 
-/* With a cotangent h, the gradient of grad is this op with h in grad's place; those of the other inputs are this op for the next derivative, with h
- * times grad in grad's place. */
+/* With a cotangent h, the gradient of grad is this op with h in grad's place; those of the other inputs are this op
+ * for the next derivative, with h times grad in grad's place. */
 static stn_status backward(stn_backward_call *call)
 {
     const struct stni_loss_backward_attrs *attrs = call->attrs;

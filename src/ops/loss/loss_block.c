@@ -1,5 +1,5 @@
-/* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes, which are added pairwise, half to half,
- * alike in every instruction set. */
+/* The arithmetic of losses over dense runs, compiled once per instruction set. Sums are f64 in LANES lanes, which
+ * are added pairwise, half to half, alike in every instruction set. */
 #include "ops/loss/loss_functions.h"
 #include "ops/cpu/math.h"
 

@@ -1,5 +1,5 @@
-/* Kernels of losses on the CPU: tiles of the two inner dims, brought to dense runs of the compute type where they are not, and the loops of
- * loss_block.c over them. One pass over the data. */
+/* Kernels of losses on the CPU: tiles of the two inner dims, brought to dense runs of the compute type where they
+ * are not, and the loops of loss_block.c over them. One pass over the data. */
 #include "ops/loss/loss_kernel.h"
 
 #include "core/device/device.h"

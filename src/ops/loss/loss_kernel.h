@@ -1,4 +1,5 @@
-/* The kernels of losses that are a function of input and target, and of at most one operand more, element by element, weighted and summed. */
+/* The kernels of losses that are a function of input and target, and of at most one operand more, element by
+ * element, weighted and summed. */
 #ifndef STNI_OPS_LOSS_LOSS_KERNEL_H
 #define STNI_OPS_LOSS_LOSS_KERNEL_H
 
@@ -7,9 +8,9 @@
 
 #include "core/base/isa.h"
 
-/* Losses, one row each: the value and its derivatives with respect to x, the input, y, the target, and z, a third operand that some losses have: the
- * first by x y z, the second by xx xy yy, xz yz zz. p and q are the loss's numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in
- * capitals are defined in loss_functions.h. */
+/* Losses, one row each: the value and its derivatives with respect to x, the input, y, the target, and z, a third
+ * operand that some losses have: the first by x y z, the second by xx xy yy, xz yz zz. p and q are the loss's
+ * numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in capitals are defined in loss_functions.h. */
 #define STNI_LOSS_LIST(X)                                                                                                    \
     STNI_LOSS_OF_DIFFERENCE(X)                                                                                               \
     X(binary_cross_entropy, -(y * CLAMPED(LOG(x)) + (1 - y) * CLAMPED(LOG1P(-x))),                                           \
@@ -37,8 +38,8 @@
     X(hinge_embedding_loss, (y == 1 ? 0 : x < p ? p - x : 0) + (y == -1 ? 0 : x),                                            \
       (y == 1 ? 0 : x < p ? -1 : 0) + (y == -1 ? 0 : 1), 0, 0, 0, 0, 0, 0, 0, 0)
 
-/* Losses that are functions of d alone: value, first and second derivative. The derivatives with respect to y are those with respect to x with the
- * other sign, and are never used. */
+/* Losses that are functions of d alone: value, first and second derivative. The derivatives with respect to y are
+ * those with respect to x with the other sign, and are never used. */
 #define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \
     STNI_LOSS_OF_D(X, mse_loss, d * d, 2 * d, 2)                                                                             \
     STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \

@@ -1,5 +1,5 @@
-/* Losses that are functions of input and target each, not of their difference: the binary cross entropies, the Kullback-Leibler divergence, Poisson's
- * likelihood, and two margins. What each computes is a row of loss_kernel.h. */
+/* Losses that are functions of input and target each, not of their difference: the binary cross entropies, the
+ * Kullback-Leibler divergence, Poisson's likelihood, and two margins. What each computes is a row of loss_kernel.h. */
 #include "ops/loss/loss.h"
 #include "ops/common/call.h"
 

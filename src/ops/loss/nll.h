@@ -1,4 +1,5 @@
-/* What nll_loss, its backward and cross_entropy share. The second output of nll_loss, for backward alone, is the number that a mean divides by. */
+/* What nll_loss, its backward and cross_entropy share. The second output of nll_loss, for backward alone, is the
+ * number that a mean divides by. */
 #ifndef STNI_OPS_LOSS_NLL_H
 #define STNI_OPS_LOSS_NLL_H
 
@@ -27,12 +28,12 @@ static inline int stni_nll_class_dim(int ndim)
 /* Checks target (which input it is) and weight against the input's dtype and shape; gives the targets' shape. */
 stn_status stni_nll_check(const stn_op_call *call, const struct stni_layout *x, int target, int weight, stn_meta *out);
 
-/* The layout in which the work is done: x's, with what is pending there reduced unless it is a sum that is `kept`; where x is whole on every rank,
- * the targets' with the classes whole. */
+/* The layout in which the work is done: x's, with what is pending there reduced unless it is a sum that is `kept`;
+ * where x is whole on every rank, the targets' with the classes whole. */
 void stni_nll_layout(const struct stni_layout *x, const stn_spec *target, int kept, struct stni_layout *out);
 
-/* The layouts of a tensor of the targets' shape, and of one of the classes, sharded as x is; on axes that do not cut them Replicate or, `partial`,
- * Partial(sum) where x is Partial or its classes are sharded. */
+/* The layouts of a tensor of the targets' shape, and of one of the classes, sharded as x is; on axes that do not cut
+ * them Replicate or, `partial`, Partial(sum) where x is Partial or its classes are sharded. */
 void stni_nll_place_targets(const struct stni_layout *x, int partial, struct stni_layout *target);
 void stni_nll_place_classes(const struct stni_layout *x, struct stni_layout *weight);
 

@@ -7,8 +7,8 @@
 #include <shardtensor/mesh.h>
 #include <shardtensor/op.h>
 
-/* What has a stride per dim of the targets: the numbers of the classes, which forward are the input's and backward the result's; the targets; and a
- * number per target, which forward is the loss and backward the cotangent. */
+/* What has a stride per dim of the targets: the numbers of the classes, which forward are the input's and backward
+ * the result's; the targets; and a number per target, which forward is the loss and backward the cotangent. */
 enum { NLL_X, NLL_TARGET, NLL_EACH, NLL_OPERANDS };
 
 /* With t the target, w the weights, C all classes and s the smoothing, and 0 where the target is ignored or no class:

@@ -1,8 +1,8 @@
 /* nll_loss: of each target's class the number of the input, with the other sign, weighted.
  *
- * Linear in the input, so that a pending sum of it is kept. The input stays where it is: where its classes are sharded, each rank takes the targets
- * that it has, and the sum of what they take is pending. A mean divides by weights that all ranks have a part of: they and the sum are all-reduced
- * together. */
+ * Linear in the input, so that a pending sum of it is kept. The input stays where it is: where its classes are
+ * sharded, each rank takes the targets that it has, and the sum of what they take is pending. A mean divides by
+ * weights that all ranks have a part of: they and the sum are all-reduced together. */
 #include "ops/loss/nll.h"
 
 #include "core/comm/comm.h"

@@ -1,4 +1,5 @@
-/* nll_loss_backward: the gradient of nll_loss, in the layout of `like`. Linear in the cotangent; its adjoint is nll_loss. */
+/* nll_loss_backward: the gradient of nll_loss, in the layout of `like`. Linear in the cotangent; its adjoint is
+ * nll_loss. */
 #include "ops/loss/nll.h"
 
 #include "core/tensor/tensor.h"

@@ -1,5 +1,5 @@
-/* addmm, baddbmm: beta input + alpha (A B). The product is matmul's, and what is added follows it (contract 4): beside a pending sum it becomes
- * one, which moves nothing. */
+/* addmm, baddbmm: beta input + alpha (A B). The product is matmul's, and what is added follows it (contract 4):
+ * beside a pending sum it becomes one, which moves nothing. */
 #include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"
 #include "ops/placement/bilinear.h"

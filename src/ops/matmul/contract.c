@@ -1,9 +1,10 @@
-/* contract: the product of two tensors whose dims carry labels, summed over the labels that the result lacks. It is what einsum is made of, and
- * its own adjoint with labels exchanged.
+/* contract: the product of two tensors whose dims carry labels, summed over the labels that the result lacks. It is
+ * what einsum is made of, and its own adjoint with labels exchanged.
  *
- * A label is one of four: of both factors and the result (a batch), of one factor and the result (rows, columns), of both factors alone (terms of
- * the sum). Nothing is permuted or merged across ranks; on a rank, dims that follow each other in memory are merged, the largest of rows
- * and columns become those of a matrix product, and what is left is stepped through. */
+ * A label is one of four: of both factors and the result (a batch), of one factor and the result (rows, columns), of
+ * both factors alone (terms of the sum). Nothing is permuted or merged across ranks; on a rank, dims that follow
+ * each other in memory are merged, the largest of rows and columns become those of a matrix product, and what is
+ * left is stepped through. */
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
@@ -152,7 +153,8 @@ static void describe(const struct stni_contract_attrs *attrs, const stn_tensor *
             insert(p, kind[l], &dims[l]);
 }
 
-/* Copies a factor densely, terms of the sum innermost, and lets the product read the copy: where terms do not lie as one dim. */
+/* Copies a factor densely, terms of the sum innermost, and lets the product read the copy: where terms do not lie as
+ * one dim. */
 static stn_status pack(stn_op_call *call, struct product *p, int factor, const void **data)
 {
     static const int kinds[] = {BATCH, ROWS, COLUMNS, TERMS};
@@ -226,7 +228,8 @@ static void fill(struct product *p, const void *const data[3], struct stni_matmu
             step_through(args, &p->dim[stepped[s]][i]);
 }
 
-/* The result's columns are to be dense in memory: else the transposed product is formed. A stride of a dim of size 1 says nothing. */
+/* The result's columns are to be dense in memory: else the transposed product is formed. A stride of a dim of size 1
+ * says nothing. */
 static void make_columns_dense(struct stni_matmul_args *args)
 {
     struct stni_matmul_operand *all[] = {&args->a, &args->b, &args->c};

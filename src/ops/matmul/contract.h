@@ -4,7 +4,8 @@
 
 #include <shardtensor/op.h>
 
-/* Labels of the dims of both factors and of the result, 0 <= label < STNI_MAX_LABELS (ops/placement/bilinear.h); each stands in two at least. */
+/* Labels of the dims of both factors and of the result, 0 <= label < STNI_MAX_LABELS (ops/placement/bilinear.h);
+ * each stands in two at least. */
 struct stni_contract_attrs {
     stn_ints labels[3];
 };

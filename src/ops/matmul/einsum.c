@@ -1,5 +1,6 @@
-/* einsum: sums of products by an equation. Each operand is brought to distinct labels that others or the result have too (diagonals, sums); then two
- * at a time are multiplied, those first whose product is smallest, and summed over the labels that neither the result nor a remaining operand has. */
+/* einsum: sums of products by an equation. Each operand is brought to distinct labels that others or the result have
+ * too (diagonals, sums); then two at a time are multiplied, those first whose product is smallest, and summed over
+ * the labels that neither the result nor a remaining operand has. */
 #include "core/tensor/tensor.h"
 #include "ops/matmul/contract.h"
 #include "ops/matmul/equation.h"
@@ -51,7 +52,8 @@ static void drop(struct stni_einsum_term *term, int d)
     memmove(term->label + d, term->label + d + 1, (size_t)(term->n - d) * sizeof term->label[0]);
 }
 
-/* Of two dims of n elements, i and j > i, the elements at which both indices are one, as dim i: of the merged n^2 every (n + 1)-th. */
+/* Of two dims of n elements, i and j > i, the elements at which both indices are one, as dim i: of the merged n^2
+ * every (n + 1)-th. */
 static stn_tensor *take_diagonal(stn_tensor *t, int i, int j)
 {
     int order[STN_MAX_NDIM], ndim = stn_tensor_ndim(t), at = 0, n_dims = 0;
@@ -113,7 +115,8 @@ static void sum_alone(struct factors *f, int i)
         drop(term, dims[--n]);
 }
 
-/* The labels of the product of two factors: the result's own order where these are the last. Returns 0 where they are too many. */
+/* The labels of the product of two factors: the result's own order where these are the last. Returns 0 where they
+ * are too many. */
 static int product_term(const struct factors *f, int i, int j, struct stni_einsum_term *out, double *numel)
 {
     int n = 0;

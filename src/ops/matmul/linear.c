@@ -1,4 +1,5 @@
-/* linear: y = x W^T + b, the product of matmul with W read as it lies, and the addition of pointwise ops over its result. */
+/* linear: y = x W^T + b, the product of matmul with W read as it lies, and the addition of pointwise ops over its
+ * result. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/matmul/matmul.h"

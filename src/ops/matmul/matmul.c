@@ -1,7 +1,7 @@
 /* matmul: batches of matrix products.
  *
- * Shapes: A (…, m, k), B (…, k, n), C (…, m, n); a vector on the left has no m, one on the right no n. Every rank multiplies its chunks; where k is
- * sharded, or an operand is Partial(sum), so is the result. */
+ * Shapes: A (…, m, k), B (…, k, n), C (…, m, n); a vector on the left has no m, one on the right no n. Every rank
+ * multiplies its chunks; where k is sharded, or an operand is Partial(sum), so is the result. */
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"
@@ -135,7 +135,8 @@ static stn_tensor *fit(stn_tensor *grad, const stn_spec *in, int unsqueezed)
     return unsqueezed < 0 || stn_tensor_is_error(grad) ? grad : stn_view(grad, 1, in->layout.shape);
 }
 
-/* A* dC, summed over the batch where B has none. Then the rows of all batches are the terms of one sum, which is one product. */
+/* A* dC, summed over the batch where B has none. Then the rows of all batches are the terms of one sum, which is one
+ * product. */
 static stn_tensor *grad_of_other(stn_tensor *a, stn_tensor *grad, int b_ndim)
 {
     if (b_ndim == 2)

@@ -1,4 +1,5 @@
-/* Products on the CPU: by oneDNN or by our own kernels. 16-bit floats are converted to f32 in the workspace first, unless oneDNN supports them. */
+/* Products on the CPU: by oneDNN or by our own kernels. 16-bit floats are converted to f32 in the workspace first,
+ * unless oneDNN supports them. */
 #include "core/device/device.h"
 #include "ops/matmul/matmul_cpu.h"
 #include "ops/cpu/gemm.h"
@@ -16,8 +17,9 @@ static int suits(const struct stni_matmul_operand *o, int64_t rows, int64_t cols
     return (o->col == 1 && (rows == 1 || o->row >= cols)) || (o->row == 1 && (cols == 1 || o->col >= rows));
 }
 
-/* Our own kernels are for other dtypes, for strides that oneDNN does not support, for small products, where they start sooner, and for those with a
- * vector, where their sums err less. 16-bit floats that become f32 are dense then; those of long sums do, to be summed up in f64. */
+/* Our own kernels are for other dtypes, for strides that oneDNN does not support, for small products, where they
+ * start sooner, and for those with a vector, where their sums err less. 16-bit floats that become f32 are dense
+ * then; those of long sums do, to be summed up in f64. */
 static struct way choose(const stn_queue *queue, const struct stni_matmul_args *p)
 {
     enum { SMALL = 12 * 12 * 12 };
@@ -65,7 +67,8 @@ static size_t wide_bytes(const stn_box *box)
     return ((size_t)n + 63) / 64 * 64;
 }
 
-/* Puts an operand's dense f32 form, transposed as the operand is, at *workspace, moves that on, and gives the boxes of both. */
+/* Puts an operand's dense f32 form, transposed as the operand is, at *workspace, moves that on, and gives the boxes
+ * of both. */
 static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols,
                                         char **workspace, stn_box *narrow, stn_box *wide)
 {

@@ -1,9 +1,9 @@
 /* C (batch…, m, n) = A (batch…, m, k) B (batch…, k, n) on a CUDA device, for every dtype and any strides: by cuBLASLt
  * for floats of which it takes the strides, else, and where it refuses, by a kernel of our own.
  *
- * A block computes a TILE x TILE tile of one product of the batch: TERMS columns of A and rows of B at a time are brought to shared memory in the
- * type of terms, and each thread adds up PER x PER elements of C in registers. Sums of f32 leave their chain for one of f64 every CHAIN
- * terms, so that long ones err as the CPU's do. */
+ * A block computes a TILE x TILE tile of one product of the batch: TERMS columns of A and rows of B at a time are
+ * brought to shared memory in the type of terms, and each thread adds up PER x PER elements of C in registers. Sums
+ * of f32 leave their chain for one of f64 every CHAIN terms, so that long ones err as the CPU's do. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
@@ -169,7 +169,8 @@ int64_t alignment_of(const stni_matmul_args &args, const multiplication &p, int6
     return (int64_t)(bits & -bits);
 }
 
-/* The products of the innermost dim of the batch, and how many such calls there are; false where strides or dtype are none of the library's. */
+/* The products of the innermost dim of the batch, and how many such calls there are; false where strides or dtype
+ * are none of the library's. */
 bool library_product(stn_queue *queue, const stni_matmul_args &args, const multiplication &p,
                      stni_cublaslt_product *out, int64_t *calls)
 {

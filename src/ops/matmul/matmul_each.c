@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Of our own kernels: on the stack, the caller's, or where oneDNN refused what the caller had left to it, one made on the way. */
+/* Of our own kernels: on the stack, the caller's, or where oneDNN refused what the caller had left to it, one made
+ * on the way. */
 struct workspace {
     void *data, *made;
     size_t made_bytes;

@@ -1,4 +1,5 @@
-/* Long sums on the CPU: chunks of their terms are products in f32, by oneDNN or by our own kernels, and are added up in f64. */
+/* Long sums on the CPU: chunks of their terms are products in f32, by oneDNN or by our own kernels, and are added up
+ * in f64. */
 #include "ops/matmul/matmul_cpu.h"
 #include "core/base/clamp.h"
 #include "ops/cpu/gemm.h"
@@ -51,7 +52,8 @@ static void store(const struct stni_matmul_args *p, int64_t rows, float *c, cons
                 c[part * (i * p->c.row + j * p->c.col) + r] = (float)totals[part * (i * p->n + j) + r];
 }
 
-/* The product of `rows` rows, whose operands begin at a, b and c. The workspace has their totals, then a chunk's sums, then what is left. */
+/* The product of `rows` rows, whose operands begin at a, b and c. The workspace has their totals, then a chunk's
+ * sums, then what is left. */
 static stn_status sum_rows(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p, int64_t rows, char *a, char *b, void *c)
 {
     const int64_t size = (int64_t)stn_dtype_size(p->dtype), step = chunk_terms(p), n = rows * p->n * parts(p);

@@ -17,7 +17,8 @@ static int batch_dims(int ndim)
     return max(ndim - 2, 0);
 }
 
-/* Strides of a tensor's chunk as an operand of (batch…, rows, cols); `row` and `col` are its dims, -1 where it has none. */
+/* Strides of a tensor's chunk as an operand of (batch…, rows, cols); `row` and `col` are its dims, -1 where it has
+ * none. */
 static struct stni_matmul_operand operand(const stn_tensor *t, int row, int col, int out_batch)
 {
     struct stni_matmul_operand o = {.data = t->data, .row = row < 0 ? 1 : t->strides[row], .col = col < 0 ? 1 : t->strides[col]};
@@ -67,7 +68,8 @@ static int chains(int64_t outer, int64_t inner, int64_t n)
     return outer == inner * n;
 }
 
-/* The same products with as few batch dims as strides allow, and where B is shared, with the rows of several as rows of one. */
+/* The same products with as few batch dims as strides allow, and where B is shared, with the rows of several as rows
+ * of one. */
 static void collapse(struct stni_matmul_args *p)
 {
     for (int d = p->n_batch - 1; d >= 0; d--)
@@ -122,7 +124,8 @@ stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim)
     return stn_view(t, ndim + 1, shape);
 }
 
-/* Whether the dims before the last can be merged without moving data: only dims of size 1 stand before one that is sharded. */
+/* Whether the dims before the last can be merged without moving data: only dims of size 1 stand before one that is
+ * sharded. */
 static int merges(const stn_tensor *t)
 {
     const struct stni_layout *layout = &t->spec->layout;

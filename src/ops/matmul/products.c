@@ -1,4 +1,5 @@
-/* mm, bmm, mv, dot, outer: matmul under names that say how many dims there are, and the product of two vectors' elements. */
+/* mm, bmm, mv, dot, outer: matmul under names that say how many dims there are, and the product of two vectors'
+ * elements. */
 #include "core/tensor/tensor.h"
 #include "ops/matmul/matmul.h"
 #include "ops/common/call.h"

@@ -1,4 +1,5 @@
-/* What is added to products and multiplied with them: pointwise, over results where they lie. And the adjoint of a matrix. */
+/* What is added to products and multiplied with them: pointwise, over results where they lie. And the adjoint of a
+ * matrix. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/matmul/matmul.h"

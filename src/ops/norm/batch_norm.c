@@ -1,4 +1,5 @@
-/* batch_norm and instance_norm: channel_norm where statistics are the input's, and what becomes of running ones; else pointwise ops with those.
+/* batch_norm and instance_norm: channel_norm where statistics are the input's, and what becomes of running ones; else
+ * pointwise ops with those.
  *
  * Running statistics are numbers of their own: nothing is differentiated through them. */
 #include "core/tensor/tensor.h"

@@ -1,5 +1,6 @@
-/* channel_norm: (n, channels, …), each channel normalised over all samples, or over each sample by itself. What batch_norm and instance_norm are
- * where statistics are the input's; it gives these too: y, mean, rstd, variance of all elements but one. */
+/* channel_norm: (n, channels, …), each channel normalised over all samples, or over each sample by itself. What
+ * batch_norm and instance_norm are where statistics are the input's; it gives these too: y, mean, rstd, variance of
+ * all elements but one. */
 #include "ops/norm/norm.h"
 
 #include "ops/common/dims.h"

@@ -1,7 +1,8 @@
 /* The forward half of every normalisation: y = (x - mean) / sqrt(var + eps) * weight + bias.
  *
- * Where ranks share statistics two passes over the chunk, statistics and result, and between them one all-gather of three numbers per
- * statistic (count, mean, sum of squared deviations), which every rank joins in the order of ranks. Elsewhere one kernel does it all. */
+ * Where ranks share statistics two passes over the chunk, statistics and result, and between them one all-gather of
+ * three numbers per statistic (count, mean, sum of squared deviations), which every rank joins in the order of
+ * ranks. Elsewhere one kernel does it all. */
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"

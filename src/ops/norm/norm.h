@@ -37,8 +37,8 @@ struct stni_norm_rule {
     stn_tensor *(*group_mean)(stn_tensor *t, const struct stni_norm_attrs *attrs);
 };
 
-/* Inputs of the two ops; outputs are y, mean, rstd (and of channel_norm the variance of all elements but one) of the first, the gradients of input,
- * weight, bias of the second. */
+/* Inputs of the two ops; outputs are y, mean, rstd (and of channel_norm the variance of all elements but one) of the
+ * first, the gradients of input, weight, bias of the second. */
 enum { STNI_NORM_INPUT, STNI_NORM_WEIGHT, STNI_NORM_BIAS };
 enum { STNI_NORM_GRAD, STNI_NORM_SAVED, STNI_NORM_MEAN, STNI_NORM_RSTD, STNI_NORM_SAVED_WEIGHT };
 
@@ -49,12 +49,13 @@ enum { STNI_NORM_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTY
 void stni_norm_stat_meta(const struct stni_norm *norm, const struct stni_layout *x, stn_meta *out);
 void stni_norm_param_meta(const struct stni_norm *norm, const struct stni_layout *x, stn_meta *out);
 
-/* The layout of the statistics of an input of this layout: sharded as its stat dims are, else Replicate; a cut through groups counts as none. */
+/* The layout of the statistics of an input of this layout: sharded as its stat dims are, else Replicate; a cut
+ * through groups counts as none. */
 stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
                                const stn_spec **out);
 
-/* The layout of a parameter: sharded as the dims of x that it runs along; on the axes that cut other dims Replicate or, where `partial` is set,
- * Partial(sum). */
+/* The layout of a parameter: sharded as the dims of x that it runs along; on the axes that cut other dims Replicate
+ * or, where `partial` is set, Partial(sum). */
 stn_status stni_norm_param_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
                                 int partial, const uint8_t *memory_order, const stn_spec **out);
 
@@ -64,7 +65,8 @@ stn_status stni_norm_check_like(const stn_op_call *call, int i, const stn_meta *
 /* The ranks whose elements go into the same statistics as this one's; NULL: it has them all. */
 stn_status stni_norm_comm(const stn_spec *x, const stn_spec *stat, stn_comm **out);
 
-/* The kernels' arguments but for the data that is not x. `y`, `out`, `weight`, `param`: whose strides are meant, NULL: none. */
+/* The kernels' arguments but for the data that is not x. `y`, `out`, `weight`, `param`: whose strides are meant,
+ * NULL: none. */
 void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, const stn_tensor *stat, const stn_tensor *y, const stn_tensor *out,
                          const stn_tensor *weight, const int64_t *param_strides, struct stni_norm_args *args);
 

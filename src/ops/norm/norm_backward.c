@@ -53,8 +53,8 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* The input's layout; the cotangent's where only that is sharded, since taking a chunk of a replica moves nothing. Each is read in its own
- * memory order. */
+/* The input's layout; the cotangent's where only that is sharded, since taking a chunk of a replica moves nothing.
+ * Each is read in its own memory order. */
 static stn_status place(stn_op_call *call)
 {
     const stn_spec *grad = call->in_spec[GRAD], *input = call->in_spec[INPUT];

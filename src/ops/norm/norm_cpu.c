@@ -1,4 +1,5 @@
-/* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of which there are few. */
+/* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of
+ * which there are few. */
 #include "core/base/dtype.h"
 #include "core/device/device.h"
 #include "ops/norm/norm_rows.h"
@@ -79,8 +80,8 @@ static double *fine_array(const struct stni_norm_args *a, int n)
 
 /* Moments */
 
-/* The first element that belongs to each fine index: no sum of squares of deviations from it can drown the variance, of which its own
- * deviation is a part. */
+/* The first element that belongs to each fine index: no sum of squares of deviations from it can drown the variance,
+ * of which its own deviation is a part. */
 static void take_shifts(const struct stni_norm_args *a, double *shift)
 {
     const int64_t *const to = a->strides[NORM_STAT], *const from = a->strides[NORM_X];
@@ -97,7 +98,8 @@ static void take_shifts(const struct stni_norm_args *a, double *shift)
     }
 }
 
-/* Of all that belong to one fine index the first element with a weight: what has none may be anything, a mark of what is missing too. */
+/* Of all that belong to one fine index the first element with a weight: what has none may be anything, a mark of
+ * what is missing too. */
 static double first_weighted(const struct stni_norm_args *a, int64_t x_at, int64_t weight_at)
 {
     const int64_t *const to = a->strides[NORM_STAT], *const x = a->strides[NORM_X], *const w = a->strides[NORM_WEIGHT], first = x_at;

@@ -1,5 +1,6 @@
-/* Passes over f16: those of f32 over pieces of a tile whose operands are converted. A part of norm_passes.c. Statistics are f32 for both, so that
- * what is done with an element is the same; sums of more than HALVES elements are added up piece by piece. */
+/* Passes over f16: those of f32 over pieces of a tile whose operands are converted. A part of norm_passes.c.
+ * Statistics are f32 for both, so that what is done with an element is the same; sums of more than HALVES elements
+ * are added up piece by piece. */
 #ifndef STNI_OPS_NORM_NORM_F16_H
 #define STNI_OPS_NORM_NORM_F16_H
 
@@ -15,7 +16,8 @@ struct half_operand {
     float *to;
 };
 
-/* A piece of an operand as dense f32, of which the tile is told; what is the same for all rows or columns is converted once. */
+/* A piece of an operand as dense f32, of which the tile is told; what is the same for all rows or columns is
+ * converted once. */
 static void read_halves(const struct stni_tile_kernels *kernels, const struct half_operand *o, struct tile *piece)
 {
     int64_t *const row = &piece->row[o->which], *const col = &piece->col[o->which];

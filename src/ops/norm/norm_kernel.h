@@ -1,15 +1,16 @@
 /* Arguments of the kernels of normalisations, shared by every device.
  *
- * Statistics belong to groups of elements. The kernels pass over a chunk with one line of statistics per *fine* index: of group_norm a channel
- * of an image, of layer_norm a row. Fine indices are numbered (rows, channels); fine (r, c) belongs to *coarse* index (r, (c + offset) /
- * per_group), which is how mean and rstd lie. Sums over fine indices are f64. */
+ * Statistics belong to groups of elements. The kernels pass over a chunk with one line of statistics per *fine*
+ * index: of group_norm a channel of an image, of layer_norm a row. Fine indices are numbered (rows, channels); fine
+ * (r, c) belongs to *coarse* index (r, (c + offset) / per_group), which is how mean and rstd lie. Sums over fine
+ * indices are f64. */
 #ifndef STNI_OPS_NORM_NORM_KERNEL_H
 #define STNI_OPS_NORM_NORM_KERNEL_H
 
 #include <shardtensor/op.h>
 
-/* What has a stride per dim: y is the result going forward, the cotangent going back; out the gradient; stat the fine index; weight; and param, the
- * bias going forward, the index of a parameter's element (dense) going back. */
+/* What has a stride per dim: y is the result going forward, the cotangent going back; out the gradient; stat the
+ * fine index; weight; and param, the bias going forward, the index of a parameter's element (dense) going back. */
 enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERANDS };
 
 /* moments:   coarse = (count, mean, sum of squared deviations) of this rank's elements, three planes (ops/common/moments.h), of whatever weight;
@@ -49,7 +50,8 @@ stn_status stni_norm_sums_cpu(stn_queue *queue, const void *args);
 stn_status stni_norm_apply_cpu(stn_queue *queue, const void *args);
 size_t stni_norm_workspace(stn_queue *queue, const void *args); /* of each of them */
 
-/* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and x is prefetched `ahead` bytes further on. */
+/* normalise with parts, on the CPU. `streamed`: the result is written by non-temporal stores, and x is prefetched
+ * `ahead` bytes further on. */
 void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_args *args, int streamed, int64_t ahead);
 
 /* normalise without parts, of rows that stni_norm_cpu.whole takes, where there is such a function of the dtype. */

@@ -1,11 +1,13 @@
-/* The passes of one element type: a template of core/box/each_float.h. Sums are f64 and in an order that no instruction set changes. */
+/* The passes of one element type: a template of core/box/each_float.h. Sums are f64 and in an order that no
+ * instruction set changes. */
 #ifndef NAME /* read alone */
 #include "ops/norm/norm_moments_tmpl.h"
 #endif
 
 #include "ops/norm/norm_line_tmpl.h"
 
-/* The loops are compiled twice: with constant steps, for which they are vectorised, and with any others, for which they are not. */
+/* The loops are compiled twice: with constant steps, for which they are vectorised, and with any others, for which
+ * they are not. */
 #define FORM(function) NAME(function)
 #define SIMD _Pragma("omp simd")
 #define ALONE

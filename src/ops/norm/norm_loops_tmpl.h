@@ -1,5 +1,5 @@
-/* Loops over the rows of a tile: a part of norm_lanes_tmpl.h, with FORM(function) the functions' names, SIMD what stands before loops without
- * dependences, and ALONE what stands first in their bodies. */
+/* Loops over the rows of a tile: a part of norm_lanes_tmpl.h, with FORM(function) the functions' names, SIMD what
+ * stands before loops without dependences, and ALONE what stands first in their bodies. */
 #ifndef FORM /* read alone */
 #include "ops/norm/norm_line_tmpl.h"
 #define FORM(function) NAME(function)
@@ -7,8 +7,8 @@
 #define ALONE
 #endif
 
-/* Rows whose sums are one number each: the partial sums of lanes are added pairwise, half to half. Each row is read as four concurrent streams, which
- * hardware prefetchers serve better than one. */
+/* Rows whose sums are one number each: the partial sums of lanes are added pairwise, half to half. Each row is read
+ * as four concurrent streams, which hardware prefetchers serve better than one. */
 static inline __attribute__((always_inline)) void FORM(along)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
                                                               struct steps s)
 {
@@ -52,8 +52,8 @@ static inline __attribute__((always_inline)) void FORM(along)(const struct stni_
     }
 }
 
-/* Up to BLOCK columns of rows in which each column has the same sum of its own: four rows at a time, so that sums are read and written a
- * quarter as often. */
+/* Up to BLOCK columns of rows in which each column has the same sum of its own: four rows at a time, so that sums
+ * are read and written a quarter as often. */
 static inline __attribute__((always_inline)) void FORM(strip)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
                                                               struct steps s, int64_t row, int64_t rows, int64_t first, int64_t n)
 {

@@ -1,9 +1,9 @@
 /* Moments of dense lines: a template of core/box/each_float.h. Sums of z and z^2, z = x - shift.
  *
- * For dtypes that compute in f32. Sums are taken about a number near the mean of a block, in f32 lanes, each of which adds up no more than STEPS
- * numbers before it is added to a sum in f64. With the roundings of z, of z^2 and of two pairwise additions of lanes they are exact to (STEPS + 4)
- * 2^-24, relative to the sums of |z| and of z^2; the latter is no more than twice the sum of squares about the mean, so that a mean far from 0 costs
- * no digits. */
+ * For dtypes that compute in f32. Sums are taken about a number near the mean of a block, in f32 lanes, each of
+ * which adds up no more than STEPS numbers before it is added to a sum in f64. With the roundings of z, of z^2 and
+ * of two pairwise additions of lanes they are exact to (STEPS + 4) 2^-24, relative to the sums of |z| and of z^2;
+ * the latter is no more than twice the sum of squares about the mean, so that a mean far from 0 costs no digits. */
 #ifndef NAME /* read alone */
 #include "ops/norm/norm_tile.h"
 #include "core/box/as_f32.h"
@@ -97,9 +97,9 @@ static inline ACC NAME(sample_mean)(const T *x, int64_t n)
     return (((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))) / SAMPLES;
 }
 
-/* A multiple of SPAN: about the mean of a few samples, where that is no farther from the mean of all than the deviations are, else about the mean
- * that this pass has found. Where a sum of squares leaves the range that f32 holds with all digits, or neither mean is near enough, the sums are
- * taken in f64. */
+/* A multiple of SPAN: about the mean of a few samples, where that is no farther from the mean of all than the
+ * deviations are, else about the mean that this pass has found. Where a sum of squares leaves the range that f32
+ * holds with all digits, or neither mean is near enough, the sums are taken in f64. */
 static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, int ahead, double *sum)
 {
     ACC about = NAME(sample_mean)(x, n);
@@ -122,8 +122,8 @@ static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, 
     NAME(sum_wide)(x, n, shift, sum);
 }
 
-/* Adds the sums of n numbers to the two in `sum`. `ahead`: what follows is prefetched, which gains a quarter where it is in memory and costs one in
- * the caches. */
+/* Adds the sums of n numbers to the two in `sum`. `ahead`: what follows is prefetched, which gains a quarter where
+ * it is in memory and costs one in the caches. */
 static inline void NAME(moments_line)(const T *restrict x, int64_t n, double shift, int ahead, double *sum)
 {
     int64_t i = 0;

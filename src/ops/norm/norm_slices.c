@@ -1,5 +1,5 @@
-/* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each normalised while the L2 cache still holds
- * it. */
+/* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each
+ * normalised while the L2 cache still holds it. */
 #include "core/base/dtype.h"
 #include "core/box/nontemporal.h"
 #include "ops/norm/norm_kernel.h"
@@ -32,8 +32,8 @@ static int is_streamed(const struct stni_norm_args *a)
     return a->shape[0] * elements(a) * size_of(a) >= STNI_STREAMING_RESULT && y[a->ndim - 1] == 1 && in_rows;
 }
 
-/* The least number of indices of the first dim in a slice, so that a slice has whole groups; all of them where the groups of consecutive slices would
- * not be consecutive. */
+/* The least number of indices of the first dim in a slice, so that a slice has whole groups; all of them where the
+ * groups of consecutive slices would not be consecutive. */
 static int64_t unit(const struct stni_norm_args *a)
 {
     const int64_t fine = a->strides[NORM_STAT][0];

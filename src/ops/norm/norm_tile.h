@@ -1,4 +1,5 @@
-/* Tiles of a chunk, the walk over them, and tiles whose results are written by non-temporal stores. A part of norm_passes.c. */
+/* Tiles of a chunk, the walk over them, and tiles whose results are written by non-temporal stores. A part of
+ * norm_passes.c. */
 #ifndef STNI_OPS_NORM_NORM_TILE_H
 #define STNI_OPS_NORM_NORM_TILE_H
 
@@ -78,8 +79,8 @@ static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int6
         stni_block_prefetch(x + r * t->row[NORM_X] * size, (size_t)(t->cols * size), (size_t)p->ahead);
 }
 
-/* Normalises a tile whose result is written by non-temporal stores, piece by piece through a buffer. A piece is several rows where these are short
- * and contiguous, else a part of one row. */
+/* Normalises a tile whose result is written by non-temporal stores, piece by piece through a buffer. A piece is
+ * several rows where these are short and contiguous, else a part of one row. */
 static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, tile_fn run, int out, int64_t size)
 {
     alignas(64) char buffer[STNI_STREAMING_PAGE + PIECE];
@@ -101,7 +102,8 @@ static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, ti
         }
 }
 
-/* Sums of squares of up to NEAR_BLOCK numbers between which none overflowed in f32, and none that counts lost bits for being small. */
+/* Sums of squares of up to NEAR_BLOCK numbers between which none overflowed in f32, and none that counts lost bits
+ * for being small. */
 static const double least_squares = 0x1p-110, most_squares = 0x1p126;
 
 #endif

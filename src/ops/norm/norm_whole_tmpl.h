@@ -1,5 +1,6 @@
-/* Statistics and result of dense rows that are groups by themselves, one after the other, while the L1 cache holds them: a template of
- * core/box/each_float.h. Nothing that is written for one row is read for another, so that no row waits for the stores of the last. */
+/* Statistics and result of dense rows that are groups by themselves, one after the other, while the L1 cache holds
+ * them: a template of core/box/each_float.h. Nothing that is written for one row is read for another, so that no row
+ * waits for the stores of the last. */
 #ifndef NAME /* read alone */
 #include "ops/norm/norm_moments_tmpl.h"
 #endif
@@ -42,7 +43,8 @@ static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, c
         NAME(normalise_run)(y, x + i, w, v, n, mean, rstd, 0, 0);
 }
 
-/* Rows from the r-th on whose results go out by non-temporal stores: one in pieces, or some short ones that follow each other as one piece. */
+/* Rows from the r-th on whose results go out by non-temporal stores: one in pieces, or some short ones that follow
+ * each other as one piece. */
 static inline void NAME(stream_whole)(const struct stni_norm_pass *p, char *buffer, int64_t r, int64_t rows, const ACC *mean, const ACC *rstd)
 {
     const struct stni_norm_args *a = p->args;

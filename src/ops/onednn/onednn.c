@@ -1,8 +1,8 @@
-/* oneDNN 2.6. What is known of its fast code is in the design notes: dense channels-last data with a weight layout of its own choice runs
- * at full speed; strided views fall to reference code, which is never used here.
+/* oneDNN 2.6. What is known of its fast code is in the design notes: dense channels-last data with a weight layout of
+ * its own choice runs at full speed; strided views fall to reference code, which is never used here.
  *
- * Primitives are kept by problem: making one takes up to a few milliseconds. Their scratch pads and reordered weights share two
- * buffers of the library's own, which grow as needed: all of it is used by one kernel at a time. */
+ * Primitives are kept by problem: making one takes up to a few milliseconds. Their scratch pads and reordered
+ * weights share two buffers of the library's own, which grow as needed: all of it is used by one kernel at a time. */
 #include "ops/onednn/onednn_primitive.h"
 
 #include "core/base/processor.h"
@@ -79,8 +79,9 @@ static stn_status make_add_attr(struct stni_onednn *library)
     return status;
 }
 
-/* Whether 16-bit products are faster than those of the same numbers as f32: with matrix tiles (AMX), and where the instruction that adds up pairs of
- * bf16 has the rate of those for f32, which without tiles is so on other makers' processors than Intel's. */
+/* Whether 16-bit products are faster than those of the same numbers as f32: with matrix tiles (AMX), and where the
+ * instruction that adds up pairs of bf16 has the rate of those for f32, which without tiles is so on other makers'
+ * processors than Intel's. */
 static int has_fast_bf16(void)
 {
     const int isa = (int)dnnl_get_effective_cpu_isa(), pairs = dnnl_cpu_isa_avx512_core_bf16, tiles = dnnl_cpu_isa_avx512_core_amx;
@@ -100,8 +101,8 @@ static stn_status create(stn_context *context, struct stni_onednn *library)
     return make_add_attr(library);
 }
 
-/* Made at first use. A context that could not make it does without it from then on: the choice of kernel must be the same when the workspace size is
- * computed and when the kernel runs. */
+/* Made at first use. A context that could not make it does without it from then on: the choice of kernel must be the
+ * same when the workspace size is computed and when the kernel runs. */
 STNI_COLD static struct stni_onednn *make_library(stn_context *context)
 {
     struct stni_onednn *library = stni_calloc(1, sizeof *library);
@@ -256,7 +257,8 @@ const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni
     return find(library, &key, &p) == STN_OK ? p->name : "";
 }
 
-/* A matrix's strides with a distance of lines that is a line's length at least, as oneDNN wants it even where there is only one. */
+/* A matrix's strides with a distance of lines that is a line's length at least, as oneDNN wants it even where there
+ * is only one. */
 static void fill_matrix(int64_t rows, int64_t cols, int64_t *row, int64_t *col)
 {
     int64_t length = *col == 1 ? cols : rows, *distance = *col == 1 ? row : col;
@@ -264,7 +266,8 @@ static void fill_matrix(int64_t rows, int64_t cols, int64_t *row, int64_t *col)
         *distance = length;
 }
 
-/* The product with every stride that says nothing filled in: oneDNN has nothing but its reference code where one is 0. */
+/* The product with every stride that says nothing filled in: oneDNN has nothing but its reference code where one is
+ * 0. */
 static struct stni_onednn_product fill_strides(const struct stni_onednn_product *product)
 {
     struct stni_onednn_product q = *product;
@@ -330,7 +333,8 @@ stn_status stni_onednn_product(struct stni_onednn *library, const struct stni_on
     const struct stni_onednn_product q = fill_strides(product);
     int threads = omp_get_max_threads();
     omp_set_num_threads(library->threads);
-    /* Several threads share the products of a batch; one has nothing to gain from a primitive, nor has a product of a factor that is shared. */
+    /* Several threads share the products of a batch; one has nothing to gain from a primitive, nor has a product of
+     * a factor that is shared. */
     int is_f32 = q.dtype == STN_DTYPE_F32, is_shared = q.a_batch == 0 || q.b_batch == 0;
     stn_status status = STN_ERR_UNSUPPORTED;
     if (!is_f32 || (q.batch > 1 && library->threads > 1 && !is_shared))

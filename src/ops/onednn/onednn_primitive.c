@@ -116,8 +116,8 @@ static stn_status add_weight(struct stni_onednn *library, struct stni_onednn_pri
     return gradient ? make_reorder(library, from, to, library->add_attr, &p->reorder_add) : STN_OK;
 }
 
-/* Its code for 1x1 kernels gathers what a stride leaves over into a workspace, whole vectors at a time: with a number of channels that does not
- * fill them it writes past the end (2.6.3, avx2, the gradients). */
+/* Its code for 1x1 kernels gathers what a stride leaves over into a workspace, whole vectors at a time: with a
+ * number of channels that does not fill them it writes past the end (2.6.3, avx2, the gradients). */
 static int writes_outside(const struct stni_conv_problem *p, const char *name)
 {
     enum { VECTOR = 16 };

@@ -1,4 +1,5 @@
-/* What the two files that know oneDNN's API share: a primitive with its memory objects, and how one is made for a problem. */
+/* What the two files that know oneDNN's API share: a primitive with its memory objects, and how one is made for a
+ * problem. */
 #ifndef STNI_OPS_ONEDNN_ONEDNN_PRIMITIVE_H
 #define STNI_OPS_ONEDNN_ONEDNN_PRIMITIVE_H
 
@@ -20,8 +21,8 @@ struct stni_onednn_buffer {
     size_t bytes;
 };
 
-/* A primitive with its memory objects, whose addresses are set before each run. A plain weight and the weight as the primitive wants it are one where
- * their layouts agree; reorders convert one into the other. */
+/* A primitive with its memory objects, whose addresses are set before each run. A plain weight and the weight as the
+ * primitive wants it are one where their layouts agree; reorders convert one into the other. */
 struct stni_onednn_primitive {
     UT_hash_handle hh;
     struct stni_onednn_key key;
@@ -48,11 +49,12 @@ struct stni_onednn {
     dnnl_memory_desc_t held_desc;
 };
 
-/* oneDNN's status as ours: whatever it fails for, memory of its own or of the system's rules about code made at run time, it refuses. */
+/* oneDNN's status as ours: whatever it fails for, memory of its own or of the system's rules about code made at run
+ * time, it refuses. */
 stn_status stni_onednn_status(dnnl_status_t status);
 
-/* Make the primitive of p->key, which is zero beside it. STN_ERR_UNSUPPORTED where oneDNN has nothing but its reference code; what was made
- * of it is the caller's to destroy in any case. */
+/* Make the primitive of p->key, which is zero beside it. STN_ERR_UNSUPPORTED where oneDNN has nothing but its
+ * reference code; what was made of it is the caller's to destroy in any case. */
 stn_status stni_onednn_make_conv(struct stni_onednn *library, struct stni_onednn_primitive *p);
 stn_status stni_onednn_make_product(struct stni_onednn *library, struct stni_onednn_primitive *p);
 

@@ -1,6 +1,7 @@
 /* pad: margins along dims, of a constant or of the tensor's own elements; negative ones cut off. And its adjoint.
  *
- * Both are remaps (ops/exchange/remap.h): a dim's core and its two margins are a segment each, and what crosses ranks is one exchange. */
+ * Both are remaps (ops/exchange/remap.h): a dim's core and its two margins are a segment each, and what crosses
+ * ranks is one exchange. */
 #include "ops/pad/pad.h"
 
 #include "core/context/context.h"

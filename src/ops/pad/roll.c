@@ -1,5 +1,6 @@
-/* roll and flip: every element goes elsewhere in its dim, around the end or mirrored. Remaps within the input's own layout: one exchange moves
- * what another rank's chunk gets, and nothing else. Each is the other direction's adjoint. */
+/* roll and flip: every element goes elsewhere in its dim, around the end or mirrored. Remaps within the input's own
+ * layout: one exchange moves what another rank's chunk gets, and nothing else. Each is the other direction's
+ * adjoint. */
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
 #include "ops/common/call.h"

@@ -96,7 +96,8 @@ static int cast_is_linear(stn_dtype from, stn_dtype to)
     return bits[from] > 0 && bits[from] <= bits[to] && to != STN_DTYPE_F16;
 }
 
-/* Of the operands in `mask` those count that are Partial: one that becomes so has each element on one rank, and zero stays zero. */
+/* Of the operands in `mask` those count that are Partial: one that becomes so has each element on one rank, and zero
+ * stays zero. */
 static int casts_are_linear(const struct placing *p, unsigned mask, int axis)
 {
     for (int i = 0; i < p->n; i++)

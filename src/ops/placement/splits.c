@@ -9,8 +9,8 @@ int stni_splits_match(const struct stni_layout *a, int a_dim, const struct stni_
     return axes && axes == stni_layout_axes_mask(b, b_dim);
 }
 
-/* Whether the same axes cut both dims, and `to` has no cut yet; then these axes get the order that they have in `from`, in the places that they
- * occupy together. */
+/* Whether the same axes cut both dims, and `to` has no cut yet; then these axes get the order that they have in
+ * `from`, in the places that they occupy together. */
 static int join(struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim)
 {
     int axes[STN_MAX_MESH_NDIM];

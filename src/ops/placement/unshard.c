@@ -78,7 +78,8 @@ static void gather(struct stni_layout *layout, uint32_t wanted)
             layout->placement[a] = stn_replicate();
 }
 
-/* Tries all dims at once; else the first one that leaves every rank elements; else the first one for which it is possible at all. */
+/* Tries all dims at once; else the first one that leaves every rank elements; else the first one for which it is
+ * possible at all. */
 stn_status stni_layout_unshard(stn_context *context, struct stni_layout *layout, uint32_t wanted)
 {
     const struct stni_layout start = *layout;

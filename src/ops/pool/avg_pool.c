@@ -1,7 +1,8 @@
-/* Average pools, over windows and adaptive ones, of 1 to 3 dims, and their adjoint: one op for all of them. Each is the other's derivative.
+/* Average pools, over windows and adaptive ones, of 1 to 3 dims, and their adjoint: one op for all of them. Each is the
+ * other's derivative.
  *
- * They are resamplings: a window's average is a product of averages along its dims. Any dim may be sharded: a rank that pools other ranks' elements
- * gets these as a halo. */
+ * They are resamplings: a window's average is a product of averages along its dims. Any dim may be sharded: a rank
+ * that pools other ranks' elements gets these as a halo. */
 #include "core/context/context.h"
 #include "ops/pool/pool.h"
 #include "ops/common/call.h"

@@ -1,5 +1,5 @@
-/* im2col and fold, which are each other's adjoint: the windows of an image as columns, and columns added up to an image. Both are unfolds of two
- * dims, or their adjoints, between pads and views. */
+/* im2col and fold, which are each other's adjoint: the windows of an image as columns, and columns added up to an
+ * image. Both are unfolds of two dims, or their adjoints, between pads and views. */
 #include "core/context/context.h"
 #include "core/base/dtype.h"
 #include "core/shard/spec.h"

@@ -1,7 +1,9 @@
-/* What goes by a max pool's places: max_pool_backward adds cotangents up at the places, and max_pool_pick, its adjoint, takes the elements that
- * stand there. Each is the other's derivative, so that max pools can be differentiated to any order.
+/* What goes by a max pool's places: max_pool_backward adds cotangents up at the places, and max_pool_pick, its adjoint,
+ * takes the elements that stand there. Each is the other's derivative, so that max pools can be differentiated to any
+ * order.
  *
- * Where pooled dims are sharded, a rank gets the cotangents whose windows touch its chunk, with their places, as a halo. */
+ * Where pooled dims are sharded, a rank gets the cotangents whose windows touch its chunk, with their places, as a
+ * halo. */
 #include "core/context/context.h"
 #include "ops/pool/max.h"
 #include "ops/pool/pick_kernel.h"
@@ -72,7 +74,8 @@ static struct stni_stencil stencil_of(const struct solver *s, const stn_spec *so
     return (struct stni_stencil){s->pool->geometry.dims, s->pool->geometry.first, s, sources_of, source, target};
 }
 
-/* The cotangent and the indices are placed as pointwise operands are; a pending sum stays one beside indices that every rank has. */
+/* The cotangent and the indices are placed as pointwise operands are; a pending sum stays one beside indices that
+ * every rank has. */
 static stn_status place_adjoint(stn_op_call *call, const struct stni_pooling *pool)
 {
     static const uint8_t linear[STNI_POINTWISE_MASKS] = {1u << GIVEN};

@@ -1,5 +1,5 @@
-/* Max pools on the CPU, compiled once per instruction set. Rows of a window are compared first, then its columns: of equal elements the first
- * in row-major order is the maximum, of NaNs the last. */
+/* Max pools on the CPU, compiled once per instruction set. Rows of a window are compared first, then its columns: of
+ * equal elements the first in row-major order is the maximum, of NaNs the last. */
 #include "ops/pool/max_line.h"
 
 #define TEMPLATE "ops/pool/max_lines_tmpl.h"

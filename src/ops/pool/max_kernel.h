@@ -24,8 +24,8 @@ struct stni_max_run {
     int64_t taps;
 };
 
-/* Lines of maxima at a time: what is stored of one has reached the cache when its columns are compared, and a load that begins between two stores
- * waits for that. */
+/* Lines of maxima at a time: what is stored of one has reached the cache when its columns are compared, and a load
+ * that begins between two stores waits for that. */
 enum { STNI_MAX_LINES = 8, STNI_MAX_LANES = 16 };
 
 /* What kernels look up, made once per launch. */

@@ -19,8 +19,8 @@ INLINE int nan_never(int64_t x) { return (void)x, 0; }
 #define IS_NAN(x) _Generic((x), float: nan_f32, double: nan_f64, default: nan_never)(x)
 #define LEAST(x) _Generic((x), float: -INFINITY, double: -INFINITY, int64_t: INT64_MIN, int32_t: INT32_MIN, uint8_t: 0)
 
-/* Maxima so far, elementwise, and in which row each was met; NULL: not wanted. Of parted lines `best` has the even columns, `odd` the others; else
- * that is NULL. */
+/* Maxima so far, elementwise, and in which row each was met; NULL: not wanted. Of parted lines `best` has the even
+ * columns, `odd` the others; else that is NULL. */
 struct line {
     void *best, *odd;
     int32_t *row;

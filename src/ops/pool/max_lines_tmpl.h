@@ -21,7 +21,8 @@ INLINE void NAME(keep_largest)(ACC *restrict best, const ACC *restrict from, int
         best[i] = NAME(larger)(best[i], from[i * step]);
 }
 
-/* best[i] = the largest of a[i] and b[i]. What is left over behind whole blocks is compared with the last of them once more. */
+/* best[i] = the largest of a[i] and b[i]. What is left over behind whole blocks is compared with the last of them
+ * once more. */
 INLINE void NAME(largest_of_two)(ACC *restrict best, const ACC *a, const ACC *b, int64_t n)
 {
     for (int64_t i = 0; i < n && n < LANES; i++)

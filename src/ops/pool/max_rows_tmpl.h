@@ -11,8 +11,8 @@ INLINE void NAME(keep_largest_of_row)(ACC *restrict best, const T *restrict from
         best[i] = OF_ACC(larger)(best[i], LOAD(from[i * step]));
 }
 
-/* best[i] = the largest of the i-th elements of two or three dense rows. What is left over behind whole blocks is compared with the last of them
- * once more. */
+/* best[i] = the largest of the i-th elements of two or three dense rows. What is left over behind whole blocks is
+ * compared with the last of them once more. */
 INLINE void NAME(largest_of_rows)(ACC *restrict best, const T *const row[3], int rows, int64_t n)
 {
     const T *const a = row[0], *const b = row[1], *const c = row[2];
@@ -71,7 +71,8 @@ static void NAME(take_row)(const struct stni_resample_args *a, const struct line
     }
 }
 
-/* n targets, at most BLOCK, whose taps are `apart` columns of groups from each other; `at` is the first element of the first tap. */
+/* n targets, at most BLOCK, whose taps are `apart` columns of groups from each other; `at` is the first element of
+ * the first tap. */
 static void NAME(columns)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line, int64_t at,
                           int64_t step, int64_t taps, int64_t column, int64_t columns, int64_t n, T *to, int64_t *index, int64_t to_step)
 {
@@ -101,8 +102,8 @@ static void NAME(fill)(T *to, int64_t *index, int64_t to_step, int64_t n)
             index[i * to_step] = -1;
 }
 
-/* Targets of one run: neighbours along the line where elements stand alone, else one after the other with a group's elements as
- * neighbours. */
+/* Targets of one run: neighbours along the line where elements stand alone, else one after the other with a group's
+ * elements as neighbours. */
 static void NAME(take_run)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line,
                            const struct stni_max_run *run, int has_rows, T *to, int64_t *index)
 {
@@ -121,8 +122,8 @@ static void NAME(take_run)(const struct stni_resample_args *a, const struct stni
         }
 }
 
-/* The rows of a window: elementwise maxima, where it has any. What the next windows will read is prefetched: rows end before a hardware prefetcher
- * has learnt them. */
+/* The rows of a window: elementwise maxima, where it has any. What the next windows will read is prefetched: rows
+ * end before a hardware prefetcher has learnt them. */
 static void NAME(take_rows)(const struct stni_resample_args *a, const struct line *line, const T *from, const struct stni_resample_taps *z,
                             const struct stni_resample_taps *y, size_t ahead)
 {

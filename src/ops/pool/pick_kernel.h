@@ -1,11 +1,13 @@
-/* The kernels that go by a max pool's indices: adding what belongs to maxima up at their places, and picking what stands there. */
+/* The kernels that go by a max pool's indices: adding what belongs to maxima up at their places, and picking what
+ * stands there. */
 #ifndef STNI_OPS_POOL_PICK_KERNEL_H
 #define STNI_OPS_POOL_PICK_KERNEL_H
 
 #include "ops/resample/resample_kernel.h"
 
-/* `field` is a box of the pooled input's shape, `index` and `values` are boxes of the output's. Indices are places in the whole input, -1: none;
- * those outside of the field's ranges are passed over. Strides in elements; dims that are not pooled stand first, with one element. */
+/* `field` is a box of the pooled input's shape, `index` and `values` are boxes of the output's. Indices are places
+ * in the whole input, -1: none; those outside of the field's ranges are passed over. Strides in elements; dims that
+ * are not pooled stand first, with one element. */
 struct stni_pick_args {
     stn_dtype dtype;
     int adds; /* field = sums of the values of each place; else values = elements of the field */

@@ -1,4 +1,5 @@
-/* What the attributes of pools mean: of those over windows and of adaptive ones, of their adjoints and of what picks by a max pool's indices. */
+/* What the attributes of pools mean: of those over windows and of adaptive ones, of their adjoints and of what picks
+ * by a max pool's indices. */
 #ifndef STNI_OPS_POOL_POOL_H
 #define STNI_OPS_POOL_POOL_H
 
@@ -49,7 +50,8 @@ static inline int stni_pool_is_adjoint(const stn_op_call *call)
     return ((const struct stni_pool_kind *)call->arg)->adjoint;
 }
 
-/* The attributes of a call of `kind`, complete, as an op that serves all kinds takes them; input_size from the layout. */
+/* The attributes of a call of `kind`, complete, as an op that serves all kinds takes them; input_size from the
+ * layout. */
 struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind, const struct stni_layout *in);
 
 /* What typed functions give, as attributes. NULL, or the error tensor. */

@@ -40,7 +40,8 @@ static stn_status read_list(const stn_op_call *call, const char *name, const stn
     return STN_OK;
 }
 
-/* How many windows there are. With ceil_mode one more may reach beyond the end, but each begins inside or in the pad before. */
+/* How many windows there are. With ceil_mode one more may reach beyond the end, but each begins inside or in the pad
+ * before. */
 static int64_t count_windows(const struct stni_resample_dim *dim, int ceil_mode)
 {
     int64_t space = dim->n_in + 2 * dim->pad - (dim->kernel - 1) * dim->dilation - 1;

@@ -1,7 +1,8 @@
-/* unfold: windows of a dim, each an entry of that dim, their elements a last dim. A view: windows share the memory of what they have in common.
+/* unfold: windows of a dim, each an entry of that dim, their elements a last dim. A view: windows share the memory of
+ * what they have in common.
  *
- * Where the dim is sharded, a rank whose windows reach beyond its chunk gets a run of elements that holds them all, and the result is a view of
- * that: far less than the windows laid out. */
+ * Where the dim is sharded, a rank whose windows reach beyond its chunk gets a run of elements that holds them all,
+ * and the result is a view of that: far less than the windows laid out. */
 #include "ops/pool/unfold.h"
 
 #include "core/base/clamp.h"
@@ -154,7 +155,8 @@ static int boxes_at(const void *arg, const int *coordinate, struct stni_halo_box
     return 1;
 }
 
-/* Elements between windows are part of a run too: a rank that has the window before them and the window behind them gets them. */
+/* Elements between windows are part of a run too: a rank that has the window before them and the window behind them
+ * gets them. */
 static int readers_of(const void *arg, int d, struct stni_range elements, struct stni_range *pieces)
 {
     const struct windows *w = arg;

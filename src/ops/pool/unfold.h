@@ -37,8 +37,8 @@ extern const struct stni_unfold_attrs stni_unfold_init;
 
 extern const stn_attr_schema stni_unfold_adjoint_schema[5];
 
-/* The adjoint's kernel: each element of a box is the sum of its places in windows. Dims that are not unfolded are `lanes`, those next to
- * each other in the result, and up to six more. Strides in elements. */
+/* The adjoint's kernel: each element of a box is the sum of its places in windows. Dims that are not unfolded are
+ * `lanes`, those next to each other in the result, and up to six more. Strides in elements. */
 enum { STNI_UNFOLD_OUTER = 6 };
 
 struct stni_unfold_args {

@@ -1,7 +1,7 @@
 /* unfold_backward: the adjoint of unfold. Each element of a dim is the sum of its places in windows.
  *
- * Where the dim is sharded, a rank gets the windows that touch its chunk as a halo. Where the windows' elements are sharded, each rank sums over
- * those that it has, and the sums stay pending. */
+ * Where the dim is sharded, a rank gets the windows that touch its chunk as a halo. Where the windows' elements are
+ * sharded, each rank sums over those that it has, and the sums stay pending. */
 #include "ops/pool/unfold.h"
 
 #include "core/context/context.h"

@@ -1,7 +1,8 @@
 /* dropout: each element, or each channel, is zeroed with probability p, and what stays is scaled by 1 / (1 - p).
  *
- * The numbers belong to global elements (core/box/rng.h), so that any layout drops the same ones. A call uses the next stream of its mesh and
- * saves the stream's number in a second output, in device memory: backward draws the same numbers again, and no mask is stored. */
+ * The numbers belong to global elements (core/box/rng.h), so that any layout drops the same ones. A call uses the
+ * next stream of its mesh and saves the stream's number in a second output, in device memory: backward draws the
+ * same numbers again, and no mask is stored. */
 #include "core/context/context.h"
 #include "core/tensor/tensor.h"
 #include "ops/random/dropout_kernel.h"

@@ -1,4 +1,5 @@
-/* Dropout on the CPU, compiled once per instruction set: random words by the chunk, so that the cipher's rounds become vectors. */
+/* Dropout on the CPU, compiled once per instruction set: random words by the chunk, so that the cipher's rounds
+ * become vectors. */
 #include "ops/random/dropout_words.h"
 
 #define TEMPLATE "ops/random/dropout_row_tmpl.h"

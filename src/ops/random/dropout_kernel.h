@@ -6,8 +6,9 @@
 
 #include "core/base/isa.h"
 
-/* out = x m, m = 0 where the number of the element is below `threshold`, else `scale`. The number is word i of the stream, i = base + sum of
- * index[d] count[d]: the same wherever the element lies. Elements that differ along dims of count 0 alone share it. */
+/* out = x m, m = 0 where the number of the element is below `threshold`, else `scale`. The number is word i of the
+ * stream, i = base + sum of index[d] count[d]: the same wherever the element lies. Elements that differ along dims
+ * of count 0 alone share it. */
 struct stni_dropout_args {
     stn_dtype dtype;
     int ndim; /* dims from the slowest in memory; the last one may be vectorised */

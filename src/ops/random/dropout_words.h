@@ -23,7 +23,8 @@ struct blocks {
     uint32_t v[4][LANES];
 };
 
-/* The cipher of core/box/rng.h on the blocks of these numbers: the same words. Written out, so that rounds become vectors. */
+/* The cipher of core/box/rng.h on the blocks of these numbers: the same words. Written out, so that rounds become
+ * vectors. */
 static void cipher(const struct stni_dropout_args *a, const uint64_t *restrict number, struct blocks *restrict out)
 {
     const uint64_t stream = (uint64_t)*a->stream;

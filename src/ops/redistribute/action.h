@@ -6,7 +6,8 @@
 
 #include <shardtensor/op.h>
 
-/* Begins an action on a context: the kept error, or STN_OK and the matching end has to follow. Specs that it makes stay meanwhile. */
+/* Begins an action on a context: the kept error, or STN_OK and the matching end has to follow. Specs that it makes
+ * stay meanwhile. */
 stn_status stni_action_begin(stn_context *context);
 
 /* The same on a tensor that `what` names, as in "item: tensor". */

@@ -66,8 +66,8 @@ static stn_status find_axes(const stn_mesh *mesh, const stn_placement *placement
     return STN_OK;
 }
 
-/* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same size. `sizes[d]` has space for
- * the pieces of dim d. Every rank comes to the same result. */
+/* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same
+ * size. `sizes[d]` has space for the pieces of dim d. Every rank comes to the same result. */
 static stn_status join(const stn_mesh *mesh, const struct told *all, const int *axis_of, int64_t *const *sizes, int64_t *shape)
 {
     const struct told *first = &all[stni_mesh_rank(mesh, 0)];
@@ -148,7 +148,8 @@ static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_p
 
 static const char own_name[] = "from_local_gather_shapes";
 
-/* A rank outside the mesh has nothing to give; what comes of it is a view with a history there too, if the members' is. */
+/* A rank outside the mesh has nothing to give; what comes of it is a view with a history there too, if the members'
+ * is. */
 static stn_status give_nothing(const stn_spec *spec, int requires_grad, stn_grad_convention convention, stn_tensor **out)
 {
     const stn_spec *chunk;

@@ -1,4 +1,5 @@
-/* take and give, and what is made of them: to_local, from_local, full_tensor. Which function is differentiated: local.h. */
+/* take and give, and what is made of them: to_local, from_local, full_tensor. Which function is differentiated:
+ * local.h. */
 #include "ops/redistribute/local.h"
 
 #include "autograd/leaf.h"
@@ -81,7 +82,8 @@ static stn_status give_backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "tensor"}};
 
-/* Recorded by hand. A loss of one rank may reach a take: then it runs on all ranks of its mesh, as a collective does. */
+/* Recorded by hand. A loss of one rank may reach a take: then it runs on all ranks of its mesh, as a collective
+ * does. */
 static const stn_op_desc take_desc = {
     .size = sizeof(stn_op_desc),
     .name = "to_local",

@@ -1,7 +1,7 @@
 /* Changing layouts, differentiably.
  *
- * A cotangent is a logical tensor in any layout, so that of a redistribution is passed on as it is; only where the mesh changes is it redistributed
- * to the input's mesh. */
+ * A cotangent is a logical tensor in any layout, so that of a redistribution is passed on as it is; only where the
+ * mesh changes is it redistributed to the input's mesh. */
 #include "core/redistribute/redistribute.h"
 
 #include "autograd/gather_again.h"
@@ -42,7 +42,8 @@ static const stn_op_desc redistribute_desc = {
     .impl = &(const stn_op_impl){.saves = saves, .backward = backward},
 };
 
-/* A handle without the history that a redistribution inside an op shares, or one of its own on the tensor's memory; takes over `moved`. */
+/* A handle without the history that a redistribution inside an op shares, or one of its own on the tensor's memory;
+ * takes over `moved`. */
 static stn_status as_value(stn_tensor *tensor, stn_tensor *moved, stn_tensor **out)
 {
     *out = moved;

@@ -1,4 +1,5 @@
-/* scatter: one rank's local tensor, over a mesh. Each chunk is one message from the root, straight from its place in the tensor. */
+/* scatter: one rank's local tensor, over a mesh. Each chunk is one message from the root, straight from its place in
+ * the tensor. */
 #include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "ops/redistribute/local.h"
@@ -43,7 +44,8 @@ static stn_status check_chunk(const stn_tensor *local, const stn_spec *spec, cha
     return STN_OK;
 }
 
-/* A rank that holds nothing of the tensor's values: outside the mesh, or where axis rank 0 holds the addend of a sum. */
+/* A rank that holds nothing of the tensor's values: outside the mesh, or where axis rank 0 holds the addend of a
+ * sum. */
 static int holds_values(const stn_spec *spec, int rank)
 {
     int coordinate[STN_MAX_MESH_NDIM];

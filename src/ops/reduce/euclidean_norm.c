@@ -1,7 +1,7 @@
 /* euclidean_norm: y = (sum x^2)^(1/2), the norm of order 2.
  *
- * Squares are added in f64 whatever the dtype, so that those of f32 and of 16-bit floats neither overflow nor vanish. Ranks that share results add
- * up their sums in one all-reduce, and the root is taken behind it. */
+ * Squares are added in f64 whatever the dtype, so that those of f32 and of 16-bit floats neither overflow nor
+ * vanish. Ranks that share results add up their sums in one all-reduce, and the root is taken behind it. */
 #include "ops/reduce/vector_norm.h"
 
 #include "core/comm/comm.h"

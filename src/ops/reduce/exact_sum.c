@@ -1,7 +1,8 @@
-/* exact_sum: the sum of the exact numbers, rounded once, so that neither the layout nor the order of additions can be seen in it (contract 36).
+/* exact_sum: the sum of the exact numbers, rounded once, so that neither the layout nor the order of additions can be
+ * seen in it (contract 36).
  *
- * Each rank adds up its chunk in integers (exact_sum_kernel.h), ranks that share results add up theirs in one all-reduce, and the result is rounded
- * behind it. */
+ * Each rank adds up its chunk in integers (exact_sum_kernel.h), ranks that share results add up theirs in one
+ * all-reduce, and the result is rounded behind it. */
 #include "core/comm/comm.h"
 #include "core/context/context.h"
 #include "core/tensor/tensor.h"

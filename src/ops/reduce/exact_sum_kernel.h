@@ -5,8 +5,8 @@
 #include "core/box/exact.h"
 #include "ops/reduce/reduce_kernel.h"
 
-/* Sums are numbered as results lie in memory, which is dense: sum i is the stni_exact_words at sums + i * stni_exact_words.
- * What only the CPU's kernels know serves reproducible_sums, which other devices refuse. */
+/* Sums are numbered as results lie in memory, which is dense: sum i is the stni_exact_words at sums + i *
+ * stni_exact_words. What only the CPU's kernels know serves reproducible_sums, which other devices refuse. */
 struct stni_exact_sum_args {
     struct stni_reduce_args of;
     stn_dtype dtype; /* whose numbers the sums hold: the input's, f64 for squares */

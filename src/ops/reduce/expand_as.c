@@ -1,6 +1,7 @@
-/* A result of a reduction repeated in the layout of what was reduced, for backward functions. Repeating is free, and so is a chunk of what is
- * repeated: each rank repeats what it has as far as its own chunk goes. stn_expand, which knows a shape alone, would give every rank the whole along
- * the axes that sharded a reduced dim; whoever then wanted the chunk had to copy it. */
+/* A result of a reduction repeated in the layout of what was reduced, for backward functions. Repeating is free, and
+ * so is a chunk of what is repeated: each rank repeats what it has as far as its own chunk goes. stn_expand, which
+ * knows a shape alone, would give every rank the whole along the axes that sharded a reduced dim; whoever then
+ * wanted the chunk had to copy it. */
 #include "ops/reduce/reduction.h"
 
 #include "core/tensor/tensor.h"
@@ -14,7 +15,8 @@ static int is_repeated(const struct stni_layout *from, const struct stni_layout 
     return from->shape[d] == 1 && like->shape[d] != 1;
 }
 
-/* The axes that shard a dim of `like` which is repeated; -1 where `from` is not whole along one of them, or sharded along such a dim. */
+/* The axes that shard a dim of `like` which is repeated; -1 where `from` is not whole along one of them, or sharded
+ * along such a dim. */
 static int64_t repeated_axes(const struct stni_layout *from, const struct stni_layout *like)
 {
     int64_t axes = 0;
@@ -31,7 +33,8 @@ static int64_t repeated_axes(const struct stni_layout *from, const struct stni_l
     return axes;
 }
 
-/* Of each dim that is repeated the cut of `like`, of the others that of `from`. An axis order has a meaning among the axes of one dim alone. */
+/* Of each dim that is repeated the cut of `like`, of the others that of `from`. An axis order has a meaning among
+ * the axes of one dim alone. */
 static void join_layouts(const struct stni_layout *from, const struct stni_layout *like, int64_t axes, struct stni_layout *out)
 {
     int n = 0;

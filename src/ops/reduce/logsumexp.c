@@ -1,8 +1,9 @@
 /* logsumexp: y = log sum exp(x) = m + log sum exp(x - m) with the largest x for m.
  *
- * One pass over the input keeps m and the sum of each result. Ranks that share results reduce the first, bring their sums about it, and add them up:
- * two all-reduces of one f64 per result; a rank without elements brings -infinity and 0. Results of 16-bit floats are f32 until they are rounded at
- * the end, since gradients g exp(x - y) need the digits of y. */
+ * One pass over the input keeps m and the sum of each result. Ranks that share results reduce the first, bring their
+ * sums about it, and add them up: two all-reduces of one f64 per result; a rank without elements brings -infinity
+ * and 0. Results of 16-bit floats are f32 until they are rounded at the end, since gradients g exp(x - y) need the
+ * digits of y. */
 #include "core/base/dtype.h"
 #include "core/comm/comm.h"
 #include "core/context/context.h"

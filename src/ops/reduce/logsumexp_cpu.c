@@ -1,6 +1,6 @@
-/* The CPU's kernels of logsumexp. Up to STNI_LOGSUMEXP_LANES results are worked on at once. Elements come as dense blocks of f32 or f64
- * that the L1 cache holds, each of which is read once for its largest elements and once for the sums: those in memory where they are such
- * blocks, else a copy. */
+/* The CPU's kernels of logsumexp. Up to STNI_LOGSUMEXP_LANES results are worked on at once. Elements come as dense
+ * blocks of f32 or f64 that the L1 cache holds, each of which is read once for its largest elements and once for the
+ * sums: those in memory where they are such blocks, else a copy. */
 #include "ops/reduce/logsumexp_kernel.h"
 
 #include "core/device/device.h"

@@ -1,5 +1,6 @@
-/* The kernels of logsumexp: one pass over the input, which keeps of each result the largest element so far and the sum of
- * exp(x - largest). Two such pairs are joined as two elements are, so that lanes, blocks and ranks may share a result. */
+/* The kernels of logsumexp: one pass over the input, which keeps of each result the largest element so far and the
+ * sum of exp(x - largest). Two such pairs are joined as two elements are, so that lanes, blocks and ranks may share
+ * a result. */
 #ifndef STNI_OPS_REDUCE_LOGSUMEXP_KERNEL_H
 #define STNI_OPS_REDUCE_LOGSUMEXP_KERNEL_H
 

@@ -1,6 +1,6 @@
-/* The rows of logsumexp of one type of arithmetic, ACC: included once per type, with NAME and MATH as core/box/each_float.h
- * defines them. Sums of a block are taken in ACC, those of blocks in f64. Lanes and their order are the same for every
- * instruction set. */
+/* The rows of logsumexp of one type of arithmetic, ACC: included once per type, with NAME and MATH as
+ * core/box/each_float.h defines them. Sums of a block are taken in ACC, those of blocks in f64. Lanes and their
+ * order are the same for every instruction set. */
 #ifndef NAME /* read alone */
 #include "ops/reduce/logsumexp_kernel.h"
 #include "ops/cpu/math.h"

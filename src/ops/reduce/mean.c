@@ -1,4 +1,5 @@
-/* mean over dims: each rank divides its sums by the number of elements of the whole, so that what is pending is the sum of these. */
+/* mean over dims: each rank divides its sums by the number of elements of the whole, so that what is pending is the
+ * sum of these. */
 #include "ops/reduce/reduction.h"
 
 #include <shardtensor/ops.h>

@@ -1,5 +1,5 @@
-/* prod over dims. The cotangent of an element is that of the result times the others: along each dim the product of those before it and of those
- * behind it, so that zeros are right, and no division is made. */
+/* prod over dims. The cotangent of an element is that of the result times the others: along each dim the product of
+ * those before it and of those behind it, so that zeros are right, and no division is made. */
 #include "ops/reduce/reduction.h"
 
 #include "ops/scan/scan.h"
@@ -24,7 +24,8 @@ static stn_tensor *others(stn_tensor *x, int dim)
                    stni_scan_call(STNI_OP_cumprod, x, dim, 1, STNI_SCAN_EXCLUSIVE));
 }
 
-/* Dim after dim: what is left of x after the first ones, and from the last one back the others of each; of 16-bit floats in f32. */
+/* Dim after dim: what is left of x after the first ones, and from the last one back the others of each; of 16-bit
+ * floats in f32. */
 static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
 {
     const stn_spec *in = call->in_spec[0];

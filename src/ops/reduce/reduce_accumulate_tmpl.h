@@ -1,5 +1,5 @@
-/* Rows of elements of one dtype join accumulators. A template of core/box/each_float.h and its like, with WIDE and OWN the types of accumulators
- * (reduce_kernel.h) and COMBINED(real, complex) choosing its column. */
+/* Rows of elements of one dtype join accumulators. A template of core/box/each_float.h and its like, with WIDE and
+ * OWN the types of accumulators (reduce_kernel.h) and COMBINED(real, complex) choosing its column. */
 #ifndef NAME /* read alone */
 #include "core/box/box_kernel.h"
 #include "core/box/as_f32.h"
@@ -92,8 +92,8 @@ static void NAME(join)(enum stni_reduction op, void *acc, const T *x, int64_t ro
 
 #define SIZE(name, acc_type, floating, integer, element, real, complex) [STNI_REDUCTION_##name] = sizeof(acc_type),
 
-/* Elements with a step between them are put next to each other first: of four rows where the buffer holds them whole, else of one at a time, since
- * memory is read in long pieces best. */
+/* Elements with a step between them are put next to each other first: of four rows where the buffer holds them
+ * whole, else of one at a time, since memory is read in long pieces best. */
 static void NAME(join_apart)(enum stni_reduction op, char *acc, const T *x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
 {
     enum { ALL = 32768 / sizeof(T), LOG = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : sizeof(T) == 8 ? 3 : 4 };

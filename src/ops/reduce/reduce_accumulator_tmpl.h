@@ -1,5 +1,6 @@
-/* What is done with accumulators themselves. Included once per accumulator's type with ACC, the type, NAME(f), f of this
- * type, IDENTITY(floating, integer) and COMBINED(real, complex) choosing its columns, and LOWEST and HIGHEST an integer's limits. */
+/* What is done with accumulators themselves. Included once per accumulator's type with ACC, the type, NAME(f), f of
+ * this type, IDENTITY(floating, integer) and COMBINED(real, complex) choosing its columns, and LOWEST and HIGHEST an
+ * integer's limits. */
 #ifndef NAME /* read alone */
 #include "ops/reduce/reduce_kernel.h"
 #define ACC float

@@ -1,5 +1,6 @@
-/* Elements that follow each other in memory join a few accumulators, which stay in registers. A template as reduce_accumulate_tmpl.h, of real
- * numbers. Four streams are read at once, which hardware prefetchers serve better than one where they are long. */
+/* Elements that follow each other in memory join a few accumulators, which stay in registers. A template as
+ * reduce_accumulate_tmpl.h, of real numbers. Four streams are read at once, which hardware prefetchers serve better
+ * than one where they are long. */
 #ifndef NAME /* read alone */
 #include "core/box/as_f32.h"
 #include "ops/reduce/reduce_kernel.h"
@@ -43,8 +44,8 @@
 #define NAN_AMONG(a, b) \
     _Generic((a), float: __builtin_isunordered((float)(a), (float)(b)), double: __builtin_isunordered((double)(a), (double)(b)), default: 0)
 
-/* Where some element is NaN it says so, and the accumulators stay as they are: comparing each with itself on the way to the next one would take most
- * of the time. One comparison asks two of them. */
+/* Where some element is NaN it says so, and the accumulators stay as they are: comparing each with itself on the way
+ * to the next one would take most of the time. One comparison asks two of them. */
 static inline __attribute__((always_inline)) int NAME(extremum_along)(int largest, ACC *acc, const T *restrict x, int64_t apart, int64_t step,
                                                                       int64_t n)
 {
@@ -72,8 +73,8 @@ static inline __attribute__((always_inline)) int NAME(extremum_along)(int larges
     return 1;
 }
 
-/* Four elements are added before they join the accumulators, which then wait for one addition instead of four. Of 16 bits they are added in f32,
- * whose rounding is far below theirs: a quarter of the conversions. */
+/* Four elements are added before they join the accumulators, which then wait for one addition instead of four. Of 16
+ * bits they are added in f32, whose rounding is far below theirs: a quarter of the conversions. */
 static inline __attribute__((always_inline)) void NAME(sum_along)(WIDE *acc, const T *restrict x, int64_t apart, int64_t step, int64_t n)
 {
     enum { LANES = STNI_REDUCE_RUN / sizeof(WIDE) };

@@ -1,6 +1,7 @@
-/* Bands of a few rows are joined piece by piece. With each piece as many lines of the next band are prefetched, in the order in which they lie in
- * memory: of the rows themselves a processor reads a line of each in turn, which its prefetchers follow badly, and what it can have in flight by
- * itself is limited by the conversions and comparisons that wait for each line. */
+/* Bands of a few rows are joined piece by piece. With each piece as many lines of the next band are prefetched, in
+ * the order in which they lie in memory: of the rows themselves a processor reads a line of each in turn, which its
+ * prefetchers follow badly, and what it can have in flight by itself is limited by the conversions and comparisons
+ * that wait for each line. */
 #include "ops/reduce/reduce_bands.h"
 
 #include "core/base/dtype.h"

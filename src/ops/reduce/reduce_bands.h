@@ -18,8 +18,8 @@ struct stni_reduce_rows {
 /* As kernels->accumulate, the same bits. The next rows are asked for while some are joined. */
 void stni_reduce_bands(const struct stni_reduce_rows *r);
 
-/* Whether asking for them is worth its time: where the input is too large for the caches, and what is done with a cache line is more than one
- * instruction. One alone lets the processor look far enough ahead by itself. */
+/* Whether asking for them is worth its time: where the input is too large for the caches, and what is done with a
+ * cache line is more than one instruction. One alone lets the processor look far enough ahead by itself. */
 int stni_reduce_wants_bands(enum stni_reduction op, stn_dtype dtype, stn_dtype acc_dtype, int64_t bytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a reduction walks on a CUDA device: the dims that stay, in the input and in the result, and those that are reduced. */
+/* What a reduction walks on a CUDA device: the dims that stay, in the input and in the result, and those that are
+ * reduced. */
 #ifndef STNI_OPS_REDUCE_REDUCE_DIMS_CUH
 #define STNI_OPS_REDUCE_REDUCE_DIMS_CUH
 

@@ -92,7 +92,8 @@
 #undef WIDE
 #undef OWN
 
-/* f16 is converted to f32, in which it accumulates alike: some elements of some rows at a time, which join in the same order. */
+/* f16 is converted to f32, in which it accumulates alike: some elements of some rows at a time, which join in the
+ * same order. */
 #define WIDE double
 #define OWN float
 #define SIZE(name, acc_type, floating, integer, element, real, complex) [STNI_REDUCTION_##name] = sizeof(acc_type),

@@ -98,8 +98,8 @@ void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int t
     }
 }
 
-/* What is pending stays so where it is of the same kind: a sum of sums is the sum. Not where dtypes differ: for "or", or where narrow integers
- * would wrap later than they do. */
+/* What is pending stays so where it is of the same kind: a sum of sums is the sum. Not where dtypes differ: for
+ * "or", or where narrow integers would wrap later than they do. */
 static uint32_t kept_axes(const struct stni_layout *in, const stn_meta *out, const struct stni_reduction_rule *rule)
 {
     uint32_t axes = 0;

@@ -1,5 +1,5 @@
-/* Statistics that need more than elements joined one by one: variances, and means and variances with weights. Each rank's moments are gathered by the
- * ranks that share results, and joined. */
+/* Statistics that need more than elements joined one by one: variances, and means and variances with weights. Each
+ * rank's moments are gathered by the ranks that share results, and joined. */
 #ifndef STNI_OPS_REDUCE_STATISTIC_H
 #define STNI_OPS_REDUCE_STATISTIC_H
 
@@ -16,7 +16,8 @@ struct stni_statistic_attrs {
 
 struct stni_statistic_rule {
     enum stni_statistic what;
-    /* Cotangents of the inputs by public ops; `grad` and `out` (NULL unless it is saved) are seen with the input's dims. */
+    /* Cotangents of the inputs by public ops; `grad` and `out` (NULL unless it is saved) are seen with the input's
+     * dims. */
     void (*backward)(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced);
 };
 
@@ -25,7 +26,8 @@ double stni_statistic_correction(const struct stni_statistic_attrs *attrs);
 
 enum { STNI_STATISTIC_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 
-/* What their descriptors are made of; `arg` is the rule. The kernels of plain statistics and of weighted ones differ. */
+/* What their descriptors are made of; `arg` is the rule. The kernels of plain statistics and of weighted ones
+ * differ. */
 extern const stn_op_impl stni_statistic_impl, stni_statistic_weighted_impl;
 
 #endif

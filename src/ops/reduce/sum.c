@@ -1,4 +1,5 @@
-/* sum over dims, whose gradient is the cotangent, repeated along them; count_nonzero: of how many elements are not 0. */
+/* sum over dims, whose gradient is the cotangent, repeated along them; count_nonzero: of how many elements are not
+ * 0. */
 #include "ops/reduce/reduction.h"
 
 #include <shardtensor/ops.h>

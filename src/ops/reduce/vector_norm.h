@@ -4,13 +4,15 @@
 
 #include <shardtensor/tensor.h>
 
-/* stn_vector_norm along dims counted from the front. `wide`: of 16-bit floats the norm in f32, which a sum of their powers may need. */
+/* stn_vector_norm along dims counted from the front. `wide`: of 16-bit floats the norm in f32, which a sum of their
+ * powers may need. */
 stn_tensor *stni_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim, int wide);
 
 /* That of order 2, of a floating dtype. */
 stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide);
 
-/* The order of a norm that an op is given: `infinite` 0 is the first of stni_vector_norm_infinities, 1 the second, -1 leaves it to p. */
+/* The order of a norm that an op is given: `infinite` 0 is the first of stni_vector_norm_infinities, 1 the second,
+ * -1 leaves it to p. */
 extern const char *const stni_vector_norm_infinities[];
 double stni_vector_norm_order(int64_t infinite, double p);
 

@@ -1,4 +1,5 @@
-/* weighted_mean and weighted_var: m = sum w x / W and sum w (x - m)^2 / W, W = sum w, the weights repeated for each element that they belong to. */
+/* weighted_mean and weighted_var: m = sum w x / W and sum w (x - m)^2 / W, W = sum w, the weights repeated for each
+ * element that they belong to. */
 #include "ops/reduce/statistic.h"
 #include "ops/common/call.h"
 #include "ops/common/list.h"

@@ -1,4 +1,5 @@
-/* interpolate: resampling of the dims behind batch and channels, and its adjoint, which is an op of its own: each the other's derivative.
+/* interpolate: resampling of the dims behind batch and channels, and its adjoint, which is an op of its own: each the
+ * other's derivative.
  *
  * Any dim may be sharded: a rank whose targets read other ranks' elements gets these as a halo. */
 #include "core/base/clamp.h"

@@ -1,5 +1,6 @@
-/* Resampling on the CPU, compiled once per instruction set. Sums are taken in the same order whatever the cuts: those of a dim's terms in
- * ascending order, of many terms in runs of a fixed length, planes before rows before elements. */
+/* Resampling on the CPU, compiled once per instruction set. Sums are taken in the same order whatever the cuts:
+ * those of a dim's terms in ascending order, of many terms in runs of a fixed length, planes before rows before
+ * elements. */
 #include "ops/resample/resample_table.h"
 
 /* Whether target t has the terms of t - period, `apart` further. */

@@ -19,7 +19,8 @@ extern const char *const stni_interpolate_modes[];
 /* Schema of both; the last row is the adjoint's alone. */
 extern const stn_attr_schema stni_interpolate_schema[6], stni_interpolate_backward_schema[7];
 
-/* The dims that are resampled: the tensors' dims first, first + 1, …; the one before is the channels, one more at most the batch. */
+/* The dims that are resampled: the tensors' dims first, first + 1, …; the one before is the channels, one more at
+ * most the batch. */
 struct stni_resample {
     int dims, first;
     struct stni_resample_dim dim[STNI_RESAMPLE_DIMS];

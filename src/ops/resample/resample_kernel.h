@@ -9,8 +9,9 @@
 
 enum { STNI_RESAMPLE_DIMS = 3, STNI_RESAMPLE_OUTER = 2 };
 
-/* A box of targets from a box of sources that holds all that they are made of: target = sum over sources of their weights' product, dim by
- * dim, the last one innermost. Dims that are not resampled stand first, with one element. Strides in elements. */
+/* A box of targets from a box of sources that holds all that they are made of: target = sum over sources of their
+ * weights' product, dim by dim, the last one innermost. Dims that are not resampled stand first, with one element.
+ * Strides in elements. */
 struct stni_resample_args {
     stn_dtype dtype;
     int transposed;

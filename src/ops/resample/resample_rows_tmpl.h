@@ -34,7 +34,8 @@ static void NAME(combine)(ACC *restrict sums, const T *rows, int64_t apart, cons
             sums[i] += (ACC)w[k] * LOAD(rows[i + k * apart]);
 }
 
-/* What follows rows that are read for the first time is prefetched, since they end before a hardware prefetcher has learnt them. */
+/* What follows rows that are read for the first time is prefetched, since they end before a hardware prefetcher has
+ * learnt them. */
 static void NAME(prefetch)(const T *rows, int64_t apart, int64_t old, int64_t terms, int64_t n, size_t ahead)
 {
     for (int64_t k = old; k < terms && ahead > 0; k++)

@@ -24,10 +24,11 @@ struct stni_sample_layouts {
 
 /* From the operands as they are given; a cotangent may be absent. `shape` is the output's.
  *
- * Per mesh axis one thing is sharded, which is that of the larger of input and grid, else of the other, else of the cotangent: the batch (of all
- * tensors), the channels, the points, or the input's pixels. If channels or pixels are sharded each rank needs the whole grid; if points are sharded,
- * the whole input. Where pixels are sharded each rank sums over its own, and the output is a pending sum; but where the input is no larger than the
- * ranks' partial outputs together, the axis cuts channels or batch instead, if there are enough of them. */
+ * Per mesh axis one thing is sharded, which is that of the larger of input and grid, else of the other, else of the
+ * cotangent: the batch (of all tensors), the channels, the points, or the input's pixels. If channels or pixels are
+ * sharded each rank needs the whole grid; if points are sharded, the whole input. Where pixels are sharded each rank
+ * sums over its own, and the output is a pending sum; but where the input is no larger than the ranks' partial
+ * outputs together, the axis cuts channels or batch instead, if there are enough of them. */
 stn_status stni_sample_place(const stn_op_call *call, const int64_t *shape, struct stni_sample_layouts *out);
 
 /* What kernels need but for the data of gradients. */

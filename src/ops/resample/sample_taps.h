@@ -1,8 +1,8 @@
 /* Where a point of a grid lies in an input, and which elements it reads along one dim, with which weights. Pure
  * functions, for kernels of every device.
  *
- * A coordinate goes from -1 to 1 over the input: between the centres of its first and last elements where corners are aligned, else between their
- * outer ends. */
+ * A coordinate goes from -1 to 1 over the input: between the centres of its first and last elements where corners
+ * are aligned, else between their outer ends. */
 #ifndef STNI_OPS_RESAMPLE_SAMPLE_TAPS_H
 #define STNI_OPS_RESAMPLE_SAMPLE_TAPS_H
 

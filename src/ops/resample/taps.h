@@ -1,9 +1,9 @@
-/* Which inputs an output of a resampling reads along one dim, and with which weights, by global indices (contract 18). Pure functions, for the
- * host and for kernels of every device: C, C++ and CUDA compilers read them.
+/* Which inputs an output of a resampling reads along one dim, and with which weights, by global indices (contract 18).
+ * Pure functions, for the host and for kernels of every device: C, C++ and CUDA compilers read them.
  *
- * Output o stands at an input position p(o): with corners aligned the first and last elements of both lines stand upon each other; else
- * elements are cells of equal size and the lines' ends do, p = (o + 1/2) scale - 1/2. Positions outside are clamped. Both ends of what
- * an output reads never decrease with o. */
+ * Output o stands at an input position p(o): with corners aligned the first and last elements of both lines stand
+ * upon each other; else elements are cells of equal size and the lines' ends do, p = (o + 1/2) scale - 1/2.
+ * Positions outside are clamped. Both ends of what an output reads never decrease with o. */
 #ifndef STNI_OPS_RESAMPLE_TAPS_H
 #define STNI_OPS_RESAMPLE_TAPS_H
 
@@ -52,7 +52,8 @@ STNI_INLINE int64_t stni_resample_nearest(const struct stni_resample_dim *d, int
     return stni_resample_clamp((2 * o + half) * d->n_in / (2 * d->n_out), d->n_in);
 }
 
-/* From the first to the last position that output o reads, also outside of the input; with dilation not all that lie between. */
+/* From the first to the last position that output o reads, also outside of the input; with dilation not all that lie
+ * between. */
 STNI_INLINE struct stni_range stni_resample_window(const struct stni_resample_dim *d, int64_t o)
 {
     int64_t begin = o * d->stride - d->pad;
@@ -81,7 +82,8 @@ STNI_INLINE double stni_resample_cubic(double x)
     return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-/* The first input that output o reads, and how many, d->dilation apart; for kinds that read few at equal distances: windows and areas. */
+/* The first input that output o reads, and how many, d->dilation apart; for kinds that read few at equal distances:
+ * windows and areas. */
 struct stni_resample_taps {
     int64_t first, n;
 };
@@ -130,7 +132,8 @@ STNI_INLINE double stni_resample_weight(const struct stni_resample_dim *d, int64
     return sum;
 }
 
-/* The outputs that read input i: those before the first that begins behind it, from the first that ends behind it on. */
+/* The outputs that read input i: those before the first that begins behind it, from the first that ends behind it
+ * on. */
 STNI_INLINE struct stni_range stni_resample_readers(const struct stni_resample_dim *d, int64_t i)
 {
     struct stni_range r;

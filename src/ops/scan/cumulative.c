@@ -1,4 +1,5 @@
-/* cumsum, cumprod, logcumsumexp, and the affine scan that gradients are made of. All of them are differentiable as often as one likes. */
+/* cumsum, cumprod, logcumsumexp, and the affine scan that gradients are made of. All of them are differentiable as
+ * often as one likes. */
 #include "ops/scan/scan.h"
 
 #include "ops/common/call.h"
@@ -50,8 +51,9 @@ static uint64_t saves_input(const stn_op_call *call, uint32_t needs)
     return needs ? 1 : 0;
 }
 
-/* Element k is in y_i, i >= k, with the product of those before it, which is the exclusive scan, and of those between k and i, which the
- * affine scan of the cotangents collects from behind: no division, so that zeros are right. */
+/* Element k is in y_i, i >= k, with the product of those before it, which is the exclusive scan, and of those
+ * between k and i, which the affine scan of the cotangents collects from behind: no division, so that zeros are
+ * right. */
 static stn_status prod_backward(stn_backward_call *call)
 {
     const struct stni_scan_attrs *attrs = call->attrs;
@@ -69,7 +71,8 @@ static uint64_t saves_both(const stn_op_call *call, uint32_t needs)
     return needs ? UINT64_C(1) << 32 | 1 : 0;
 }
 
-/* sum_{i >= k} g_i exp(x_k - y_i) = exp(x_k - y_k) r_k with r_k = g_k + exp(y_k - y_{k+1}) r_{k+1}: no exponent is above 0. */
+/* sum_{i >= k} g_i exp(x_k - y_i) = exp(x_k - y_k) r_k with r_k = g_k + exp(y_k - y_{k+1}) r_{k+1}: no exponent is
+ * above 0. */
 static stn_status logsumexp_backward(stn_backward_call *call)
 {
     const struct stni_scan_attrs *attrs = call->attrs;

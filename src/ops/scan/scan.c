@@ -81,7 +81,8 @@ stn_status stni_scan_check(stn_op_call *call)
     return STN_OK;
 }
 
-/* The first input's layout; the second's where only that is sharded, since taking a chunk of a replica moves nothing. */
+/* The first input's layout; the second's where only that is sharded, since taking a chunk of a replica moves
+ * nothing. */
 stn_status stni_scan_place(stn_op_call *call)
 {
     const struct stni_scan_rule *rule = call->arg;

@@ -1,5 +1,6 @@
-/* Scans: each element becomes what the elements up to it, along a dim, come to. Here is what there is to say of one, and the functions of a
- * descriptor that do the rest for every one: dim, placement, launch, and the ranks that share lines. */
+/* Scans: each element becomes what the elements up to it, along a dim, come to. Here is what there is to say of one,
+ * and the functions of a descriptor that do the rest for every one: dim, placement, launch, and the ranks that share
+ * lines. */
 #ifndef STNI_OPS_SCAN_SCAN_H
 #define STNI_OPS_SCAN_SCAN_H
 

@@ -1,4 +1,5 @@
-/* Sums of bytes, as masks are counted by: added where they lie, where other scans of bytes convert them first. A part of scan_cpu.c. */
+/* Sums of bytes, as masks are counted by: added where they lie, where other scans of bytes convert them first. A
+ * part of scan_cpu.c. */
 #ifndef STNI_OPS_SCAN_SCAN_BYTES_H
 #define STNI_OPS_SCAN_SCAN_BYTES_H
 

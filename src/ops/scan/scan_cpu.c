@@ -1,6 +1,7 @@
-/* The CPU's kernels of scans. Lines that lie side by side in memory are scanned up to LANES at once, row by row, others one by one: memory is read
- * in order either way. Sums of floats are kept in f64 (complex ones in c128), as reductions keep them. Elements of
- * 16-bit floats and of a byte are converted, some at a time, but for sums of bytes. */
+/* The CPU's kernels of scans. Lines that lie side by side in memory are scanned up to LANES at once, row by row,
+ * others one by one: memory is read in order either way. Sums of floats are kept in f64 (complex ones in c128), as
+ * reductions keep them. Elements of 16-bit floats and of a byte are converted, some at a time, but for sums of
+ * bytes. */
 #include "ops/scan/scan_block.h"
 #include "ops/scan/scan_bytes.h"
 

@@ -38,8 +38,8 @@ struct stni_scan_args {
     void *states;
 };
 
-/* prefix: states[i] = the i-th states of the chunks before this rank's, joined in their order. Piece by piece, so that sums have the same
- * bits on all ranks. Rank r of the communicator holds parts[r * count + i]. */
+/* prefix: states[i] = the i-th states of the chunks before this rank's, joined in their order. Piece by piece, so
+ * that sums have the same bits on all ranks. Rank r of the communicator holds parts[r * count + i]. */
 struct stni_scan_prefix_args {
     enum stni_scan_op op;
     stn_dtype dtype;

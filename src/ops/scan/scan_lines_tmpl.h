@@ -58,8 +58,8 @@ static inline __attribute__((always_inline)) int NAME(any_takes)(const T *x, enu
     return any;
 }
 
-/* Dense elements of a line, for extrema: where none of some takes the place of the one before, as is rare in a long line, that one is written for
- * all of them. Returns how many elements are written. */
+/* Dense elements of a line, for extrema: where none of some takes the place of the one before, as is rare in a long
+ * line, that one is written for all of them. Returns how many elements are written. */
 static inline __attribute__((always_inline)) int64_t NAME(keep_extremum)(const T *x, enum stni_scan_op op, T best, int64_t index, int64_t n,
                                                                          T *out, int64_t *indices)
 {
@@ -175,8 +175,8 @@ static inline __attribute__((always_inline)) void NAME(along_converted)(const st
     }
 }
 
-/* Lines side by side, element by element of the dim. Where they are no neighbours in memory, or not of type T, a row is brought here first, so that
- * the lanes of a row are vectors either way. */
+/* Lines side by side, element by element of the dim. Where they are no neighbours in memory, or not of type T, a row
+ * is brought here first, so that the lanes of a row are vectors either way. */
 static inline __attribute__((always_inline)) void NAME(across)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
                                                                int stores)
 {

@@ -52,8 +52,8 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(extremum)(struct STATE(state) p, st
     return RE(v.b) >= 0 && takes ? v : p;
 }
 
-/* The same without branches: of lines side by side none waits for another's comparison, while one line alone is faster where the processor may
- * guess that the maximum stays. */
+/* The same without branches: of lines side by side none waits for another's comparison, while one line alone is
+ * faster where the processor may guess that the maximum stays. */
 STNI_KERNEL_INLINE struct STATE(state) STATE(extremum_beside)(struct STATE(state) p, struct STATE(state) v, int beats)
 {
     const int takes = (RE(v.b) >= 0) & ((RE(p.b) < 0) | ISNAN(v.a) | beats);
@@ -114,7 +114,8 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(lift)(enum stni_scan_op op, ACC x, 
     return STATE(state_of)(x, y);
 }
 
-/* The result of an element: that of the state `s` after it, or before it where the scan is exclusive; lagged: before it, and y. */
+/* The result of an element: that of the state `s` after it, or before it where the scan is exclusive; lagged: before
+ * it, and y. */
 STNI_KERNEL_INLINE ACC STATE(result)(enum stni_scan_op op, struct STATE(state) s, ACC y)
 {
     if (op == STNI_SCAN_AFFINE)

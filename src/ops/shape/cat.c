@@ -1,7 +1,8 @@
 /* cat: tensors one after the other along a dim.
  *
- * Layouts are aligned as those of pointwise ops are. Along a dim that is not sharded only local copies are made; along a sharded dim every rank sends
- * the elements that other ranks of the result own straight from its chunks, in one exchange for all tensors. */
+ * Layouts are aligned as those of pointwise ops are. Along a dim that is not sharded only local copies are made;
+ * along a sharded dim every rank sends the elements that other ranks of the result own straight from its chunks, in
+ * one exchange for all tensors. */
 #include "core/context/context.h"
 #include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
@@ -105,7 +106,8 @@ static stn_placement common_placement(const stn_op_call *call, int axis, int ndi
     return best ? stn_shard(best->layout.placement[axis].dim) : stn_replicate();
 }
 
-/* The cut of a dim is that of the largest tensor which has it sharded by the same axes; along the dim that grows, in proportion. */
+/* The cut of a dim is that of the largest tensor which has it sharded by the same axes; along the dim that grows, in
+ * proportion. */
 static stn_status copy_split(const stn_op_call *call, int cat_dim, int d, struct stni_layout *out)
 {
     const stn_spec *best = NULL;
@@ -120,7 +122,8 @@ static stn_status copy_split(const stn_op_call *call, int cat_dim, int d, struct
     return d == cat_dim ? stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d]) : STN_OK;
 }
 
-/* The pieces of `out` as far as they lie in `n` elements from `begin` on: a tensor with this cut needs no further exchange. */
+/* The pieces of `out` as far as they lie in `n` elements from `begin` on: a tensor with this cut needs no further
+ * exchange. */
 static stn_status clipped_split(stn_context *context, const struct stni_split *out, int64_t begin, int64_t n,
                                 const struct stni_split **in)
 {

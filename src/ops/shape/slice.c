@@ -1,5 +1,5 @@
-/* slice: every step-th element of a range along a dim. No data moves, and memory is shared: along a sharded dim each rank keeps what it has of the
- * range. */
+/* slice: every step-th element of a range along a dim. No data moves, and memory is shared: along a sharded dim each
+ * rank keeps what it has of the range. */
 #include "ops/shape/slice.h"
 
 #include "core/context/context.h"

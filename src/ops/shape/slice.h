@@ -18,7 +18,8 @@ struct stni_slice {
     int64_t size;                /* of the whole */
 };
 
-/* Reads attributes against a tensor's shape, as Python does: negative numbers count from the end, what is outside is cut off. */
+/* Reads attributes against a tensor's shape, as Python does: negative numbers count from the end, what is outside is
+ * cut off. */
 stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim, const int64_t *shape,
                            struct stni_slice *out);
 
@@ -26,7 +27,8 @@ stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attr
 stn_status stni_slice_layout(stn_context *context, const struct stni_layout *in, const struct stni_slice *slice,
                              struct stni_layout *out);
 
-/* The first element of this rank's part, which is not empty, in elements of a chunk of `spec` with these strides; `part` is the part's spec. */
+/* The first element of this rank's part, which is not empty, in elements of a chunk of `spec` with these strides;
+ * `part` is the part's spec. */
 int64_t stni_slice_first(const stn_spec *spec, const stn_spec *part, const struct stni_slice *slice, const int64_t *strides);
 
 /* The adjoint: `grad`, whose dim `dim` has the slice's length, in a tensor of zeros whose dim has `size`. */

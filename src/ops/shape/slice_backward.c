@@ -1,5 +1,5 @@
-/* slice_backward: the adjoint of slice, a tensor of zeros with the cotangent at the slice's places. Data stays where it is: along a sharded
- * dim the cut of the whole follows from that of the part. */
+/* slice_backward: the adjoint of slice, a tensor of zeros with the cotangent at the slice's places. Data stays where
+ * it is: along a sharded dim the cut of the whole follows from that of the part. */
 #include "ops/shape/slice.h"
 
 #include "core/context/context.h"

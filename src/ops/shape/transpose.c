@@ -1,4 +1,5 @@
-/* transpose: two dims change places. No data moves: placements, cuts and memory order follow their dims, and strides are exchanged. */
+/* transpose: two dims change places. No data moves: placements, cuts and memory order follow their dims, and strides
+ * are exchanged. */
 #include "core/tensor/tensor.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"

@@ -1,5 +1,5 @@
-/* tril and triu: zeros above or below a diagonal of the last two dims. Linear and diagonal: each is its own adjoint, and whatever is pending
- * stays. */
+/* tril and triu: zeros above or below a diagonal of the last two dims. Linear and diagonal: each is its own adjoint,
+ * and whatever is pending stays. */
 #include "core/base/clamp.h"
 #include "core/tensor/tensor.h"
 #include "ops/shape/tril_kernel.h"

@@ -4,7 +4,8 @@
 
 #include <shardtensor/op.h>
 
-/* dst = src where column - row <= diagonal (upper: >=), else 0. Rows and columns are the last two dims, and begin at `row` and `column`. */
+/* dst = src where column - row <= diagonal (upper: >=), else 0. Rows and columns are the last two dims, and begin at
+ * `row` and `column`. */
 struct stni_triangle_args {
     stn_box dst, src;
     size_t element_size;

@@ -1,7 +1,7 @@
 /* view: the same elements, in row-major order, under another shape.
  *
- * Data stays on its rank wherever a cut of the new dims can describe where it is, and then the result shares memory where strides can describe it.
- * view_layout.h finds the cuts, view_exchange.h moves the rows that straddle. */
+ * Data stays on its rank wherever a cut of the new dims can describe where it is, and then the result shares memory
+ * where strides can describe it. view_layout.h finds the cuts, view_exchange.h moves the rows that straddle. */
 #include "ops/shape/view_layout.h"
 
 #include "ops/shape/view_exchange.h"
@@ -26,7 +26,8 @@ stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape)
     return stni_call(STNI_OP_view, 1, &input, &attrs);
 }
 
-/* Replaces -1 by what is missing, where that is a whole number; other shapes are left to the comparison of element counts. */
+/* Replaces -1 by what is missing, where that is a whole number; other shapes are left to the comparison of element
+ * counts. */
 static stn_status infer(stn_op_call *call, int64_t numel, stn_meta *meta)
 {
     int missing = -1;
@@ -67,7 +68,8 @@ static stn_status check(stn_op_call *call)
     return infer(call, in->numel, meta);
 }
 
-/* The note: mesh axes along which data moves, KEEPS_ORDER, and SHARES: strides serve on every rank, whatever those of its chunk are. */
+/* The note: mesh axes along which data moves, KEEPS_ORDER, and SHARES: strides serve on every rank, whatever those
+ * of its chunk are. */
 static const uint64_t KEEPS_ORDER = UINT64_C(1) << 32, SHARES = UINT64_C(1) << 33;
 
 /* Whether shapes differ in dims of size 1 alone. */

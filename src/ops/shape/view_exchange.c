@@ -1,8 +1,9 @@
 /* Exchanges of views.
  *
- * A chunk of the new shape is a range of the flat index of each group of dims, a chunk of the old one a box of its dims. What a pair of
- * ranks has in common is, group by group, a few boxes of the old dims (a first row's end, whole rows, a last row's beginning, and
- * so on inwards); each combination of them over the groups is one message. Both ends enumerate them alike. */
+ * A chunk of the new shape is a range of the flat index of each group of dims, a chunk of the old one a box of its
+ * dims. What a pair of ranks has in common is, group by group, a few boxes of the old dims (a first row's end, whole
+ * rows, a last row's beginning, and so on inwards); each combination of them over the groups is one message. Both
+ * ends enumerate them alike. */
 #include "ops/shape/view_exchange.h"
 
 #include "core/box/box.h"
@@ -119,8 +120,8 @@ static void find_new_chunk(const struct view *v, const int *coordinate, struct c
 
 enum { SENT, RECEIVED };
 
-/* One end of a message as a box in memory: the old chunk `from` where it is sent, the new one `to` where it is received. `picked[i]` is the
- * message's box of group i. */
+/* One end of a message as a box in memory: the old chunk `from` where it is sent, the new one `to` where it is
+ * received. `picked[i]` is the message's box of group i. */
 static void locate(const struct view *v, int way, const struct chunk *from, const struct chunk *to,
                    const struct stni_view_box *const *picked, stn_box *box)
 {
@@ -192,8 +193,8 @@ static int next_combination(int n, const struct stni_view_boxes *boxes, int *ind
     return 0;
 }
 
-/* All messages between two chunks; `way` tells whether this rank has `from` or `to`. A group along whose axes nothing moves has the same part on
- * both ends. */
+/* All messages between two chunks; `way` tells whether this rank has `from` or `to`. A group along whose axes
+ * nothing moves has the same part on both ends. */
 static stn_status list_between(const struct view *v, const struct chunk *from, const struct chunk *to, int peer, int way,
                                struct messages *m)
 {

@@ -1,4 +1,5 @@
-/* The data of a view that cannot be had by strides alone: a local copy, or one exchange that moves the rows that straddle. */
+/* The data of a view that cannot be had by strides alone: a local copy, or one exchange that moves the rows that
+ * straddle. */
 #ifndef STNI_OPS_SHAPE_VIEW_EXCHANGE_H
 #define STNI_OPS_SHAPE_VIEW_EXCHANGE_H
 
@@ -24,7 +25,8 @@ void stni_view_boxes_make(int n_dims, const int64_t *size, int64_t begin, int64_
 /* out = in, as a view. No data moves between ranks. Queued. */
 stn_status stni_view_copy(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups);
 
-/* out = in, as a view, by one exchange among the ranks that differ along `axes` (stni_view_moves). Collective over them. Queued. */
+/* out = in, as a view, by one exchange among the ranks that differ along `axes` (stni_view_moves). Collective over
+ * them. Queued. */
 stn_status stni_view_exchange(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups, uint32_t axes);
 
 #endif

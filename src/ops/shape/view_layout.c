@@ -63,7 +63,8 @@ void stni_view_groups_make(int old_ndim, const int64_t *old_shape, int new_ndim,
         find_cut(&out->group[g], new_shape);
 }
 
-/* How a group of the old shape is sharded: by which axes, major to minor, and at which flat indices: those of `split`, times `scale`. */
+/* How a group of the old shape is sharded: by which axes, major to minor, and at which flat indices: those of
+ * `split`, times `scale`. */
 struct group_cut {
     int n_axes, axes[STN_MAX_MESH_NDIM];
     int in_place; /* the chunks are already ranges of the flat index; else they move to a balanced cut, and split is NULL */
@@ -189,7 +190,8 @@ static stn_status unshard(const stn_spec *in, const stn_spec **want)
     return stni_spec_intern(in->context, &layout, want);
 }
 
-/* Whether every piece begins at a whole row of the new cut. Looks at single pieces only where divisibility does not tell. */
+/* Whether every piece begins at a whole row of the new cut. Looks at single pieces only where divisibility does not
+ * tell. */
 static int cut_is_exact(const struct group_cut *cut, const struct stni_split *to, int64_t after)
 {
     const struct stni_split *from = cut->split;

@@ -1,7 +1,8 @@
 /* How a view lies over a mesh: pure functions on metadata.
  *
- * The dims of both shapes fall into groups of equal products, so that an index of the old group and one of the new group are the same
- * number, the flat index of the group. A rank's chunk of the new shape is a range of the flat index of each group. */
+ * The dims of both shapes fall into groups of equal products, so that an index of the old group and one of the new
+ * group are the same number, the flat index of the group. A rank's chunk of the new shape is a range of the flat
+ * index of each group. */
 #ifndef STNI_OPS_SHAPE_VIEW_LAYOUT_H
 #define STNI_OPS_SHAPE_VIEW_LAYOUT_H
 
@@ -18,7 +19,8 @@ struct stni_view_groups {
     struct stni_view_group group[STN_MAX_NDIM];
 };
 
-/* The smallest groups of two shapes with equal, positive numbers of elements. Dims of size 1 belong to what follows them. */
+/* The smallest groups of two shapes with equal, positive numbers of elements. Dims of size 1 belong to what follows
+ * them. */
 void stni_view_groups_make(int old_ndim, const int64_t *old_shape, int new_ndim, const int64_t *new_shape,
                            struct stni_view_groups *out);
 
@@ -32,8 +34,8 @@ struct stni_view_place {
 
 stn_status stni_view_place(const stn_spec *in, int ndim, const int64_t *shape, struct stni_view_place *out);
 
-/* Strides of the view of a chunk where they exist: returns 1 and writes them, else 0. Shapes are local, `groups` those of the whole;
- * no data moves between ranks. */
+/* Strides of the view of a chunk where they exist: returns 1 and writes them, else 0. Shapes are local, `groups`
+ * those of the whole; no data moves between ranks. */
 int stni_view_strides(const struct stni_view_groups *groups, const int64_t *old_shape, const int64_t *old_strides,
                       const int64_t *new_shape, int64_t *new_strides);
 

@@ -1,7 +1,8 @@
 /* softmax: y = exp(x - max) / sum exp(x - max) along a dim; log_softmax: x - max - log sum exp(x - max).
  *
- * A line that lies on one rank is one kernel. Where ranks share lines, the maximum and then the sum are all-reduced over exactly
- * those ranks; an empty chunk brings -inf and 0. The shifted form is that of Goodfellow, Bengio and Courville 2016, section 4.1. */
+ * A line that lies on one rank is one kernel. Where ranks share lines, the maximum and then the sum are all-reduced
+ * over exactly those ranks; an empty chunk brings -inf and 0. The shifted form is that of Goodfellow, Bengio and
+ * Courville 2016, section 4.1. */
 #include "ops/softmax/softmax.h"
 
 #include "ops/common/call.h"

@@ -1,6 +1,6 @@
-/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim; log_softmax_backward: g - exp(y) sum g. They are ops of
- * their own, so that the first backward is one kernel (plus one all-reduce of a number per line where ranks share lines), while the double backward
- * is composed of other ops. */
+/* softmax_backward: the gradient of softmax from its output, y (g - sum g y) along the dim; log_softmax_backward: g
+ * - exp(y) sum g. They are ops of their own, so that the first backward is one kernel (plus one all-reduce of a
+ * number per line where ranks share lines), while the double backward is composed of other ops. */
 #include "ops/softmax/softmax.h"
 
 #include "ops/common/call.h"
@@ -58,8 +58,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs ? 1u << GRAD | 1u << OUTPUT : 0;
 }
 
-/* With r = y (g - s), s = sum g y, and a cotangent h: the gradient of g is y (h - t), t = sum h y, which is this op again; that of y is
- * h (g - s) - g t. */
+/* With r = y (g - s), s = sum g y, and a cotangent h: the gradient of g is y (h - t), t = sum h y, which is this op
+ * again; that of y is h (g - s) - g t. */
 static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *h = call->grad_out[0], *g = call->in[GRAD], *y = call->in[OUTPUT];

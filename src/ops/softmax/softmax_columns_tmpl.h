@@ -1,6 +1,6 @@
-/* Softmax of one element type over lines that lie side by side: rows of up to COLUMNS neighbours at a time, so that whole pages of memory are read in
- * runs and every line has its maximum and its sum in the L1 cache. A template of core/box/each_float.h. Each line adds in the order of its
- * elements, as it does in softmax_lanes_tmpl.h. */
+/* Softmax of one element type over lines that lie side by side: rows of up to COLUMNS neighbours at a time, so that
+ * whole pages of memory are read in runs and every line has its maximum and its sum in the L1 cache. A template of
+ * core/box/each_float.h. Each line adds in the order of its elements, as it does in softmax_lanes_tmpl.h. */
 #ifndef NAME /* read alone */
 #include "ops/softmax/softmax_strip.h"
 #include "core/box/as_f32.h"

@@ -33,7 +33,8 @@ static int is_streamed(const struct stni_softmax_args *a)
     return in_order && stni_lines_count(lines) * lines->n * (int64_t)stn_dtype_size(a->dtype) >= STNI_STREAMING_RESULT;
 }
 
-/* Whether lines are so short that a horizontal sum of each would cost more than everything else: then LANES of them are transposed. */
+/* Whether lines are so short that a horizontal sum of each would cost more than everything else: then LANES of them
+ * are transposed. */
 static int can_transpose(const struct stni_lines *lines)
 {
     return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
@@ -54,8 +55,8 @@ static int has_columns(const struct stni_lines *lines)
            lines->strides[SOFTMAX_OUT][last] == 1;
 }
 
-/* How many lines are worked on in the buffer at once; 0: one line is too long for it. Short lines are worked on together, so that the sum of one does
- * not wait for that of another. */
+/* How many lines are worked on in the buffer at once; 0: one line is too long for it. Short lines are worked on
+ * together, so that the sum of one does not wait for that of another. */
 static int64_t lines_together(const struct stni_lines *lines)
 {
     const int64_t padded = (lines->n + LANES - 1) / LANES * LANES;

@@ -35,8 +35,8 @@ static __attribute__((noinline)) void NAME(store_apart)(T *y, const ACC *v, int6
         y[l * c] = STORE(v[l]);
 }
 
-/* Block i of tensor `which`; lanes beyond its width get `fill`. Into an array: a struct that is returned may be copied in halves of vectors, for
- * which the loads of whole ones wait. */
+/* Block i of tensor `which`; lanes beyond its width get `fill`. Into an array: a struct that is returned may be
+ * copied in halves of vectors, for which the loads of whole ones wait. */
 static inline void NAME(load)(ACC *restrict v, const struct strip *s, int which, const T *x, int64_t i, ACC fill)
 {
     int64_t c = s->c[which], w = i + 1 < s->blocks ? s->full : s->last;
@@ -59,8 +59,8 @@ static inline void NAME(store)(const struct strip *s, T *y, int64_t i, const ACC
         NAME(store_apart)(y, values, c, w);
 }
 
-/* How many blocks from the first on are LANES contiguous elements, in tensor `which`: their loops have no branch, and keep maxima and sums in
- * registers. */
+/* How many blocks from the first on are LANES contiguous elements, in tensor `which`: their loops have no branch,
+ * and keep maxima and sums in registers. */
 static inline int64_t NAME(whole_blocks)(const struct strip *s, int which)
 {
     if (s->c[which] != 1 || s->full != LANES)
@@ -122,7 +122,8 @@ static inline struct NAME(lanes) NAME(total)(const struct strip *s, struct NAME(
     return NAME(all)(sum.v[0]);
 }
 
-/* The sums of exp(x - max). Where T is exact, `out`, unless it is NULL, keeps the terms for scale_by; else that computes them again. */
+/* The sums of exp(x - max). Where T is exact, `out`, unless it is NULL, keeps the terms for scale_by; else that
+ * computes them again. */
 static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const T *x, T *out, const struct NAME(lanes) *max)
 {
     struct NAME(lanes) sum = NAME(all)(0);

@@ -1,5 +1,6 @@
-/* Softmax of a line that fits in a buffer of the type of arithmetic, in the L1 cache: read once, written once, its exponentials computed once. The
- * end is padded by what adds nothing, so that no loop but those that read and write has a scalar remainder. A template of core/box/each_float.h. */
+/* Softmax of a line that fits in a buffer of the type of arithmetic, in the L1 cache: read once, written once, its
+ * exponentials computed once. The end is padded by what adds nothing, so that no loop but those that read and write
+ * has a scalar remainder. A template of core/box/each_float.h. */
 #ifndef NAME /* read alone */
 #include "ops/softmax/softmax_strip.h"
 #include "core/box/as_f32.h"
@@ -39,8 +40,8 @@ static inline ACC NAME(raise)(ACC *line, int64_t padded, ACC max)
     return total;
 }
 
-/* The same sum; differences from the largest take the line's place. The logarithm of the sum is subtracted from these, never added to the largest,
- * beside which it may have no digits. */
+/* The same sum; differences from the largest take the line's place. The logarithm of the sum is subtracted from
+ * these, never added to the largest, beside which it may have no digits. */
 static inline ACC NAME(lower)(ACC *line, int64_t padded, ACC max)
 {
     ACC total = 0;

@@ -21,8 +21,9 @@ enum {
     COLUMNS = 128 /* lines side by side that are worked on together */
 };
 
-/* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or some short ones, or up to LANES lines side by side,
- * whose blocks are the elements at one position of each. Lane l of block i of tensor t is element at[t] + i step[t] + l c[t]. */
+/* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or some short ones, or up
+ * to LANES lines side by side, whose blocks are the elements at one position of each. Lane l of block i of tensor t
+ * is element at[t] + i step[t] + l c[t]. */
 struct strip {
     int along;
     int64_t line, lines; /* the first one, and how many */

@@ -1,6 +1,6 @@
-/* Softmax of LANES short lines at once, transposed in the L1 cache, so that each has a lane to itself: nothing is added up across lanes, and no loop
- * has a scalar remainder. Lines that are left over, fewer than LANES, are computed as in softmax_short_tmpl.h. A template of
- * core/box/each_float.h. */
+/* Softmax of LANES short lines at once, transposed in the L1 cache, so that each has a lane to itself: nothing is
+ * added up across lanes, and no loop has a scalar remainder. Lines that are left over, fewer than LANES, are
+ * computed as in softmax_short_tmpl.h. A template of core/box/each_float.h. */
 #ifndef NAME /* read alone */
 #include "ops/softmax/softmax_short_tmpl.h"
 #endif

@@ -37,7 +37,8 @@ struct sorted {
     int64_t n;
 };
 
-/* How many come before all whose leading digits are `key`, or whose key it is and the leading digits of the index `index`. */
+/* How many come before all whose leading digits are `key`, or whose key it is and the leading digits of the index
+ * `index`. */
 static int64_t count_before(const struct sorted *s, uint64_t key, int key_shift, uint64_t index, int index_shift)
 {
     const int64_t size = (int64_t)stn_dtype_size(s->order->dtype);

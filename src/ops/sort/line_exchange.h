@@ -35,7 +35,8 @@ stn_status stni_sort_swap_send(const struct stni_sort_swap *swap, stn_dtype dtyp
 /* Returns `status`. */
 stn_status stni_sort_swap_end(struct stni_sort_swap *swap, stn_status status);
 
-/* Copies an array to the device, where it lasts as long as the call. The host's is not touched before the queue was waited for. */
+/* Copies an array to the device, where it lasts as long as the call. The host's is not touched before the queue was
+ * waited for. */
 stn_status stni_sort_copy_in(const stn_op_call *call, const void *from, size_t bytes, void *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* max, min, argmax, argmin: the greatest and the least element, and where it is. All are order_top's first one; without a dim, max and min are
- * reductions. NaN wins. */
+/* max, min, argmax, argmin: the greatest and the least element, and where it is. All are order_top's first one;
+ * without a dim, max and min are reductions. NaN wins. */
 #include "ops/sort/sort_family.h"
 #include "ops/reduce/reduction.h"
 #include "ops/common/call.h"

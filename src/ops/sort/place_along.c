@@ -1,5 +1,6 @@
-/* order_place and order_take: elements put to places along a dim, and taken from there; each is the other's adjoint. Ranks that cut the dim put, or
- * give, what lies in their range: so indices are whole there, and what is taken is a pending sum. */
+/* order_place and order_take: elements put to places along a dim, and taken from there; each is the other's adjoint.
+ * Ranks that cut the dim put, or give, what lies in their range: so indices are whole there, and what is taken is a
+ * pending sum. */
 #include "ops/sort/sort_family.h"
 
 #include "ops/reduce/reduction.h"
@@ -78,7 +79,8 @@ static int cuts(stn_placement p)
     return p.kind == STN_PLACE_SHARD;
 }
 
-/* The dim of the whole that an axis cuts in a tensor without it, as a placement; Replicate where it cuts none, or the dim itself. */
+/* The dim of the whole that an axis cuts in a tensor without it, as a placement; Replicate where it cuts none, or
+ * the dim itself. */
 static stn_placement from_part(stn_placement p, uint32_t dims, const int *to, int ndim)
 {
     for (int d = 0; cuts(p) && d < ndim; d++)

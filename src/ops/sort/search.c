@@ -1,5 +1,6 @@
-/* order_search: how many elements of a sequence in order come before each value. A rank that has a part of the sequence counts those of its part: so
- * where the sequence is sharded, counts are a pending sum, and values that are sharded stay where they are. */
+/* order_search: how many elements of a sequence in order come before each value. A rank that has a part of the
+ * sequence counts those of its part: so where the sequence is sharded, counts are a pending sum, and values that are
+ * sharded stay where they are. */
 #include "ops/sort/sort_family.h"
 
 #include "core/base/dtype.h"

@@ -85,7 +85,8 @@ static stn_status check_sorter(const stn_op_call *call, const struct stni_layout
                        stni_shape_text(sorter->ndim, sorter->shape, got), stni_shape_text(sequence->ndim, sequence->shape, wanted));
 }
 
-/* The sequence in the order that the sorter gives. A sorter puts it in ascending order: where ranks share the dim they sort it. */
+/* The sequence in the order that the sorter gives. A sorter puts it in ascending order: where ranks share the dim
+ * they sort it. */
 static stn_tensor *in_order(const stn_op_call *call, stn_tensor *sequence, stn_tensor *sorter)
 {
     const struct stni_layout *layout = &call->in_spec[0]->layout;

@@ -1,7 +1,8 @@
 /* order_select: the element of a given place in each line, and where it is.
  *
- * A sharded dim is made whole where another dim can be sharded instead. Elsewhere its ranks select by counting (sort_kernel.h): a few sums of 256
- * numbers per line, whatever the lines' length. So do all ranks where a line is all of the tensor. */
+ * A sharded dim is made whole where another dim can be sharded instead. Elsewhere its ranks select by counting
+ * (sort_kernel.h): a few sums of 256 numbers per line, whatever the lines' length. So do all ranks where a line is
+ * all of the tensor. */
 #include "ops/sort/sort_family.h"
 #include "ops/sort/sort_line.h"
 #include "ops/reduce/reduction.h"

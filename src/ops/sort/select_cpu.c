@@ -1,10 +1,12 @@
-/* The element of a given place in each line, on the CPU: by the digits of keys, the first one first. The remaining candidates of a short line are
- * kept in a buffer; a long line is read again for each digit, so that it needs no buffer. */
+/* The element of a given place in each line, on the CPU: by the digits of keys, the first one first. The remaining
+ * candidates of a short line are kept in a buffer; a long line is read again for each digit, so that it needs no
+ * buffer. */
 #include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>
 
-/* Keeps, in their order, those whose digit is that of the element `*place`, which becomes its place among them. Returns how many are left. */
+/* Keeps, in their order, those whose digit is that of the element `*place`, which becomes its place among them.
+ * Returns how many are left. */
 static int64_t keep_digit(struct stni_sort_entry *e, int64_t n, int shift, int64_t *place)
 {
     int64_t counts[ORDER_DIGITS] = {0}, kept = 0;

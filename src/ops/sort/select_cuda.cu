@@ -81,7 +81,8 @@ struct sorted {
     int64_t n;
 };
 
-/* How many come before all whose leading digits are `key`, or whose key it is and the leading digits of the index `index`. */
+/* How many come before all whose leading digits are `key`, or whose key it is and the leading digits of the index
+ * `index`. */
 STNI_DEVICE int64_t count_before(const sorted &s, uint64_t key, int key_shift, uint64_t index, int index_shift)
 {
     return count_first(s.n, [&](int64_t i) {

@@ -1,6 +1,6 @@
-/* sort_backward: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the rank that held that element
- * before the sort. Every index occurs once, so that each rank receives as many as it holds. Linear; its adjoint reads the elements where they were
- * sent. */
+/* sort_backward: the gradient of a line that its ranks sorted together. Each element of the cotangent goes to the
+ * rank that held that element before the sort. Every index occurs once, so that each rank receives as many as it
+ * holds. Linear; its adjoint reads the elements where they were sent. */
 #include "dispatch/services.h"
 #include "ops/sort/sort_family.h"
 #include "ops/sort/line_exchange.h"

@@ -1,5 +1,5 @@
-/* Lines in order, on the CPU: insertion for short ones, else by the digits of keys, the last one first, which keeps the order of equals (Knuth,
- * TAOCP 3, section 5.2.5). And runs in order, merged. */
+/* Lines in order, on the CPU: insertion for short ones, else by the digits of keys, the last one first, which keeps
+ * the order of equals (Knuth, TAOCP 3, section 5.2.5). And runs in order, merged. */
 #include "ops/sort/sort_line.h"
 
 #include <shardtensor/dtype.h>

@@ -336,7 +336,8 @@ __global__ void __launch_bounds__(THREADS) begin_runs(const __grid_constant__ st
     a.runs[piece] = run;
 }
 
-/* A thread each element: its place is how many of its run and of the others come before it; of equals those of earlier pieces do. */
+/* A thread each element: its place is how many of its run and of the others come before it; of equals those of
+ * earlier pieces do. */
 __global__ void __launch_bounds__(THREADS) merge_runs(const __grid_constant__ stni_sort_runs_args a)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;

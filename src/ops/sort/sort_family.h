@@ -1,4 +1,5 @@
-/* What the ops of this family share: lines of tensors, candidates of ranks, and the way back from values to the elements that they are. */
+/* What the ops of this family share: lines of tensors, candidates of ranks, and the way back from values to the
+ * elements that they are. */
 #ifndef STNI_OPS_SORT_SORT_H
 #define STNI_OPS_SORT_SORT_H
 
@@ -13,19 +14,20 @@ enum {
     STNI_SORT_ALL = (1 << STN_DTYPE_COUNT) - 1
 };
 
-/* Lines along the dims of a mask: one dim, or all. Outputs lack these dims, or have them with `keepdim`; they may be NULL. */
+/* Lines along the dims of a mask: one dim, or all. Outputs lack these dims, or have them with `keepdim`; they may be
+ * NULL. */
 void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
                            const stn_tensor *indices);
 
-/* Checks input 0: its dtype has an order, `dim` is one of its dims, and a line has at least one element where `needs_elements`. `dim` absent means
- * all dims; *dims is a mask. */
+/* Checks input 0: its dtype has an order, `dim` is one of its dims, and a line has at least one element where
+ * `needs_elements`. `dim` absent means all dims; *dims is a mask. */
 stn_status stni_sort_check(const stn_op_call *call, const stn_ints *dim, int needs_elements, uint32_t *dims);
 
 /* The same of a call that has been checked. */
 uint32_t stni_sort_dims(const stn_op_call *call, const stn_ints *dim);
 
-/* For an op that gives `n` values of each line of input 0, and their indices, as outputs 0 and 1: their metadata; and, when the input is wanted as
- * `in`, their specs. The note: the axes whose ranks share lines. */
+/* For an op that gives `n` values of each line of input 0, and their indices, as outputs 0 and 1: their metadata;
+ * and, when the input is wanted as `in`, their specs. The note: the axes whose ranks share lines. */
 void stni_sort_line_metas(stn_op_call *call, uint32_t dims, int keepdim, int64_t n);
 stn_status stni_sort_line_specs(stn_op_call *call, struct stni_layout *in, uint32_t dims, int keepdim);
 
@@ -58,8 +60,8 @@ struct stni_sort_sort_attrs {
     int64_t dim, descending;
 };
 
-/* One line that ranks share, sorted by them together: each rank ends with the part of the line that its layout gives it. `axes`: those that cut the
- * dim. */
+/* One line that ranks share, sorted by them together: each rank ends with the part of the line that its layout gives
+ * it. `axes`: those that cut the dim. */
 enum { STNI_SORT_SORT, STNI_SORT_COUNT, STNI_SORT_NARROW, STNI_SORT_DEAL, STNI_SORT_RUNS, STNI_SORT_SORT_SLOTS };
 stn_status stni_sort_sort_shared(const stn_op_call *call, int dim, uint32_t axes, struct stni_order order);
 
@@ -90,15 +92,17 @@ int64_t stni_sort_lines_of(const struct stni_layout *layout, int dim);
 /* Every rank's `count` numbers of `own` in `all`, in the order of ranks. */
 stn_status stni_sort_gather(const stn_op_call *call, stn_comm *comm, const void *own, void *all, int64_t count);
 
-/* Whether this rank has lines along `dim`: a dim beside them may be empty here, and then is so for all that share them. */
+/* Whether this rank has lines along `dim`: a dim beside them may be empty here, and then is so for all that share
+ * them. */
 int stni_sort_has_lines(const stn_spec *spec, int dim);
 
-/* sort_backward: the elements of a sorted line that is sharded, put back where they were before the sort. `indices` are those that the sort
- * gave. */
+/* sort_backward: the elements of a sorted line that is sharded, put back where they were before the sort. `indices`
+ * are those that the sort gave. */
 stn_tensor *stni_sort_send_back(stn_tensor *grad, stn_tensor *indices, int dim);
 
-/* grad's elements, one per index, at their places along `dim` of a tensor of spec `like`, zeros elsewhere. No line names an element twice. Without
- * `keepdim` grad and indices lack the dim. In the layout of `like`, if that is not Partial; linear in grad. */
+/* grad's elements, one per index, at their places along `dim` of a tensor of spec `like`, zeros elsewhere. No line
+ * names an element twice. Without `keepdim` grad and indices lack the dim. In the layout of `like`, if that is not
+ * Partial; linear in grad. */
 stn_tensor *stni_sort_place(stn_tensor *grad, stn_tensor *indices, const stn_spec *like, int dim, int keepdim);
 
 /* The gradient of one value that stands for all elements that equal it: they share it in equal parts. */

@@ -1,6 +1,7 @@
 /* What kernels that put elements in order share: keys, lines, and the arguments of each kernel.
  *
- * An element's key is a whole number without sign: the smaller key comes first. All that comes after is the same for every dtype. */
+ * An element's key is a whole number without sign: the smaller key comes first. All that comes after is the same for
+ * every dtype. */
 #ifndef STNI_OPS_SORT_SORT_KERNEL_H
 #define STNI_OPS_SORT_SORT_KERNEL_H
 
@@ -20,8 +21,8 @@ void stni_sort_keys(const struct stni_order *order, const void *x, int64_t strid
 
 enum { ORDER_IN, ORDER_VALUES, ORDER_INDICES, ORDER_TENSORS };
 
-/* Lines of the input and of what comes of them, which lies along one dim of the outputs. A line is one dim of the input, or all of them: then its
- * indices count all elements, row-major. Strides in elements. */
+/* Lines of the input and of what comes of them, which lies along one dim of the outputs. A line is one dim of the
+ * input, or all of them: then its indices count all elements, row-major. Strides in elements. */
 struct stni_sort_lines {
     int ndim; /* dims beside the line, slowest first */
     int64_t shape[STN_MAX_NDIM];
@@ -95,8 +96,8 @@ size_t stni_sort_top_workspace(stn_queue *queue, const void *args);
 stn_status stni_sort_merge_cpu(stn_queue *queue, const void *args);
 size_t stni_sort_merge_workspace(stn_queue *queue, const void *args);
 
-/* place: the elements of `part` to their indices' places in `whole`, zeros elsewhere. take: the elements of `whole` at the indices, zeros for those
- * that are not here. `lines` are those of whole (IN), part (VALUES) and indices. */
+/* place: the elements of `part` to their indices' places in `whole`, zeros elsewhere. take: the elements of `whole`
+ * at the indices, zeros for those that are not here. `lines` are those of whole (IN), part (VALUES) and indices. */
 struct stni_sort_along_args {
     struct stni_sort_lines lines;
     size_t size; /* bytes of an element */
@@ -109,7 +110,8 @@ struct stni_sort_along_args {
 stn_status stni_sort_place_cpu(stn_queue *queue, const void *args);
 stn_status stni_sort_take_cpu(stn_queue *queue, const void *args);
 
-/* Elements of a line and their indices, sorted by the piece in which the index lies, and how many there are for each rank. */
+/* Elements of a line and their indices, sorted by the piece in which the index lies, and how many there are for each
+ * rank. */
 struct stni_sort_pack_args {
     size_t size; /* bytes of an element */
     int64_t n;
@@ -162,9 +164,10 @@ struct stni_sort_runs_args {
 
 stn_status stni_sort_runs_cpu(stn_queue *queue, const void *args);
 
-/* Selection by counting (a distributed radix select). The element of a given place in a line that ranks share is found digit by digit of its key,
- * then of its index: each rank counts, for every value of the next digit, its elements that share the digits found so far; the counts are summed over
- * the ranks, and every rank then knows the next digit. */
+/* Selection by counting (a distributed radix select). The element of a given place in a line that ranks share is
+ * found digit by digit of its key, then of its index: each rank counts, for every value of the next digit, its
+ * elements that share the digits found so far; the counts are summed over the ranks, and every rank then knows the
+ * next digit. */
 enum { ORDER_DIGITS = 256 };
 
 /* The digits that are known of the target, and its place among the elements that share them. */
@@ -180,8 +183,8 @@ struct stni_sort_digits {
 
 struct stni_sort_digits stni_sort_digits(stn_dtype dtype, int64_t n);
 
-/* counts[target][digit]: of each line, whose target is the one of its number; or, where the one line is in order and dense with its indices, of each
- * target. */
+/* counts[target][digit]: of each line, whose target is the one of its number; or, where the one line is in order and
+ * dense with its indices, of each target. */
 struct stni_sort_count_args {
     struct stni_order order;
     struct stni_sort_lines lines;
@@ -194,7 +197,8 @@ struct stni_sort_count_args {
     int64_t *counts;
 };
 
-/* The next digit of each target. Round -1 begins: all want `place`, or where `nans` counts some in its line, the first of them. */
+/* The next digit of each target. Round -1 begins: all want `place`, or where `nans` counts some in its line, the
+ * first of them. */
 struct stni_sort_narrow_args {
     struct stni_sort_digits digits;
     int round;
@@ -259,8 +263,9 @@ struct stni_sort_select_args {
 stn_status stni_sort_select_cpu(stn_queue *queue, const void *args);
 size_t stni_sort_select_workspace(stn_queue *queue, const void *args);
 
-/* out[i] = how many elements of a sequence in order come before value i, or are equal to it and `right`. Lines are those of the sequence (IN), of the
- * values (VALUES) and of out (INDICES); the dims along them are those of the values alone, with along_index the strides of out. */
+/* out[i] = how many elements of a sequence in order come before value i, or are equal to it and `right`. Lines are
+ * those of the sequence (IN), of the values (VALUES) and of out (INDICES); the dims along them are those of the
+ * values alone, with along_index the strides of out. */
 struct stni_sort_search_args {
     struct stni_order order;
     struct stni_sort_lines lines;
@@ -276,8 +281,8 @@ struct stni_sort_search_args {
 stn_status stni_sort_search_cpu(stn_queue *queue, const void *args);
 size_t stni_sort_search_workspace(stn_queue *queue, const void *args);
 
-/* range: lowest negated and highest element, -inf where there is none. count: elements by bins of equal width from low to high, or from the
- * range where these are equal. store: counts as elements of out. */
+/* range: lowest negated and highest element, -inf where there is none. count: elements by bins of equal width from
+ * low to high, or from the range where these are equal. store: counts as elements of out. */
 struct stni_sort_histogram_args {
     stn_dtype dtype;
     struct stni_sort_lines lines; /* one */

@@ -6,7 +6,8 @@
 
 enum { ORDER_BLOCK = 256 };
 
-/* Up to ORDER_BLOCK neighbours of a line: element i lies at `at` + i `step` and has the number `index` + i `index_step`. */
+/* Up to ORDER_BLOCK neighbours of a line: element i lies at `at` + i `step` and has the number `index` + i
+ * `index_step`. */
 struct order_block {
     int64_t at, step, index, index_step, n;
 };

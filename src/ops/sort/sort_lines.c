@@ -1,7 +1,7 @@
 /* order_sort: a stable sort of a dim, and where its elements were.
  *
- * A sharded dim is made whole where another dim can be sharded instead, and the result has that layout. Elsewhere the ranks that share a line sort it
- * together (sort_shared.c), one line per call: sort.c makes the calls. */
+ * A sharded dim is made whole where another dim can be sharded instead, and the result has that layout. Elsewhere
+ * the ranks that share a line sort it together (sort_shared.c), one line per call: sort.c makes the calls. */
 #include "ops/sort/sort_family.h"
 
 #include "ops/common/call.h"

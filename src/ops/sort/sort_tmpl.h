@@ -1,4 +1,5 @@
-/* Lines in order, for entries of one size: KEY_T is the type of keys, PLACE_T that of places in the line. Included with these and NAME(x). */
+/* Lines in order, for entries of one size: KEY_T is the type of keys, PLACE_T that of places in the line. Included
+ * with these and NAME(x). */
 #ifndef NAME /* read alone */
 #include "ops/sort/sort_line.h"
 #define KEY_T uint32_t

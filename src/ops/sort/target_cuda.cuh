@@ -1,4 +1,5 @@
-/* The element of a given place in a line, by a block: digit by digit of its key, then of its place (sort_kernel.h tells how). */
+/* The element of a given place in a line, by a block: digit by digit of its key, then of its place (sort_kernel.h
+ * tells how). */
 #ifndef STNI_OPS_SORT_TARGET_CUDA_CUH
 #define STNI_OPS_SORT_TARGET_CUDA_CUH
 

@@ -1,7 +1,7 @@
 /* order_top: the first k elements of each line, and where they are.
  *
- * Where ranks share lines, each finds k candidates among its own elements, all gather them, and each chooses among them: so that ranks exchange k
- * elements per line each, and not the data. */
+ * Where ranks share lines, each finds k candidates among its own elements, all gather them, and each chooses among
+ * them: so that ranks exchange k elements per line each, and not the data. */
 #include "ops/sort/sort_family.h"
 
 #include "core/base/clamp.h"

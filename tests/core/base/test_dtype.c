@@ -1,4 +1,5 @@
-/* Element types: sizes and names, promotion against rules written out here, 16-bit conversions over all their values. */
+/* Element types: sizes and names, promotion against rules written out here, 16-bit conversions over all their
+ * values. */
 #include "harness.h"
 
 #include "core/base/dtype.h"

@@ -159,7 +159,8 @@ static void copy_from_a_broadcast_dim_repeats_its_element(void)
         CHECK_I64(dst[i], src[i / 4]);
 }
 
-/* Beyond the size from which copies stream: rows of one element each, or one element for all, at every offset from a line, with gaps behind rows. */
+/* Beyond the size from which copies stream: rows of one element each, or one element for all, at every offset from a
+ * line, with gaps behind rows. */
 static void large_rows_of_one_element_are_whole_and_nothing_else_is_written(void)
 {
     enum { ROWS = 37, BYTES = 40000, GAP = 96, LINE = 64 }; /* in all a multiple of a line */
@@ -322,8 +323,8 @@ static void reduce(int n_dst, const stn_box *dst, int n_src, const stn_box *src,
     }
 }
 
-/* Reduces random boxes; counts elements of any result that differ from the loop, bit by bit but for which NaN it is. `in_place`: the
- * first result is the second source. */
+/* Reduces random boxes; counts elements of any result that differ from the loop, bit by bit but for which NaN it is.
+ * `in_place`: the first result is the second source. */
 static int64_t wrong_after_reduce(int ndim, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src, int n_dst,
                                   int in_place, int gaps)
 {

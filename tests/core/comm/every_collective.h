@@ -1,4 +1,5 @@
-/* Any collective of a communicator by its kind, on memory that lives no longer than the call: for the tests of failures. */
+/* Any collective of a communicator by its kind, on memory that lives no longer than the call: for the tests of
+ * failures. */
 #ifndef SHARDTENSOR_TESTS_EVERY_COLLECTIVE_H
 #define SHARDTENSOR_TESTS_EVERY_COLLECTIVE_H
 

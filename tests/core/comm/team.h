@@ -11,7 +11,8 @@
 
 typedef void (*team_body)(stn_comm *comm, void *arg);
 
-/** Runs `body` on `n` threads and destroys their communicators (each on its own thread, as contexts do). `hook` may be NULL. */
+/** Runs `body` on `n` threads and destroys their communicators (each on its own thread, as contexts do). `hook` may
+ * be NULL. */
 void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_hook *hook, team_body body, void *arg);
 
 /** The same without a hook and with a deadline of a minute. */
@@ -20,7 +21,8 @@ void team_run(int n, team_body body, void *arg);
 /** A thread for each of these communicators, which it destroys. */
 void team_run_on(int n, stn_comm *const *comms, team_body body, void *arg);
 
-/** Element i of rank r: an integer from 1 to 5 (AVG: a multiple of `size`), so that every dtype holds all results exactly. */
+/** Element i of rank r: an integer from 1 to 5 (AVG: a multiple of `size`), so that every dtype holds all results
+ * exactly. */
 int team_value(int rank, int64_t i, int size, stn_dtype dtype, stn_reduce_op op);
 
 /** Writes an integer as element i; complex numbers get it as their imaginary part too, but for PROD. */

@@ -1,4 +1,5 @@
-/* The same bodies on communicators whose tables have the four entries that are needed and no more; thread ranks are behind them. */
+/* The same bodies on communicators whose tables have the four entries that are needed and no more; thread ranks are
+ * behind them. */
 #include "team.h"
 
 static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)

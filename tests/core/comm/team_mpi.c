@@ -1,4 +1,5 @@
-/* The same bodies on the ranks of an MPI job: worlds smaller than the job are subsets of it, larger ones are the whole of it. */
+/* The same bodies on the ranks of an MPI job: worlds smaller than the job are subsets of it, larger ones are the
+ * whole of it. */
 #include "team.h"
 
 #include <shardtensor/module.h>

@@ -308,7 +308,8 @@ static void of_two_failures_all_ranks_name_the_same(void)
     }
 }
 
-/* Rank 0 waits for 2 on one half of the world, 2 for all in the world, 1 for 3 on the other half; 3 fails there. Texts name ranks of the world. */
+/* Rank 0 waits for 2 on one half of the world, 2 for all in the world, 1 for 3 on the other half; 3 fails there.
+ * Texts name ranks of the world. */
 static void subset_body(stn_comm *comm, void *arg)
 {
     struct trial *t = arg;

@@ -1,5 +1,5 @@
-/* Ranks that call different things learn it, all of them, with the rank that differs named: always among thread ranks, and by checks mode on any
- * communicator. The ring of calls tells what was called before. */
+/* Ranks that call different things learn it, all of them, with the rank that differs named: always among thread
+ * ranks, and by checks mode on any communicator. The ring of calls tells what was called before. */
 #include "team.h"
 
 #include "core/comm/launch.h"

@@ -1,5 +1,5 @@
-/* Every collective of a communicator, whichever it is, against a serial computation: all dtypes and ops, 1 to 8 ranks, uneven sizes with zeros,
- * of few elements and of many. */
+/* Every collective of a communicator, whichever it is, against a serial computation: all dtypes and ops, 1 to 8
+ * ranks, uneven sizes with zeros, of few elements and of many. */
 #include "team.h"
 
 #include "core/box/box.h"

@@ -36,8 +36,8 @@ static void be_late_for(double seconds)
         team_pause();
 }
 
-/* Whether a text says that a deadline passed and lists the rank among those that `have_not` done something. On a machine that is busy, others can
- * be late beside it. */
+/* Whether a text says that a deadline passed and lists the rank among those that `have_not` done something. On a
+ * machine that is busy, others can be late beside it. */
 static int names(const char *text, int rank, const char *have_not)
 {
     const char *list = strstr(text, " s passed, rank"), *end = list ? strstr(list, have_not) : NULL;

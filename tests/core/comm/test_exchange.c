@@ -1,5 +1,6 @@
-/* Exchanges of random boxes between ranks: straight from box to box, and staged through groups in pieces of a few elements, as for
- * communicators that have no exchange of their own. Both give what a serial program computes, and touch nothing else. */
+/* Exchanges of random boxes between ranks: straight from box to box, and staged through groups in pieces of a few
+ * elements, as for communicators that have no exchange of their own. Both give what a serial program computes, and
+ * touch nothing else. */
 #include "team.h"
 
 #include "core/box/box.h"

@@ -1,4 +1,5 @@
-/* A communicator from the caller's MPI_Comm: the program has initialised MPI itself, for one thread, and goes on using it. */
+/* A communicator from the caller's MPI_Comm: the program has initialised MPI itself, for one thread, and goes on
+ * using it. */
 #include "harness.h"
 
 #include <shardtensor/mpi.h>

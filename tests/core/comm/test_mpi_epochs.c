@@ -1,4 +1,5 @@
-/* One job, many families: what a family that failed, or that ranks left at different times, has left behind is taken by no later one. */
+/* One job, many families: what a family that failed, or that ranks left at different times, has left behind is taken
+ * by no later one. */
 #include "ranks.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Failures of ranks of MPI: who fails, does not come or calls something else is known to all others, by any collective. */
+/* Failures of ranks of MPI: who fails, does not come or calls something else is known to all others, by any
+ * collective. */
 #include "every_collective.h"
 
 #include <stdio.h>
@@ -148,8 +149,8 @@ static void a_failure_on_a_subset_ends_the_whole_family(void)
     team_run_hooked(4, deadline, NULL, subset_body, NULL);
 }
 
-/* Messages longer than what MPI carries in its envelope: what is wanted, on a stack, is shorter than what is sent, or longer, or as long but for one
- * element. */
+/* Messages longer than what MPI carries in its envelope: what is wanted, on a stack, is shorter than what is sent,
+ * or longer, or as long but for one element. */
 static void large_misfit_body(stn_comm *comm, void *arg)
 {
     enum { LARGE = 1200, SMALL = 4 };
@@ -184,7 +185,8 @@ static void large_messages_of_other_lengths_are_refused_and_write_nothing_behind
         team_run_hooked(2, deadline, NULL, large_misfit_body, &kind);
 }
 
-/* Small and large messages of one group collective, in every order: each meets its own, also where the other end is a collective ahead. */
+/* Small and large messages of one group collective, in every order: each meets its own, also where the other end is
+ * a collective ahead. */
 static void mixed_body(stn_comm *comm, void *arg)
 {
     (void)arg;

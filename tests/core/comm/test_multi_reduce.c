@@ -1,4 +1,5 @@
-/* Reductions of dense memory give the values of stni_box_reduce_now, on every instruction set that this processor has. */
+/* Reductions of dense memory give the values of stni_box_reduce_now, on every instruction set that this processor
+ * has. */
 #include "harness.h"
 
 #include "core/box/box.h"
@@ -22,8 +23,8 @@ static uint64_t draw(void)
     return z ^ z >> 31;
 }
 
-/* Where `wild`, any bits that are no NaN of more than one kind: infinities and NaN among them; else small numbers that meet ties. Zeros of
- * both signs, of which a comparison keeps the first. */
+/* Where `wild`, any bits that are no NaN of more than one kind: infinities and NaN among them; else small numbers
+ * that meet ties. Zeros of both signs, of which a comparison keeps the first. */
 static void fill(void *data, stn_dtype dtype, int64_t n, int wild)
 {
     for (int64_t i = 0; i < n; i++) {

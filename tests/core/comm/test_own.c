@@ -1,4 +1,5 @@
-/* Communicators that a program brings or makes itself: tables without what they need, ranks on threads of the caller's own. */
+/* Communicators that a program brings or makes itself: tables without what they need, ranks on threads of the
+ * caller's own. */
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>

@@ -1,5 +1,5 @@
-/* What ranks of one process can show of their communicator: a barrier, by a number that all see; subsets; counts that ranks give each other and
- * that differ; what is counted. */
+/* What ranks of one process can show of their communicator: a barrier, by a number that all see; subsets; counts
+ * that ranks give each other and that differ; what is counted. */
 #include "team.h"
 
 #include <string.h>

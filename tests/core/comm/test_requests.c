@@ -1,4 +1,5 @@
-/* Collectives with a request run beside the caller, in the order of calls; collectives on a queue that runs later take their arrays along. */
+/* Collectives with a request run beside the caller, in the order of calls; collectives on a queue that runs later
+ * take their arrays along. */
 #include "team.h"
 
 #include "core/device/trace.h"

@@ -1,5 +1,6 @@
-/* What a rank waited for its peers, apart from what it moved: one rank comes late to a collective, and the waiting of the others shows it, in the
- * counters and in the trace, while messages and bytes are those of ranks that come together. On threads, on MPI and over TCP. */
+/* What a rank waited for its peers, apart from what it moved: one rank comes late to a collective, and the waiting
+ * of the others shows it, in the counters and in the trace, while messages and bytes are those of ranks that come
+ * together. On threads, on MPI and over TCP. */
 #include "ranks.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Every allocation of a short program fails once, in turn, then with all that follow it: always a status with a text, nothing leaked. */
+/* Every allocation of a short program fails once, in turn, then with all that follow it: always a status with a
+ * text, nothing leaked. */
 #include "core/counted.h"
 #include "core/gaps.h"
 #include "harness.h"

@@ -203,7 +203,8 @@ static stn_status fill_kernel(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-/* Each round writes through the queue, releases at once and takes again: the next user's writes come later in the same queue. */
+/* Each round writes through the queue, releases at once and takes again: the next user's writes come later in the
+ * same queue. */
 static void released_memory_serves_later_work_of_the_queue(void)
 {
     struct fixture f;

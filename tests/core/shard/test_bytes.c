@@ -1,4 +1,5 @@
-/* Specs as bytes: there and back on every layout, in this process and in another; what is no such form. Specs cut like another; sizes of pieces. */
+/* Specs as bytes: there and back on every layout, in this process and in another; what is no such form. Specs cut
+ * like another; sizes of pieces. */
 #include "harness.h"
 
 #include "core/context/context.h"
@@ -55,7 +56,8 @@ static void every_layout_comes_back(void)
     world_end(context);
 }
 
-/* Another rank of another process, which has made other meshes and specs before. @return how many specs came back as others. */
+/* Another rank of another process, which has made other meshes and specs before. @return how many specs came back as
+ * others. */
 static int read_all(int from)
 {
     stn_context *context = world_rank(3, WORLD);

@@ -1,5 +1,5 @@
-/* Every allocation of meshes, specs and redistributions fails once, in turn, then with all that follow it: always a status with a text,
- * nothing leaked. */
+/* Every allocation of meshes, specs and redistributions fails once, in turn, then with all that follow it: always a
+ * status with a text, nothing leaked. */
 #include "harness.h"
 
 #include "core/counted.h"
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* From S(0) in uneven pieces through what each part of a redistribution needs: one exchange, a sum made in pieces, another mesh. */
+/* From S(0) in uneven pieces through what each part of a redistribution needs: one exchange, a sum made in pieces,
+ * another mesh. */
 static stn_status move_around(stn_context *context, const stn_mesh *grid, const stn_mesh *half)
 {
     static const int64_t shape[] = {60, 5}, rows[] = {0, 40, 20};
@@ -78,8 +79,8 @@ static void every_allocation_that_fails_is_a_status(void)
 
 enum { HELD = 8 };
 
-/* Bytes asked of the host for `n` specs on a mesh of world / 2 x 2 ranks, of shapes that differ; sharded over all ranks in balanced pieces, or over
- * the two of axis 1 in the given ones. */
+/* Bytes asked of the host for `n` specs on a mesh of world / 2 x 2 ranks, of shapes that differ; sharded over all
+ * ranks in balanced pieces, or over the two of axis 1 in the given ones. */
 static int64_t bytes_of_specs(int world, const int64_t *rows, int n)
 {
     const int sizes[] = {world / 2, 2};

@@ -1,5 +1,5 @@
-/* Plans, without ranks: all ranks' plans of one exchange are made in one process, compared with each other, applied to arrays, and
- * counted against what brute force finds to be the least. */
+/* Plans, without ranks: all ranks' plans of one exchange are made in one process, compared with each other, applied
+ * to arrays, and counted against what brute force finds to be the least. */
 #include "harness.h"
 
 #include "core/redistribute/plan.h"
@@ -88,7 +88,8 @@ static int64_t volume(int ndim, const int64_t *shape)
     return n;
 }
 
-/* Coordinate of a world rank along the axis of `spec`'s mesh; the mesh is the same for both specs where this is asked. */
+/* Coordinate of a world rank along the axis of `spec`'s mesh; the mesh is the same for both specs where this is
+ * asked. */
 static int coordinate(const stn_spec *spec, int rank, int axis)
 {
     int at[STN_MAX_MESH_NDIM];
@@ -130,7 +131,8 @@ static int kept(const stn_spec *spec, int axis, const stn_spec *other)
            twin_placement(spec, axis, other).kind == STN_PLACE_PARTIAL;
 }
 
-/* Whether `receiver` is to get element `index`: it is in its chunk, and where a Partial is to be it is the one that keeps it. */
+/* Whether `receiver` is to get element `index`: it is in its chunk, and where a Partial is to be it is the one that
+ * keeps it. */
 static int wanted(const struct exchange *x, int receiver, const int64_t *index)
 {
     if (!sample_holds(x->dst, receiver, index))
@@ -149,8 +151,8 @@ static int wanted(const struct exchange *x, int receiver, const int64_t *index)
     return 1;
 }
 
-/* Sum of all addends of the element that `receiver` is to get, and how many they are: one sender for each combination of coordinates
- * along the axes that are reduced. */
+/* Sum of all addends of the element that `receiver` is to get, and how many they are: one sender for each
+ * combination of coordinates along the axes that are reduced. */
 static uint64_t expected(const struct exchange *x, int receiver, const int64_t *index, int *n)
 {
     uint64_t sum = 0, seen[MAX_WORLD];

@@ -1,4 +1,5 @@
-/* Redistribution between ranks: thousands of random pairs of layouts keep every bit, or the value that pending reductions stand for. */
+/* Redistribution between ranks: thousands of random pairs of layouts keep every bit, or the value that pending
+ * reductions stand for. */
 #include "harness.h"
 
 #include "core/core_ranks.h"
@@ -50,8 +51,8 @@ static double result_at(const struct shared *shared, const stn_spec *spec, int r
     return shared->chunk[rank][sample_linear(spec->layout.ndim, shape, inside)];
 }
 
-/* The value that pending reductions stand for, taken from the first axis to the last: the last one is outermost. `at` fixes the
- * coordinates along other axes. Without results: of the source. */
+/* The value that pending reductions stand for, taken from the first axis to the last: the last one is outermost.
+ * `at` fixes the coordinates along other axes. Without results: of the source. */
 static double value_of(const struct shared *results, const stn_spec *spec, int *at, int axis, const int64_t *index)
 {
     const stn_mesh *mesh = spec->layout.mesh;
@@ -196,7 +197,8 @@ static void random_pairs(stn_context *context, void *arg)
     stni_context_reap(context);
 }
 
-/* The worker queue has a turn for missing waits, which a third of the pairs shows as well: values are the same code's. */
+/* The worker queue has a turn for missing waits, which a third of the pairs shows as well: values are the same
+ * code's. */
 static void check_pairs(uint64_t seed, int pairs, int one_mesh, uint32_t ops)
 {
     int64_t moved = 0;

@@ -139,8 +139,9 @@ static void only_ranks_along_the_changing_axis_talk(void)
     CHECK_I64(gathered.group, 2);
 }
 
-/* P(sum) S(0) -> R S(1) on 4 x 4: sums meet in quarters, 2 x 2 elements each. A rank gets two addends of its quarter, and half of the
- * ranks have one of them: 4 * 8 - 2 * 4. Then each gets the quarter of its neighbour: 4 * 4. One exchange would send 48. */
+/* P(sum) S(0) -> R S(1) on 4 x 4: sums meet in quarters, 2 x 2 elements each. A rank gets two addends of its
+ * quarter, and half of the ranks have one of them: 4 * 8 - 2 * 4. Then each gets the quarter of its neighbour: 4 *
+ * 4. One exchange would send 48. */
 static void a_sum_that_several_ranks_want_is_made_once(void)
 {
     struct square square = {{stn_partial(STN_SUM), stn_shard(0)}, {stn_replicate(), stn_shard(1)}, {4, 4}, {0}, {0}, 0};

@@ -1,4 +1,5 @@
-/* Our declaration of DLPack against an installed header, as far as that goes: Debian's 0.6 has no bool and no versioned form. */
+/* Our declaration of DLPack against an installed header, as far as that goes: Debian's 0.6 has no bool and no
+ * versioned form. */
 #include "harness.h"
 
 #include "core/tensor/dlpack.h"

@@ -1,4 +1,5 @@
-/* Tensors: memory orders, gaps, views, the caller's memory, copies from and to the host, accessors, cost of a handle. */
+/* Tensors: memory orders, gaps, views, the caller's memory, copies from and to the host, accessors, cost of a
+ * handle. */
 #include "core/counted.h"
 #include "core/gaps.h"
 #include "harness.h"

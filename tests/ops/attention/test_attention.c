@@ -1,5 +1,5 @@
-/* scaled_dot_product_attention: blocks against a plain loop, layouts against one process with gradients, dropout, rows that attend to nothing,
- * what moves, memory, refusals. */
+/* scaled_dot_product_attention: blocks against a plain loop, layouts against one process with gradients, dropout,
+ * rows that attend to nothing, what moves, memory, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

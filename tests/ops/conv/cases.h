@@ -6,7 +6,8 @@
 
 enum { CONV_MAX = 3 };
 
-/** A call. n 0: without a batch dim, -1: an empty batch. pad[0] -1: "same". c, o: channels of the op's input and output. */
+/** A call. n 0: without a batch dim, -1: an empty batch. pad[0] -1: "same". c, o: channels of the op's input and
+ * output. */
 struct conv_case {
     int dims, transposed;
     int64_t n, c, o, groups;
@@ -28,8 +29,8 @@ struct random_shape conv_output_shape(const struct conv_case *c);
 /** The op on input, weight, bias (not read where the case has none); `arg` is the case. For against_one_op. */
 stn_tensor *conv_call(stn_tensor *const *in, const void *arg);
 
-/** In double, the boundary followed position by position: for every product out += input weight, the sum of the other two's products is added to
- *  the one that `sum` points to. */
+/** In double, the boundary followed position by position: for every product out += input weight, the sum of the other
+ * two's products is added to the one that `sum` points to. */
 void conv_plain(const struct conv_case *c, double *input, double *weight, double *out, double *sum);
 
 /** n zeros; the caller frees them. */

@@ -41,7 +41,8 @@ static void random_layouts_give_what_one_process_gives(void)
         test_ranks(worlds[i], layouts_body, NULL);
 }
 
-/* Rows and columns cut, whatever else: every geometry on meshes of one and two axes, with empty chunks and chunks smaller than a halo. */
+/* Rows and columns cut, whatever else: every geometry on meshes of one and two axes, with empty chunks and chunks
+ * smaller than a halo. */
 
 /* All of n at piece `at` of p but for one element on each of its neighbours. */
 static void lopsided(int64_t n, int p, int at, int64_t *sizes)
@@ -131,7 +132,8 @@ static void cut_rows_and_columns_give_what_one_process_gives(void)
         test_ranks(cases[i].rows * (cases[i].columns ? cases[i].columns : 1), cut_body, &cases[i]);
 }
 
-/* Rows that are much work, so that images are solved one by one: the last rows of a chunk apart from the others, and blocks of rows. */
+/* Rows that are much work, so that images are solved one by one: the last rows of a chunk apart from the others, and
+ * blocks of rows. */
 static stn_status large_body(stn_context *context, void *arg)
 {
     static const struct conv_case large = {2, 0, 3, 8, 8, 1, {12, 2100}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}, 1};

@@ -1,4 +1,5 @@
-/* No convolution writes past what it asked for, whosever code it is: every piece of memory is followed by bytes that must stay. */
+/* No convolution writes past what it asked for, whosever code it is: every piece of memory is followed by bytes that
+ * must stay. */
 #include "ranks.h"
 
 #include <stdio.h>

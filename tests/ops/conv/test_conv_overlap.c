@@ -1,5 +1,5 @@
-/* A halo that goes beside the interior: the same bits, messages and bytes as one that is waited for first; what is computed before it has come; and
- * what becomes of it where a rank fails meanwhile. */
+/* A halo that goes beside the interior: the same bits, messages and bytes as one that is waited for first; what is
+ * computed before it has come; and what becomes of it where a rank fails meanwhile. */
 #include "core/comm/comm.h"
 #include "ops/conv/cases.h"
 #include "ops/conv/conv_kernel.h"
@@ -114,7 +114,8 @@ static void interior_is_done_before_the_halo_has_come(void)
     CHECK(atomic_load(&at_first[0]) == NOTHING);
 }
 
-/* What happens to one rank while its halo is on its way: all are told which one and why, by this op or by their next collective. */
+/* What happens to one rank while its halo is on its way: all are told which one and why, by this op or by their next
+ * collective. */
 static stn_status failing_body(stn_context *context, void *arg)
 {
     const enum meanwhile happens = *(const enum meanwhile *)arg;

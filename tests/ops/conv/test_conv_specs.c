@@ -67,8 +67,8 @@ static void results_are_placed_as_the_header_says(void)
     test_ranks(2, specs_body, NULL);
 }
 
-/* A transposed convolution: dim 0 of the weight goes with the input's channels, dim 1 with the output's; groups with both. 9 rows at stride
- * 2 give 19, of which rank 0 has ceil(1 * 19 / 9) = 3 where it holds one of the nine. */
+/* A transposed convolution: dim 0 of the weight goes with the input's channels, dim 1 with the output's; groups with
+ * both. 9 rows at stride 2 give 19, of which rank 0 has ceil(1 * 19 / 9) = 3 where it holds one of the nine. */
 static stn_status transposed_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {4, 6, 9, 5}, w[] = {6, 4, 3, 3}, wg[] = {6, 2, 3, 3}, b[] = {4}, uneven[] = {1, 8};
@@ -187,8 +187,9 @@ static void kernels_of_one_element_exchange_nothing(void)
     test_ranks(2, pointwise_body, NULL);
 }
 
-/* In the gradient by the weight the cotangent goes to the cut that follows from the input's, though it is the larger one: 5 of 9 rows at
- * stride 2, input rows 2 and 7, so output rows 2 and 3; the cotangent comes with rows 3 and 2 and gives one up. */
+/* In the gradient by the weight the cotangent goes to the cut that follows from the input's, though it is the larger
+ * one: 5 of 9 rows at stride 2, input rows 2 and 7, so output rows 2 and 3; the cotangent comes with rows 3 and 2
+ * and gives one up. */
 static stn_status leading_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {1, 1, 9, 4}, y[] = {1, 8, 5, 4}, uneven_x[] = {2, 7}, uneven_y[] = {3, 2};
@@ -256,7 +257,8 @@ static void the_input_is_never_copied_to_make_room(void)
     test_ranks(2, memory_body, NULL);
 }
 
-/* A transposed one of kernel 4 at stride 2 reads, above and below the cut, one row each; the bias takes no second copy of the output. */
+/* A transposed one of kernel 4 at stride 2 reads, above and below the cut, one row each; the bias takes no second
+ * copy of the output. */
 static stn_status transposed_bytes_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {4, 16, 128, 64}, w[] = {16, 16, 4, 4}, b[] = {16};

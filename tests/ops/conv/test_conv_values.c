@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With the cotangent r: out = F(a, w) + b and a' = A(w, r), w' = W(a, r) for the loss <r, out>; with directions u, t, v of a', w', b': the
- * derivatives of <u, a'> + <t, w'> + <v, b'> by a are A(t, r), by w W(u, r), by r F(u, w) + F(a, t) + v. */
+/* With the cotangent r: out = F(a, w) + b and a' = A(w, r), w' = W(a, r) for the loss <r, out>; with directions u,
+ * t, v of a', w', b': the derivatives of <u, a'> + <t, w'> + <v, b'> by a are A(t, r), by w W(u, r), by r F(u, w) +
+ * F(a, t) + v. */
 static void check_against_loops(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype, double tolerance)
 {
     struct random_shape as = conv_input_shape(s), ws = conv_weight_shape(s), bs = conv_bias_shape(s), ys = conv_output_shape(s);
@@ -77,7 +78,8 @@ static void one_process_gives_what_plain_loops_give_to_the_second_derivative(voi
     test_ranks(1, loops_body, NULL);
 }
 
-/* The same values in a dtype and in f64, the first windowed dim cut. The loss is the sum of the outputs, or of their squares. */
+/* The same values in a dtype and in f64, the first windowed dim cut. The loss is the sum of the outputs, or of their
+ * squares. */
 static void check_against_f64(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype, int squares, double tolerance)
 {
     struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s)};
@@ -160,7 +162,8 @@ static void tall_images_in_blocks_of_rows_give_what_f64_gives(void)
 
 /* Complex numbers */
 
-/* Parts of the product of two of the three: sum[0] + i sum[1] is the third; the first factor is conjugated for a gradient. */
+/* Parts of the product of two of the three: sum[0] + i sum[1] is the third; the first factor is conjugated for a
+ * gradient. */
 static void plain_complex(const struct conv_case *s, double *const *a, double *const *w, double *const *out, double *const *sum, int64_t n)
 {
     int gradient = sum != out;

@@ -84,7 +84,8 @@ static void check_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t
 
 enum { STREAMED = 1127 };
 
-/* From the middle of a line to the middle of another, and nothing around them: several pieces, some lines, and some elements. */
+/* From the middle of a line to the middle of another, and nothing around them: several pieces, some lines, and some
+ * elements. */
 static void check_streamed_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t *seed)
 {
     static alignas(64) char source[STREAMED * 16], result[(STREAMED + 2) * 16], wanted[(STREAMED + 2) * 16];

@@ -1,4 +1,5 @@
-/* Matrix products of our own against plain loops: every dtype, odd sizes, blocks that end in the middle of a tile, any strides. */
+/* Matrix products of our own against plain loops: every dtype, odd sizes, blocks that end in the middle of a tile,
+ * any strides. */
 #include "harness.h"
 
 #include "every_isa.h"

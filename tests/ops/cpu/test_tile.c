@@ -60,7 +60,8 @@ static void draw_strides(int64_t rows, int64_t cols, int repeats, int64_t *row, 
     }
 }
 
-/* @return whether `got`, which was a copy of `wanted` before its tile was brought there, is what bringing single elements to `wanted` gives. */
+/* @return whether `got`, which was a copy of `wanted` before its tile was brought there, is what bringing single
+ * elements to `wanted` gives. */
 static int agrees(stni_convert_fn convert, int64_t rows, int64_t cols, struct side *wanted, const struct side *got, const struct side *from)
 {
     const struct stni_tile one = {.rows = 1, .cols = 1, .to_col = 1, .from_col = 1};

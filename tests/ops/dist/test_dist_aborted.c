@@ -1,5 +1,5 @@
-/* Collectives of dist.h on communicators that another rank has aborted, or aborts while they wait: every rank is told which one and why, at once,
- * forward and backward, and keeps what its tensors hold. */
+/* Collectives of dist.h on communicators that another rank has aborted, or aborts while they wait: every rank is
+ * told which one and why, at once, forward and backward, and keeps what its tensors hold. */
 #include "collectives.h"
 
 #include "core/comm/comm.h"
@@ -173,7 +173,8 @@ static stn_status exchange(stn_tensor *x, const stn_mesh *mesh, int odd, stn_dis
 
 static form *const forms[] = {all_reduce, broadcast, all_gather, exchange};
 
-/* What a rank does in place of its peers' request: the same with other arguments, an abort, or one that it alone is refused. */
+/* What a rank does in place of its peers' request: the same with other arguments, an abort, or one that it alone is
+ * refused. */
 enum difference { ARGUMENTS, ABORT, REFUSED };
 
 struct request_trial {

@@ -122,7 +122,8 @@ static void difference_from_the_mean_has_no_gradient(void)
     test_ranks(2, difference_from_mean_body, NULL);
 }
 
-/* Two collectives in a row on different meshes, a third that only rank 2 depends on, losses on some ranks only: nobody waits for ever. */
+/* Two collectives in a row on different meshes, a third that only rank 2 depends on, losses on some ranks only:
+ * nobody waits for ever. */
 static stn_status chain_body(stn_context *context, void *arg)
 {
     int r = stn_context_rank(context), pair[] = {0, 2}, two = 2;

@@ -1,5 +1,5 @@
-/* Collectives by name: what one rank's call is refused for, before its collective has seen it too, all ranks get as the same error; the mesh
- * stays usable. */
+/* Collectives by name: what one rank's call is refused for, before its collective has seen it too, all ranks get as
+ * the same error; the mesh stays usable. */
 #include "ranks.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Every collective of dist.h: its values, its adjoint under both conventions, its second derivative, from loops over all
- * ranks' inputs. */
+/* Every collective of dist.h: its values, its adjoint under both conventions, its second derivative, from loops over
+ * all ranks' inputs. */
 #include "collectives.h"
 
 static double gradient_at(const struct setup *s, int rank, int64_t i, int64_t j)

@@ -1,6 +1,6 @@
-/* Per-rank programs cannot deadlock in backward: chains, diamonds, values that nobody uses, losses on some ranks, branches on the
- * rank, chunks of sharded tensors. Gradients are those of the sum of all ranks' losses, by finite differences; what cannot be
- * done is refused on every rank with the reason. */
+/* Per-rank programs cannot deadlock in backward: chains, diamonds, values that nobody uses, losses on some ranks,
+ * branches on the rank, chunks of sharded tensors. Gradients are those of the sum of all ranks' losses, by finite
+ * differences; what cannot be done is refused on every rank with the reason. */
 #include "collectives.h"
 
 #include <math.h>

@@ -122,7 +122,8 @@ static void values_come_at_once_and_by_request(void)
     on_each_size(values_body, NULL);
 }
 
-/* Small whole numbers, of which every reduction is exact in 16 bits: 1 and 2, every second column below 0; for averages times the ranks. */
+/* Small whole numbers, of which every reduction is exact in 16 bits: 1 and 2, every second column below 0; for
+ * averages times the ranks. */
 
 struct numbers {
     stn_reduce_op op;

@@ -1,5 +1,6 @@
-/* all_reduce, reduce and reduce_scatter by every op, under both conventions, along either dim, with parts that differ and are empty: values and
- * gradients are those of loops over all ranks' elements, each rank with a cotangent of its own. */
+/* all_reduce, reduce and reduce_scatter by every op, under both conventions, along either dim, with parts that
+ * differ and are empty: values and gradients are those of loops over all ranks' elements, each rank with a cotangent
+ * of its own. */
 #include "ranks.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Second derivatives of reductions of one loss that every rank holds a replica of, exactly: the inputs are addends of one value, so
- * that their gradients are replicas again, and are counted once. */
+/* Second derivatives of reductions of one loss that every rank holds a replica of, exactly: the inputs are addends
+ * of one value, so that their gradients are replicas again, and are counted once. */
 #include "collectives.h"
 
 enum { FORMS = 3 };
@@ -42,7 +42,8 @@ static void expect_near(stn_tensor *got, const double *want, int64_t n)
         CHECK_NEAR(values[i], want[i], 1e-15);
 }
 
-/* L = sum y^3, y = reduce(x): dL/dx = 3 y^2 f and d(sum_i w_i dL/dx_i)/dx_i = 6 y_i w_i f^2, where f is 1 for a sum and 1/p for a mean. */
+/* L = sum y^3, y = reduce(x): dL/dx = 3 y^2 f and d(sum_i w_i dL/dx_i)/dx_i = 6 y_i w_i f^2, where f is 1 for a sum
+ * and 1/p for a mean. */
 static void differentiate_twice(stn_context *context, const struct trial *t)
 {
     enum { N = 5 };

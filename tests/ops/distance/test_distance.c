@@ -1,5 +1,5 @@
-/* cdist: metrics against a plain loop, gradients against differences and by layouts, zero distances, close rows, what moves; cross,
- * cosine_similarity and normalize: layouts, second derivatives, the part of eps. */
+/* cdist: metrics against a plain loop, gradients against differences and by layouts, zero distances, close rows,
+ * what moves; cross, cosine_similarity and normalize: layouts, second derivatives, the part of eps. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -85,7 +85,8 @@ static void random_layouts_give_the_distances_of_one_process(void)
     test_worlds(distances_body, NULL);
 }
 
-/* Rows that are equal: no distance, no gradient, whatever p. Rows of large numbers that differ little: no digits are lost. */
+/* Rows that are equal: no distance, no gradient, whatever p. Rows of large numbers that differ little: no digits are
+ * lost. */
 static stn_status close_body(stn_context *context, void *arg)
 {
     const struct random_shape shape = {2, {2, 2}};

@@ -1,4 +1,5 @@
-/* The rows of arithmetic as a C++ compiler reads them, over dense runs: for test_rows_languages.c. Compiled once per instruction set. */
+/* The rows of arithmetic as a C++ compiler reads them, over dense runs: for test_rows_languages.c. Compiled once per
+ * instruction set. */
 #include "ops/elementwise/kernels/pointwise_rows.cuh"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 

@@ -1,4 +1,5 @@
-/* add and mul on ranks: every layout against a plain loop, forward, backward and backward again; placements; in place. */
+/* add and mul on ranks: every layout against a plain loop, forward, backward and backward again; placements; in
+ * place. */
 #include "harness.h"
 #include "ops/layouts.h"
 #include "ranks.h"
@@ -104,8 +105,8 @@ static void check_add(struct drawn *c, stn_context *context, const char *what)
     check_all(2, grads, c->wanted, what);
 }
 
-/* Backward of x y with cotangent g gives gx = sum(g y*) and gy = sum(g x*); backward of gx with the cotangent x itself, taken as a constant u,
- * gives its derivatives by g, sum(u y), and by y, sum(u* g). */
+/* Backward of x y with cotangent g gives gx = sum(g y*) and gy = sum(g x*); backward of gx with the cotangent x
+ * itself, taken as a constant u, gives its derivatives by g, sum(u y), and by y, sum(u* g). */
 static void check_mul(struct drawn *c, stn_context *context, const char *what)
 {
     for (int64_t i = 0; i < c->out.n; i++)

@@ -1,4 +1,5 @@
-/* Functions that the CPU computes in bf16 itself: every element against the exact result, and the same bits in every form of the operand. */
+/* Functions that the CPU computes in bf16 itself: every element against the exact result, and the same bits in every
+ * form of the operand. */
 #include "harness.h"
 
 #include "core/base/dtype.h"

@@ -1,5 +1,5 @@
-/* Gradients of pointwise ops and the derivatives of those gradients, against central differences in f64: every unary function, and the ops of
- * several operands; of some also in drawn layouts. */
+/* Gradients of pointwise ops and the derivatives of those gradients, against central differences in f64: every unary
+ * function, and the ops of several operands; of some also in drawn layouts. */
 #include "harness.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -1,5 +1,5 @@
-/* The elementary functions of kernels in f32 against the C library in f64, over all magnitudes and on every instruction set; and 16-bit
- * floats, which are rounded once. */
+/* The elementary functions of kernels in f32 against the C library in f64, over all magnitudes and on every
+ * instruction set; and 16-bit floats, which are rounded once. */
 #include "harness.h"
 
 #include "core/base/dtype.h"

@@ -45,7 +45,8 @@ static void in_place_ops_keep_handle_and_spec_on_every_layout(void)
     test_ranks(3, in_place, NULL);
 }
 
-/* Running means stay as they are where weight is 0, and end where it is 1, also where the difference is too large to be exact. */
+/* Running means stay as they are where weight is 0, and end where it is 1, also where the difference is too large to
+ * be exact. */
 static stn_status ends_of_lerp(stn_context *context, void *arg)
 {
     (void)arg;

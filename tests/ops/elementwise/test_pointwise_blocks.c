@@ -1,4 +1,5 @@
-/* The CPU's pointwise blocks, all of them: every instruction set gives the same, and what is streamed is what is stored. */
+/* The CPU's pointwise blocks, all of them: every instruction set gives the same, and what is streamed is what is
+ * stored. */
 #include "harness.h"
 #include "every_isa.h"
 
@@ -13,8 +14,8 @@
 
 enum { OPERANDS = 3 };
 
-/* The first element in which two runs differ by more than `near`, relative to the larger; -1: none. Two NaNs are equal: which sign one has is
- * not promised. */
+/* The first element in which two runs differ by more than `near`, relative to the larger; -1: none. Two NaNs are
+ * equal: which sign one has is not promised. */
 static int64_t first_difference(stn_dtype d, const void *got, const void *wanted, int64_t n, double near)
 {
     size_t size = stn_dtype_size(d);
@@ -28,7 +29,8 @@ static int64_t first_difference(stn_dtype d, const void *got, const void *wanted
     return -1;
 }
 
-/* Where a polynomial is worked out, fused multiply-adds that the base set lacks. Losses of digits in a formula multiply that. */
+/* Where a polynomial is worked out, fused multiply-adds that the base set lacks. Losses of digits in a formula
+ * multiply that. */
 static double nearness(enum stni_pointwise_op op, stn_dtype d, int isa)
 {
     static const enum stni_pointwise_op exact[] = {
@@ -106,7 +108,8 @@ enum { RUN = 5003 }; /* more than any block looks at together */
 
 static char operand[OPERANDS][RUN * 16], everywhere[RUN * 16], some[RUN * 16];
 
-/* The first element of an operand, RUN times; and only as often as the longest piece of results of so many bytes has elements, another one then. */
+/* The first element of an operand, RUN times; and only as often as the longest piece of results of so many bytes has
+ * elements, another one then. */
 static void repeat_first(stn_dtype d, int i, size_t result_size)
 {
     const double _Complex first = element_get(d, operand[i], 0), other = element_get(d, operand[i], 1) + 1;
@@ -116,7 +119,8 @@ static void repeat_first(stn_dtype d, int i, size_t result_size)
     }
 }
 
-/* What a block streams of operands of which one is one value: the same as of the value in every element, and nothing around it. */
+/* What a block streams of operands of which one is one value: the same as of the value in every element, and nothing
+ * around it. */
 static void check_one_value(stn_dtype d, enum stni_pointwise_op op, stni_pointwise_block_fn compute, int i)
 {
     static alignas(64) char got[(RUN + 2) * 16], wanted[(RUN + 2) * 16], buffer[STNI_BLOCK_ROOM];

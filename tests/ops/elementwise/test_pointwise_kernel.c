@@ -1,5 +1,5 @@
-/* The CPU's pointwise kernel on raw memory against a plain loop: all dtypes, strides, broadcasting, odd sizes. Values are small whole
- * numbers, so that every result is exact. */
+/* The CPU's pointwise kernel on raw memory against a plain loop: all dtypes, strides, broadcasting, odd sizes.
+ * Values are small whole numbers, so that every result is exact. */
 #include "harness.h"
 #include "every_isa.h"
 
@@ -167,7 +167,8 @@ static void draw_shape(struct stni_pointwise_args *args, uint64_t *seed)
     }
 }
 
-/* Strides of a tensor of `shape` with the dims in a drawn order and a drawn gap behind each; 0 along the dims in `broadcast`. */
+/* Strides of a tensor of `shape` with the dims in a drawn order and a drawn gap behind each; 0 along the dims in
+ * `broadcast`. */
 static void draw_strides(int ndim, const int64_t *shape, unsigned broadcast, uint64_t *seed, int64_t *strides)
 {
     int order[STN_MAX_NDIM];
@@ -222,7 +223,8 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
     }
 }
 
-/* Truths are a byte each, whatever is compared: 1, 2, 4, 8 or 16 bytes; neighbours, apart, broadcast, of two dtypes, numbers among them. */
+/* Truths are a byte each, whatever is compared: 1, 2, 4, 8 or 16 bytes; neighbours, apart, broadcast, of two dtypes,
+ * numbers among them. */
 static void drawn_comparisons_match_a_plain_loop(void)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_U8, STN_DTYPE_BOOL,
@@ -297,8 +299,8 @@ static void check_matrices(stn_dtype dtype, int64_t rows, int64_t cols, int64_t 
     }
 }
 
-/* Operands and results that lie column by column beside others that lie row by row: wider and longer than a tile, and about as wide as a row
- * must be for a call of its own, or as a tile that is transposed is at most. */
+/* Operands and results that lie column by column beside others that lie row by row: wider and longer than a tile,
+ * and about as wide as a row must be for a call of its own, or as a tile that is transposed is at most. */
 static void matrices_that_lie_across_match_a_plain_loop(void)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_BOOL, STN_DTYPE_C128};
@@ -311,7 +313,8 @@ static void matrices_that_lie_across_match_a_plain_loop(void)
         }
 }
 
-/* So long a result is written past the caches, piece by piece; every offset within a line, an end that is no whole piece. */
+/* So long a result is written past the caches, piece by piece; every offset within a line, an end that is no whole
+ * piece. */
 static void long_runs_are_added_to_their_last_element(void)
 {
     stn_queue best = {.isa = stni_isa_best()};

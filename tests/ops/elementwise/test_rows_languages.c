@@ -1,5 +1,5 @@
-/* The rows of arithmetic are read by C for the CPU's kernels and by C++ for those of CUDA devices. Both give the same bits, with and without fused
- * multiply-adds: over all combinations of special values, and over random ones. */
+/* The rows of arithmetic are read by C for the CPU's kernels and by C++ for those of CUDA devices. Both give the
+ * same bits, with and without fused multiply-adds: over all combinations of special values, and over random ones. */
 #include "harness.h"
 
 #include "core/base/isa.h"
@@ -74,7 +74,8 @@ static double tolerance_of(enum stni_pointwise_op op, stn_dtype dtype)
     return dtype == STN_DTYPE_F32 && op >= STNI_POINTWISE_sin && op <= STNI_POINTWISE_tan_double_backward ? 1e-6 : 0;
 }
 
-/* clang's complex arithmetic in C gives zeros other signs than C++ does, so that numbers on a branch cut come to lie on its other side. */
+/* clang's complex arithmetic in C gives zeros other signs than C++ does, so that numbers on a branch cut come to lie
+ * on its other side. */
 #ifdef __clang__
 enum { HAS_SIGNED_CUTS = 0 };
 #else

@@ -1,5 +1,6 @@
-/* Functions at zeros of both signs, at their corners, infinities, NaN, and the ends of each dtype: values against the definitions in f64 with the C
- * library's functions, gradients against PyTorch's conventions, in every floating dtype. The sign of a zero is part of a value, not of a gradient. */
+/* Functions at zeros of both signs, at their corners, infinities, NaN, and the ends of each dtype: values against
+ * the definitions in f64 with the C library's functions, gradients against PyTorch's conventions, in every floating
+ * dtype. The sign of a zero is part of a value, not of a gradient. */
 #include "ops/elements.h"
 #include "ranks.h"
 

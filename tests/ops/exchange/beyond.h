@@ -4,7 +4,8 @@
 
 #include "ops/exchange/window.h"
 
-/** The element of a line of `n` that stands at `at`, one step at a time towards the line; -1 where there is none, which counts as zero. */
+/** The element of a line of `n` that stands at `at`, one step at a time towards the line; -1 where there is none,
+ * which counts as zero. */
 static inline int64_t element_at(enum stni_boundary boundary, int64_t n, int64_t at)
 {
     while (at < 0 || at >= n) {

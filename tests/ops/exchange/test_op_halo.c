@@ -42,7 +42,8 @@ static int next(int ndim, const int64_t *shape, int64_t *index)
     return 0;
 }
 
-/* y[i] = sum over k of the product over dims of weight(d, k[d]) times extended[i + k]; or extended[i + k] += that times y[i]. */
+/* y[i] = sum over k of the product over dims of weight(d, k[d]) times extended[i + k]; or extended[i + k] += that
+ * times y[i]. */
 static stn_status window_sums(const struct window_args *a, int adjoint)
 {
     const int ndim = a->chunk.ndim;

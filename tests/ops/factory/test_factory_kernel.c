@@ -1,4 +1,5 @@
-/* The CPU's kernel of factories: moments of random numbers in each dtype, and values that belong to elements of the whole. */
+/* The CPU's kernel of factories: moments of random numbers in each dtype, and values that belong to elements of the
+ * whole. */
 #include "harness.h"
 
 #include "core/base/dtype.h"

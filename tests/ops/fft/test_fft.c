@@ -1,4 +1,5 @@
-/* Fourier transforms on ranks: layouts against one process, the definition, what moves, what is refused. Complex operands are pairs. */
+/* Fourier transforms on ranks: layouts against one process, the definition, what moves, what is refused. Complex
+ * operands are pairs. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

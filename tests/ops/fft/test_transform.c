@@ -1,4 +1,5 @@
-/* One line's transform, by FFTW and by our own, against the definition, for small lengths, products of small primes, and large primes. */
+/* One line's transform, by FFTW and by our own, against the definition, for small lengths, products of small primes,
+ * and large primes. */
 #include "core/base/dtype.h"
 #include "harness.h"
 #include "ops/fft/transform.h"

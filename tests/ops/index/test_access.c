@@ -1,4 +1,5 @@
-/* Ops that read and write by index: random layouts against one process, with gradients and second derivatives, and differences. */
+/* Ops that read and write by index: random layouts against one process, with gradients and second derivatives, and
+ * differences. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

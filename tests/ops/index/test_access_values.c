@@ -1,4 +1,5 @@
-/* Ops that write by index against plain loops in every dtype and drawn layouts; what they exchange; what they refuse. */
+/* Ops that write by index against plain loops in every dtype and drawn layouts; what they exchange; what they
+ * refuse. */
 #include "ops/layouts.h"
 #include "ranks.h"
 #include "stats.h"

@@ -380,8 +380,8 @@ static void functions_may_call_collectives_of_their_own(void)
     test_ranks(3, collectives_body, NULL);
 }
 
-/* Groups on slices along the second axis, each with a size and a number of calls of its own; then all ranks, over slices of
- * the whole grid. */
+/* Groups on slices along the second axis, each with a size and a number of calls of its own; then all ranks, over
+ * slices of the whole grid. */
 static stn_status slices_body(stn_context *context, void *arg)
 {
     const stn_mesh *grid = test_mesh(context, 2, *(const int *)arg), *own = NULL;

@@ -1,4 +1,5 @@
-/* Functions of a caller's own on chunks: failures on one rank, what cannot be, and backwards that are differentiated again. */
+/* Functions of a caller's own on chunks: failures on one rank, what cannot be, and backwards that are differentiated
+ * again. */
 #include "ops/against_one.h"
 #include "ranks.h"
 
@@ -200,7 +201,8 @@ static stn_tensor *lone_input(stn_context *context, stn_tensor *x, enum lone fau
     return fault == FAILED_WITHOUT_A_MESH ? stn_from_local(bad, stn_tensor_spec(x), STN_GRAD_PER_RANK) : bad;
 }
 
-/* `moves`: inputs are brought to every rank before the function runs; the outputs' sizes are gathered where `gathers`. */
+/* `moves`: inputs are brought to every rank before the function runs; the outputs' sizes are gathered where
+ * `gathers`. */
 struct lone_case {
     int members, moves, gathers;
 };

@@ -1,4 +1,5 @@
-/* nll_loss and cross_entropy: against plain loops, layouts against one process with second derivatives, what moves, memory, refusals. */
+/* nll_loss and cross_entropy: against plain loops, layouts against one process with second derivatives, what moves,
+ * memory, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ops/loss/loss_suite.h"
@@ -127,8 +128,9 @@ static double class_of(int64_t i)
     return (double)(i * 7 % 11);
 }
 
-/* Classes cut over 3 ranks: a sum moves nothing and is pending, a mean all-reduces two numbers; the gradient lies as the input. cross_entropy has
- * log_softmax's two all-reduces of a number per target besides, and makes nothing larger than a chunk. */
+/* Classes cut over 3 ranks: a sum moves nothing and is pending, a mean all-reduces two numbers; the gradient lies as
+ * the input. cross_entropy has log_softmax's two all-reduces of a number per target besides, and makes nothing
+ * larger than a chunk. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
     enum { N = 40, C = 11 };

@@ -65,7 +65,8 @@ static void random_layouts_give_what_one_process_gives(void)
     test_worlds(layouts_body, NULL);
 }
 
-/* A mean is pending and has moved nothing; a weighted one has all-reduced two numbers, and is what its definition says. */
+/* A mean is pending and has moved nothing; a weighted one has all-reduced two numbers, and is what its definition
+ * says. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
     enum { ROWS = 7, COLS = 4 };

@@ -1,4 +1,5 @@
-/* einsum: equations against a plain sum over all labels, layouts against one process with second derivatives, what moves, refusals. */
+/* einsum: equations against a plain sum over all labels, layouts against one process with second derivatives, what
+ * moves, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

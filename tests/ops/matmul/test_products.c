@@ -1,4 +1,5 @@
-/* mm, bmm, mv, dot, outer, addmm, baddbmm: layouts against one process with second derivatives, what moves, refusals. */
+/* mm, bmm, mv, dot, outer, addmm, baddbmm: layouts against one process with second derivatives, what moves,
+ * refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

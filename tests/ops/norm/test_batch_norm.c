@@ -1,5 +1,5 @@
-/* batch_norm and instance_norm: layouts against one process with second derivatives, statistics against plain loops, what moves, mixed dtypes,
- * refusals. */
+/* batch_norm and instance_norm: layouts against one process with second derivatives, statistics against plain loops,
+ * what moves, mixed dtypes, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -83,7 +83,8 @@ static void moments(int per_sample, int64_t i, int64_t c, double *mean, double *
     *var = square / (double)(n - 1);
 }
 
-/* Samples and elements cut over a 2 x 3 mesh, uneven and empty: y, and running statistics, as plain loops give them; one collective. */
+/* Samples and elements cut over a 2 x 3 mesh, uneven and empty: y, and running statistics, as plain loops give them;
+ * one collective. */
 static stn_status statistics_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {N, C, K}, channels[] = {C}, rows[] = {5, 0}, *const sizes[] = {rows, NULL, NULL};

@@ -1,4 +1,5 @@
-/* group_norm, layer_norm and rms_norm: layouts against one process with second derivatives, what moves, memory, precision, refusals. */
+/* group_norm, layer_norm and rms_norm: layouts against one process with second derivatives, what moves, memory,
+ * precision, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -72,8 +73,8 @@ static void random_layouts_give_what_one_process_gives(void)
     test_worlds(layouts_body, NULL);
 }
 
-/* Rows cut: one collective forward, of three numbers per group, and one backward, of two; the parameters' gradients stay pending. Channels
- * cut between groups: none. */
+/* Rows cut: one collective forward, of three numbers per group, and one backward, of two; the parameters' gradients
+ * stay pending. Channels cut between groups: none. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
     enum { N = 2, GROUPS = 4 };
@@ -145,7 +146,8 @@ static void channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_th
     test_ranks(2, memory_body, NULL);
 }
 
-/* Short rows, and such as are summed in blocks; about zero the mean square of a row is infinite where one element is. */
+/* Short rows, and such as are summed in blocks; about zero the mean square of a row is infinite where one element
+ * is. */
 static stn_status infinite_body(stn_context *context, void *arg)
 {
     static const int64_t lengths[] = {5, 40, 3000};
@@ -178,7 +180,8 @@ static void an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm(void)
         test_ranks(ranks, infinite_body, NULL);
 }
 
-/* Deviations of 1 about 3000: squares in f32 would lose them. In 16 bits statistics are those of the rounded numbers. */
+/* Deviations of 1 about 3000: squares in f32 would lose them. In 16 bits statistics are those of the rounded
+ * numbers. */
 static stn_status precision_body(stn_context *context, void *arg)
 {
     enum { COUNT = 2 * 4 * 300 };

@@ -1,13 +1,14 @@
-/* Norms of long lines and of large tensors beside the formula in f64: blocks of a line and what is left over, numbers that f32 has no room to
- * square, results past the caches. */
+/* Norms of long lines and of large tensors beside the formula in f64: blocks of a line and what is left over,
+ * numbers that f32 has no room to square, results past the caches. */
 #include "ops/against_one.h"
 #include "ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* y = (x - mean) / sqrt(var + eps) * weight + bias over `n_groups` runs of `length`; element i of a run of group g has parameter
- * (g length + i) / inner % params. `slack` per group: what the rounding of its mean and of the result may cost. */
+/* y = (x - mean) / sqrt(var + eps) * weight + bias over `n_groups` runs of `length`; element i of a run of group g
+ * has parameter (g length + i) / inner % params. `slack` per group: what the rounding of its mean and of the result
+ * may cost. */
 struct norm_case {
     struct random_shape shape;
     int64_t n_groups, length, inner, params;

@@ -71,7 +71,8 @@ static double distance(const struct operand *a, int32_t dtype)
     return worst / scale;
 }
 
-/* One problem of `images` images of n by `library` (NULL: our own kernels); the result is added to where `accumulate`. */
+/* One problem of `images` images of n by `library` (NULL: our own kernels); the result is added to where
+ * `accumulate`. */
 static stn_status solve(const struct stni_conv_problem *p, int64_t images, int accumulate, struct stni_onednn *library, double *error)
 {
     int64_t nx = problem_size(p, p->c, p->in), ny = problem_size(p, p->o, p->out);

@@ -1,4 +1,5 @@
-/* pad, roll and flip on ranks: random layouts against one process, a plain loop, differences, what travels, what is refused. */
+/* pad, roll and flip on ranks: random layouts against one process, a plain loop, differences, what travels, what is
+ * refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

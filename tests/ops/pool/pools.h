@@ -15,7 +15,8 @@ struct pool_case {
 /** A pool of 1 to 3 dims and an input for it, batched or not; chunks are often narrower than a window. */
 void pool_draw(uint64_t *state, struct random_shape *shape, struct pool_case *c);
 
-/** n distinct values 1/16 apart, shuffled: the largest of some stays so where they change a little. The caller frees them. */
+/** n distinct values 1/16 apart, shuffled: the largest of some stays so where they change a little. The caller frees
+ * them. */
 double *pool_values(uint64_t *state, int64_t n);
 
 /** The pool by its typed function. @param arg a pool_case. */

@@ -1,4 +1,5 @@
-/* Pools: by plain loops, in random layouts against one process, by differences; what travels, what is refused, halves, NaN. */
+/* Pools: by plain loops, in random layouts against one process, by differences; what travels, what is refused,
+ * halves, NaN. */
 #include "ops/pool/pools.h"
 #include "ranks.h"
 #include "stats.h"
@@ -118,8 +119,8 @@ static void gradients_are_those_of_differences(void)
 
 enum { H = 40, W = 7, CHANNELS = 3 };
 
-/* 40 rows on 2 ranks, windows of 3 rows with a pad of 1: rank 0 lacks one row and rank 1 another. At stride 2 rank 1's outputs begin at row 19, which
- * rank 0 has; nothing else travels. */
+/* 40 rows on 2 ranks, windows of 3 rows with a pad of 1: rank 0 lacks one row and rank 1 another. At stride 2 rank
+ * 1's outputs begin at row 19, which rank 0 has; nothing else travels. */
 static stn_status halo_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {1, CHANNELS, H, W};
@@ -198,7 +199,8 @@ static void check_alone(stn_tensor *x, int64_t kernel, int64_t stride, int64_t d
     free(with), free(without);
 }
 
-/* Maxima alone are compared in loops of their own: several lines at a time, of which those with two columns from target to target are parted. */
+/* Maxima alone are compared in loops of their own: several lines at a time, of which those with two columns from
+ * target to target are parted. */
 static stn_status alone_body(stn_context *context, void *arg)
 {
     static const struct random_shape shapes[] = {{3, {2, 19, 37}}, {3, {1, 9, 1111}}, {3, {1, 5, 13}}};

@@ -1,4 +1,5 @@
-/* unfold, im2col and fold: by plain loops, in random layouts against one process, by differences; memory, what travels, what is refused. */
+/* unfold, im2col and fold: by plain loops, in random layouts against one process, by differences; memory, what
+ * travels, what is refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -142,8 +143,8 @@ static void gradients_are_those_of_differences(void)
 
 enum { C = 2, H = 5, W = 6, K = 2, OH = 3, OW = 3 };
 
-/* im2col element by element: windows of 2 x 2, 2 apart, dilated by 2 along rows, with a pad of 1. Then fold: each element as often as it stands in
- * the columns. */
+/* im2col element by element: windows of 2 x 2, 2 apart, dilated by 2 along rows, with a pad of 1. Then fold: each
+ * element as often as it stands in the columns. */
 static stn_status plain_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {C, H, W}, size[] = {H, W};
@@ -176,7 +177,8 @@ static void columns_are_those_of_a_plain_loop(void)
 
 enum { N = 1000, ROW = 5, SIZE = 16 };
 
-/* Windows of 16 rows, one apart: along a cut dim the rank that lacks rows holds those and its own once, not 16 times; along another nothing. */
+/* Windows of 16 rows, one apart: along a cut dim the rank that lacks rows holds those and its own once, not 16
+ * times; along another nothing. */
 static stn_status memory_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {N, ROW};

@@ -1,4 +1,5 @@
-/* to_local, from_local, full_tensor: memory, and the gradients of both conventions. docs/gradients.md tells which function is differentiated. */
+/* to_local, from_local, full_tensor: memory, and the gradients of both conventions. docs/gradients.md tells which
+ * function is differentiated. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -163,7 +164,8 @@ static void cotangents_of_from_local_go_where_values_came_from(void)
         test_ranks(RANKS, from_local_body, &cases[i]);
 }
 
-/* y = sum over ranks of a_r x^2 with a_r = r + 2: through to_local, a local op and a pending sum. dy/dx = 2 (2 + 3 + 4) x, and again 18. */
+/* y = sum over ranks of a_r x^2 with a_r = r + 2: through to_local, a local op and a pending sum. dy/dx = 2 (2 + 3 +
+ * 4) x, and again 18. */
 static stn_status second_body(stn_context *context, void *arg)
 {
     (void)arg;

@@ -1,4 +1,5 @@
-/* redistribute, scatter, full_tensor, item: values in every layout, gradients, what travels, who is told of an error. */
+/* redistribute, scatter, full_tensor, item: values in every layout, gradients, what travels, who is told of an
+ * error. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -159,8 +159,8 @@ static void communicators_are_made_while_something_is_under_way(void)
         test_ranks(4, groups_body, NULL);
 }
 
-/* Every rank is refused, with what it did, and the mesh goes on. What is told to have changed has not: a write would race with the copy, which is
- * why it is refused. */
+/* Every rank is refused, with what it did, and the mesh goes on. What is told to have changed has not: a write would
+ * race with the copy, which is why it is refused. */
 static stn_status misuse_body(stn_context *context, void *arg)
 {
     static const char changed[] = "redistribute: the tensor was changed in place before its redistribution was complete (version 0, now 1)";

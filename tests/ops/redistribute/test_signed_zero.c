@@ -1,4 +1,5 @@
-/* Changing layouts keeps every bit, that of the sign of zero too: where a pending sum is padded, it is with -0, which changes nothing. */
+/* Changing layouts keeps every bit, that of the sign of zero too: where a pending sum is padded, it is with -0,
+ * which changes nothing. */
 #include "ranks.h"
 
 #include <string.h>

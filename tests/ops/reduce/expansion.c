@@ -63,8 +63,8 @@ double expansion_sum(int n, const double *v)
     return sum;
 }
 
-/* The nearest number of f64 is made odd where it is not exact, so that it is no tie between two of f32. Source: Boldo and
- * Melquiond 2008. */
+/* The nearest number of f64 is made odd where it is not exact, so that it is no tie between two of f32. Source:
+ * Boldo and Melquiond 2008. */
 float expansion_sum_f32(int n, const double *v)
 {
     double sum = expansion_sum(n, v), *all = malloc(((size_t)n + 1) * sizeof *all);

@@ -1,4 +1,5 @@
-/* exact_sum: against sums by expansions, whose result is the nearest number to the exact one, and to the bit over layouts and numbers of ranks. */
+/* exact_sum: against sums by expansions, whose result is the nearest number to the exact one, and to the bit over
+ * layouts and numbers of ranks. */
 #include "expansion.h"
 #include "ops/against_one.h"
 #include "ranks.h"

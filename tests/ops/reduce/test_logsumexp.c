@@ -1,5 +1,5 @@
-/* logsumexp: every dtype and instruction set, lines long and short, side by side and with steps, against sums in f64; infinities, NaN and ranks
- * without elements; how much memory it takes. */
+/* logsumexp: every dtype and instruction set, lines long and short, side by side and with steps, against sums in
+ * f64; infinities, NaN and ranks without elements; how much memory it takes. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

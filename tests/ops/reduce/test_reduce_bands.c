@@ -1,4 +1,5 @@
-/* Rows that are joined band by band, with the next ones prefetched, against the same rows at once: the same bits, and nothing else is written. */
+/* Rows that are joined band by band, with the next ones prefetched, against the same rows at once: the same bits,
+ * and nothing else is written. */
 #include "harness.h"
 
 #include "core/device/device.h"
@@ -61,7 +62,8 @@ static void bands_join_as_rows_do(void)
     }
 }
 
-/* Whole numbers, whose sums are exact, of matrices that are large enough for bands: more columns than a strip, with a gap, few in groups. */
+/* Whole numbers, whose sums are exact, of matrices that are large enough for bands: more columns than a strip, with
+ * a gap, few in groups. */
 static void sum_large(int64_t rows, int64_t lanes, int64_t stride)
 {
     float *x = malloc((size_t)(rows * stride) * sizeof *x), *sum = malloc((size_t)lanes * sizeof *sum);

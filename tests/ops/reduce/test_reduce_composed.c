@@ -1,4 +1,5 @@
-/* logsumexp, vector_norm, count_nonzero: layouts against one process with second derivatives; what sums of powers and exponentials cannot hold. */
+/* logsumexp, vector_norm, count_nonzero: layouts against one process with second derivatives; what sums of powers
+ * and exponentials cannot hold. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -1,4 +1,5 @@
-/* The CPU's reduction kernel on raw memory against a plain loop: all dtypes, every set of dims, strides, short and long runs. */
+/* The CPU's reduction kernel on raw memory against a plain loop: all dtypes, every set of dims, strides, short and
+ * long runs. */
 #include "harness.h"
 
 #include "core/device/device.h"

@@ -1,5 +1,5 @@
-/* The CPU's reduction kernel on long lines, which it reads in streams: every reduction and dtype against a plain loop, NaN in any place, and what
- * a sum keeps. */
+/* The CPU's reduction kernel on long lines, which it reads in streams: every reduction and dtype against a plain
+ * loop, NaN in any place, and what a sum keeps. */
 #include "harness.h"
 
 #include "core/device/device.h"
@@ -63,7 +63,8 @@ static void reduce(enum stni_reduction op, stn_dtype dtype, const void *x, int64
         got[i] = creal(element_get(args.out_dtype, out, i));
 }
 
-/* One number in a hundred is drawn, so that a single element decides; products are of signs. Lengths about runs, slices and streams. */
+/* One number in a hundred is drawn, so that a single element decides; products are of signs. Lengths about runs,
+ * slices and streams. */
 static void every_reduction_of_every_dtype_matches_a_plain_loop(void)
 {
     static const int64_t lengths[] = {1, 15, 127, 128, 129, 1024, 1027, 4096, 5000, 16385, 65536 + 130, LONGEST};

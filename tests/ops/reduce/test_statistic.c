@@ -1,4 +1,5 @@
-/* var, std, weighted_mean, weighted_var: layouts against one process with second derivatives, what moves, precision, refusals. */
+/* var, std, weighted_mean, weighted_var: layouts against one process with second derivatives, what moves, precision,
+ * refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -68,8 +69,8 @@ static void random_layouts_give_what_one_process_gives(void)
     test_worlds(layouts_body, NULL);
 }
 
-/* By the definitions, over cut rows with an empty chunk: one collective each. The numbers lie about 3000, where squares in f32 would not tell them
- * apart. */
+/* By the definitions, over cut rows with an empty chunk: one collective each. The numbers lie about 3000, where
+ * squares in f32 would not tell them apart. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
     enum { ROWS = 7, COLS = 3 };

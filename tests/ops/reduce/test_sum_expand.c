@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Row-major index in `small` of what element `at` of `large` is summed into: `small` has size 1 along the summed dims, and is aligned at the
- * last dim. */
+/* Row-major index in `small` of what element `at` of `large` is summed into: `small` has size 1 along the summed
+ * dims, and is aligned at the last dim. */
 static int64_t target(const struct elements *small, const struct elements *large, int64_t at)
 {
     int64_t index = 0, stride = 1;

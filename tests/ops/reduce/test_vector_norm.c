@@ -1,4 +1,5 @@
-/* vector_norm and what is made of it: 16-bit floats, numbers whose squares no dtype holds, orders below 0, layouts of every dtype, what moves. */
+/* vector_norm and what is made of it: 16-bit floats, numbers whose squares no dtype holds, orders below 0, layouts
+ * of every dtype, what moves. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -1,4 +1,5 @@
-/* grid_sample: every mode by a plain loop and by differences, in random layouts against one process; halves, what moves, what is refused. */
+/* grid_sample: every mode by a plain loop and by differences, in random layouts against one process; halves, what
+ * moves, what is refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -273,8 +274,8 @@ static double point_value(int64_t i)
     return (double)(i % 7) / 4 - 0.7;
 }
 
-/* Rows of pixels on 2 ranks: with channels to cut, half of the input changes ranks, and nothing is left pending; with one channel nothing moves but
- * the grid, if that is sharded, and the sum is pending. */
+/* Rows of pixels on 2 ranks: with channels to cut, half of the input changes ranks, and nothing is left pending;
+ * with one channel nothing moves but the grid, if that is sharded, and the sum is pending. */
 static stn_status rule_body(stn_context *context, void *arg)
 {
     const int64_t grid_shape[] = {1, 4, 4, 2};

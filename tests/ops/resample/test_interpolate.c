@@ -1,4 +1,5 @@
-/* interpolate on ranks: every mode in random layouts against one process, differences, a plain loop, what travels, what is refused. */
+/* interpolate on ranks: every mode in random layouts against one process, differences, a plain loop, what travels,
+ * what is refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -94,7 +95,8 @@ static double plain_bilinear(int64_t h, int64_t w, int64_t oh, int64_t ow, int64
 
 enum { H = 37, W = 5, OH = 73, OW = 9, CHANNELS = 3 };
 
-/* 37 rows on 2 ranks as 19 and 18, 73 as 37 and 36: rank 0's row 36 stands at 18.0 and rank 1's row 37 at 18.5, and both read rows 18 and 19. */
+/* 37 rows on 2 ranks as 19 and 18, 73 as 37 and 36: rank 0's row 36 stands at 18.0 and rank 1's row 37 at 18.5, and
+ * both read rows 18 and 19. */
 static stn_status halo_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {1, 1, H, W};
@@ -124,7 +126,8 @@ static void only_the_rows_that_are_read_travel(void)
     test_ranks(2, halo_body, NULL);
 }
 
-/* Weights that repeat every 1 to 7 elements, and lines longer than what a kernel computes at once; with channels last as well. */
+/* Weights that repeat every 1 to 7 elements, and lines longer than what a kernel computes at once; with channels
+ * last as well. */
 static stn_status periods_body(stn_context *context, void *arg)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* cumsum, cumprod, cummax, cummin, logcumsumexp, and prod: layouts against one process with second derivatives, zeros, NaN, ties, what moves,
- * refusals. */
+/* cumsum, cumprod, cummax, cummin, logcumsumexp, and prod: layouts against one process with second derivatives,
+ * zeros, NaN, ties, what moves, refusals. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ops/layouts.h"
@@ -227,7 +227,8 @@ static void long_lines_give_what_a_loop_gives(void)
     test_ranks(3, long_body, NULL);
 }
 
-/* One total per line and rank travels, whatever the number of elements; a pending sum of floats stays pending, with nothing sent. */
+/* One total per line and rank travels, whatever the number of elements; a pending sum of floats stays pending, with
+ * nothing sent. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
     enum { ROWS = 60, COLS = 4 };

@@ -1,4 +1,5 @@
-/* Ops made of others, and triangles: random layouts against one process, what is left behind, what travels, what is refused. */
+/* Ops made of others, and triangles: random layouts against one process, what is left behind, what travels, what is
+ * refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -1,4 +1,5 @@
-/* permute, slice and cat on ranks: random layouts against one process, what travels, what shares memory, what is refused. */
+/* permute, slice and cat on ranks: random layouts against one process, what travels, what shares memory, what is
+ * refused. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -184,7 +185,8 @@ static void cat_along_a_dim_that_is_not_cut_moves_nothing(void)
     test_ranks(3, local_cat_body, NULL);
 }
 
-/* 2 tensors of 4 rows on 2 ranks: rank 1 holds rows 2 and 3 of each, and 4 to 7 of the whole. It sends two, rank 0 two. */
+/* 2 tensors of 4 rows on 2 ranks: rank 1 holds rows 2 and 3 of each, and 4 to 7 of the whole. It sends two, rank 0
+ * two. */
 static stn_status cut_cat_body(stn_context *context, void *arg)
 {
     double got[40];

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor's shape and another of as many elements: the same prime factors, dealt to dims anew, with dims of 1 between. */
+/* A tensor's shape and another of as many elements: the same prime factors, dealt to dims anew, with dims of 1
+ * between. */
 struct reshaping {
     struct random_shape from, to;
 };
@@ -139,7 +140,8 @@ static void views_in_place_share_memory_and_move_nothing(void)
     test_ranks(3, sharing_body, NULL);
 }
 
-/* 3 rows of 90 as 5 of 54, over 2 ranks: rank 0 holds 180 elements and shall hold 4 rows of 54, so 36 elements come from rank 1. */
+/* 3 rows of 90 as 5 of 54, over 2 ranks: rank 0 holds 180 elements and shall hold 4 rows of 54, so 36 elements come
+ * from rank 1. */
 static stn_status straddling_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {5, 54};

@@ -1,4 +1,5 @@
-/* Layouts of views: groups of dims, cuts, what moves, strides, boxes. No data, no ranks: contexts of a world that moves nothing. */
+/* Layouts of views: groups of dims, cuts, what moves, strides, boxes. No data, no ranks: contexts of a world that
+ * moves nothing. */
 #include "core/shard/random_spec.h"
 #include "core/shard/world.h"
 #include "harness.h"

@@ -1,4 +1,5 @@
-/* softmax and log_softmax on ranks: every layout against one process, what it communicates, and lines without finite elements. */
+/* softmax and log_softmax on ranks: every layout against one process, what it communicates, and lines without finite
+ * elements. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -76,7 +77,8 @@ static stn_tensor *shared_lines(stn_context *context)
     return test_tensor(context, test_mesh(context, 2, 3), both, STN_DTYPE_F32, 2, shape, sizes, test_value);
 }
 
-/* An all-reduce of n elements among p ranks costs this rank at most 2 (p - 1) messages of the sizes that contract 16 names. */
+/* An all-reduce of n elements among p ranks costs this rank at most 2 (p - 1) messages of the sizes that contract 16
+ * names. */
 static stn_status communication_body(stn_context *context, void *arg)
 {
     (void)arg;

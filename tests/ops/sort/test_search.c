@@ -1,4 +1,5 @@
-/* searchsorted, bucketize and histc: drawn layouts against a plain loop, calls by name, what crosses between ranks, what is refused. */
+/* searchsorted, bucketize and histc: drawn layouts against a plain loop, calls by name, what crosses between ranks,
+ * what is refused. */
 #include "ops/layouts.h"
 #include "ranks.h"
 

@@ -1,4 +1,5 @@
-/* Orders: ties and NaN of every dtype in drawn layouts against a plain loop; what crosses between ranks; what is refused. */
+/* Orders: ties and NaN of every dtype in drawn layouts against a plain loop; what crosses between ranks; what is
+ * refused. */
 #include "ops/layouts.h"
 #include "ranks.h"
 
@@ -242,8 +243,9 @@ static int64_t live_now(stn_context *context)
     return stats.live_bytes;
 }
 
-/* A line of 60,000 elements with many ties: its sorted form is in order, a stable one, and a choice is what stands there; on 3 ranks, a third of
- * the line and what is needed for it is held, while sorting 28 bytes an element with the result, while choosing next to nothing. */
+/* A line of 60,000 elements with many ties: its sorted form is in order, a stable one, and a choice is what stands
+ * there; on 3 ranks, a third of the line and what is needed for it is held, while sorting 28 bytes an element with
+ * the result, while choosing next to nothing. */
 static stn_status long_body(stn_context *context, void *arg)
 {
     enum { N = 60000, BUFFER = 64 << 10 };

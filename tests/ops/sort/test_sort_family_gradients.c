@@ -1,4 +1,5 @@
-/* Gradients of what is chosen, and their derivatives: drawn layouts against one process, and one process against differences. */
+/* Gradients of what is chosen, and their derivatives: drawn layouts against one process, and one process against
+ * differences. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"

@@ -1,5 +1,5 @@
-/* Failures: a family keeps the first failure that a rank knows of, and sends it to all its ranks as small messages. That a rank has left the
- * family is sent in the same way. MPI_Abort is never called. */
+/* Failures: a family keeps the first failure that a rank knows of, and sends it to all its ranks as small messages.
+ * That a rank has left the family is sent in the same way. MPI_Abort is never called. */
 #include "core/comm/mpi/family.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ static int all_told(struct stni_mpi_family *family)
     return all;
 }
 
-/* With the family's lock held, on a thread that may call MPI. The messages are short enough for MPI to take them at once, but where it has to
- * connect first: that gets a moment, as this process may end next. */
+/* With the family's lock held, on a thread that may call MPI. The messages are short enough for MPI to take them at
+ * once, but where it has to connect first: that gets a moment, as this process may end next. */
 static void tell(struct stni_mpi_family *family)
 {
     struct stni_mpi_backoff backoff = {0};
@@ -123,8 +123,8 @@ stn_status stni_mpi_fail(struct stni_mpi_member *member, stn_status status, cons
     return stni_mpi_fail_aborted(member);
 }
 
-/* A rank whose process has ended cannot report it: the abort is in its name. A rank that has left the family did not fail: the abort is in this
- * rank's name. */
+/* A rank whose process has ended cannot report it: the abort is in its name. A rank that has left the family did not
+ * fail: the abort is in this rank's name. */
 stn_status stni_mpi_fail_gone(struct stni_mpi_member *member, int peer)
 {
     char text[96];

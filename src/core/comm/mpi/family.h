@@ -1,13 +1,14 @@
 /* The MPI communicator: its families, groups and members, as the module's files share them.
  *
- * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every collective is made of messages between two ranks that both
- * know their lengths, so that the ranks that have not come can be named. A group is a set of ranks with four tags of its own (two for collectives
- * and two for groups of sends and receives, each for small and for large messages), not a communicator of MPI: making and destroying one calls no
- * collective of MPI. No two groups that have a rank in common share tags, because the ranks of a group agree on a number that none of them has used
+ * A family is one duplicate of a communicator of MPI and all groups of its ranks. Every collective is made of messages
+ * between two ranks that both know their lengths, so that the ranks that have not come can be named. A group is a set
+ * of ranks with four tags of its own (two for collectives and two for groups of sends and receives, each for small and
+ * for large messages), not a communicator of MPI: making and destroying one calls no collective of MPI. No two groups
+ * that have a rank in common share tags, because the ranks of a group agree on a number that none of them has used
  * before.
  *
- * Nothing waits inside MPI. A wait polls its requests, and every now and then the clock, notices of failure, and whether the processes of peers on
- * this machine still run. */
+ * Nothing waits inside MPI. A wait polls its requests, and every now and then the clock, notices of failure, and
+ * whether the processes of peers on this machine still run. */
 #ifndef STNI_CORE_COMM_MPI_FAMILY_H
 #define STNI_CORE_COMM_MPI_FAMILY_H
 
@@ -26,15 +27,16 @@ enum {
     STNI_MPI_MESSAGE = 1 << 30 /* bytes of one message of MPI, whose counts are int */
 };
 
-/* What is told to peers: a failure, or (STN_OK) that a rank has left the family. `family` keeps apart what was sent to a communicator that MPI has
- * given the same number before. */
+/* What is told to peers: a failure, or (STN_OK) that a rank has left the family. `family` keeps apart what was sent
+ * to a communicator that MPI has given the same number before. */
 struct stni_mpi_notice {
     uint64_t family;
     int32_t rank, status; /* who failed or left */
     char text[STNI_ERROR_TEXT];
 };
 
-/* How often this rank has opened a communicator of MPI, and the duplicate of it that the others had not come to make. */
+/* How often this rank has opened a communicator of MPI, and the duplicate of it that the others had not come to
+ * make. */
 struct stni_mpi_openings {
     int64_t begun;
     int unfinished;
@@ -61,8 +63,8 @@ struct stni_mpi_family {
     struct stni_mpi_family *next; /* of those that this process has left */
 };
 
-/* One message under way. A large one is received when it has come and its length was seen: MPI may copy a message that is longer than its buffer
- * all the same, where the sender's memory is read directly. */
+/* One message under way. A large one is received when it has come and its length was seen: MPI may copy a message
+ * that is longer than its buffer all the same, where the sender's memory is read directly. */
 struct stni_mpi_part {
     void *data;
     int peer, receives, bytes;
@@ -102,13 +104,14 @@ static inline size_t stni_mpi_size(stn_dtype dtype)
     return atomic_load_explicit(&stni_mpi_host, memory_order_relaxed)->dtype_size(dtype);
 }
 
-/* Openings (opening.c). The openings of a communicator of MPI, NULL without memory; and a duplicate of it: the one that was not finished before,
- * or a new one. It is waited for with `backoff`, at most `seconds`. */
+/* Openings (opening.c). The openings of a communicator of MPI, NULL without memory; and a duplicate of it: the one
+ * that was not finished before, or a new one. It is waited for with `backoff`, at most `seconds`. */
 struct stni_mpi_openings *stni_mpi_openings_of(MPI_Comm comm);
 stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff, double seconds, MPI_Comm *out,
                               struct stni_error *error);
 
-/* Leaving (leaving.c). A family is freed when all its ranks have left; leaving also frees the others for which that holds by now. */
+/* Leaving (leaving.c). A family is freed when all its ranks have left; leaving also frees the others for which that
+ * holds by now. */
 void stni_mpi_leave(struct stni_mpi_family *family);
 void stni_mpi_end_families(void);
 void stni_mpi_family_free(struct stni_mpi_family *family);
@@ -148,11 +151,13 @@ stn_status stni_mpi_complete(struct stni_mpi_member *member);
 stn_status stni_mpi_run(struct stni_mpi_member *member, const struct stni_coll *coll);
 const char *stni_mpi_coll_name(enum stni_coll_kind kind);
 
-/* Fills member->from and member->counts: from given counts, or with the balanced split of `count` elements from element `first` on. */
+/* Fills member->from and member->counts: from given counts, or with the balanced split of `count` elements from
+ * element `first` on. */
 void stni_mpi_cut(struct stni_mpi_member *member, const int64_t *counts);
 void stni_mpi_cut_evenly(struct stni_mpi_member *member, int64_t first, int64_t count);
 
-/* All-gather in place: each rank has its part of the split in `data`, and gets those of all others. `size`: bytes of an element. */
+/* All-gather in place: each rank has its part of the split in `data`, and gets those of all others. `size`: bytes of
+ * an element. */
 stn_status stni_mpi_share(struct stni_mpi_member *member, void *data, size_t size);
 
 /* Gather: each rank has its part; the root gets them all. */

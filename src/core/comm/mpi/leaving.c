@@ -1,11 +1,13 @@
-/* The end of a family. Ranks leave it at different times, and a message may still be on its way to one that has left; MPI would give it to the next
- * communicator that gets the same number. So each rank tells the others that it has left, and the communicator is freed when all have: between two
- * ranks messages are matched in the order in which they were sent, hence nothing comes after that notice. */
+/* The end of a family. Ranks leave it at different times, and a message may still be on its way to one that has
+ * left; MPI would give it to the next communicator that gets the same number. So each rank tells the others that it
+ * has left, and the communicator is freed when all have: between two ranks messages are matched in the order in
+ * which they were sent, hence nothing comes after that notice. */
 #include "core/comm/mpi/family.h"
 
 #include <stdlib.h>
 
-/* Families that this process has left and others have not, as far as it knows. Looked at when a family is opened or left. */
+/* Families that this process has left and others have not, as far as it knows. Looked at when a family is opened or
+ * left. */
 static struct {
     pthread_mutex_t lock;
     struct stni_mpi_family *first;
@@ -23,8 +25,8 @@ static void tell(struct stni_mpi_family *family)
     stni_mpi_unlock();
 }
 
-/* Whether no message is left. One that nobody has received would be received by another family; then the communicator of MPI is kept for ever, so
- * that its number stays in use. */
+/* Whether no message is left. One that nobody has received would be received by another family; then the
+ * communicator of MPI is kept for ever, so that its number stays in use. */
 static int is_empty(struct stni_mpi_family *family)
 {
     int there = 0;

@@ -89,7 +89,8 @@ static stn_status barrier(void *impl, stn_queue *queue)
     return run(impl, queue, &coll);
 }
 
-/* What the ranks of a subset tell each other: the first number that this rank has not used, and the subset that it means. */
+/* What the ranks of a subset tell each other: the first number that this rank has not used, and the subset that it
+ * means. */
 struct proposal {
     int64_t number;
     uint64_t ranks;

@@ -1,6 +1,7 @@
-/* Openings of a communicator of MPI. Each rank counts its own, in an attribute of the communicator, and only the same opening of all ranks becomes
- * a family: a rank that comes when others have given up waiting, and are at a later one, is refused, and they go on waiting for it. So what ranks
- * run in one family was begun by the same call on each of them. */
+/* Openings of a communicator of MPI. Each rank counts its own, in an attribute of the communicator, and only the
+ * same opening of all ranks becomes a family: a rank that comes when others have given up waiting, and are at a
+ * later one, is refused, and they go on waiting for it. So what ranks run in one family was begun by the same call
+ * on each of them. */
 #include "core/comm/mpi/family.h"
 
 #include <stdlib.h>

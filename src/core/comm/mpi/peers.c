@@ -1,5 +1,5 @@
-/* A process by its number and the time it was started at, as /proc tells: on one machine a rank that was killed is found long before the
- * deadline. */
+/* A process by its number and the time it was started at, as /proc tells: on one machine a rank that was killed is
+ * found long before the deadline. */
 #include "core/comm/mpi/process.h"
 
 #include "core/base/fnv.h"
@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The state letter and field 22 (the start time) of /proc/PID/stat; the name before them, in parentheses, may hold anything. */
+/* The state letter and field 22 (the start time) of /proc/PID/stat; the name before them, in parentheses, may hold
+ * anything. */
 static int read_stat(int64_t pid, char *state, int64_t *started)
 {
     char path[48], text[1024];
@@ -28,7 +29,8 @@ static int read_stat(int64_t pid, char *state, int64_t *started)
     return 1;
 }
 
-/* The machine's boot and the table of processes that numbers are looked up in: containers of one machine have tables of their own. */
+/* The machine's boot and the table of processes that numbers are looked up in: containers of one machine have tables
+ * of their own. */
 static uint64_t machine(void)
 {
     char boot[64] = "";

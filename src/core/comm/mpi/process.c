@@ -118,8 +118,8 @@ static int all_leave(void)
     }
 }
 
-/* At the end of a process whose MPI was initialised by the module. A launcher takes a process that ends without MPI_Finalize as failed, and here
- * it has failed. */
+/* At the end of a process whose MPI was initialised by the module. A launcher takes a process that ends without
+ * MPI_Finalize as failed, and here it has failed. */
 static void finish(void)
 {
     if (!stni_mpi_is_finalised() && !atomic_load(&process.given_up) && all_leave())
@@ -128,8 +128,8 @@ static void finish(void)
     process.peers = NULL;
 }
 
-/* Some MPIs pass the error of a request to the error handler of one of these communicators, which by default ends the process. Where the caller
- * has initialised MPI, these handlers are the caller's. */
+/* Some MPIs pass the error of a request to the error handler of one of these communicators, which by default ends
+ * the process. Where the caller has initialised MPI, these handlers are the caller's. */
 static void return_errors(void)
 {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

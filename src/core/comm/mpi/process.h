@@ -1,4 +1,5 @@
-/* What the module knows of MPI in this process: who initialised it, how many threads it allows, whether it may still be finalised. */
+/* What the module knows of MPI in this process: who initialised it, how many threads it allows, whether it may still
+ * be finalised. */
 #ifndef STNI_CORE_COMM_MPI_PROCESS_H
 #define STNI_CORE_COMM_MPI_PROCESS_H
 
@@ -9,8 +10,8 @@
 /* Writes a message into an error; returns `status`. */
 stn_status stni_mpi_say(struct stni_error *error, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
-/* Makes MPI ready for the module: initialises it where nobody has, with MPI_THREAD_MULTIPLE, and then also finalises it when the process
- * exits. */
+/* Makes MPI ready for the module: initialises it where nobody has, with MPI_THREAD_MULTIPLE, and then also finalises
+ * it when the process exits. */
 stn_status stni_mpi_start(struct stni_error *error);
 
 /* The key of stni_mpi_openings among a communicator's attributes, and what deletes one. */
@@ -27,15 +28,16 @@ int stni_mpi_thread_allowed(void);
 /* 1: MPI was initialised for more than one thread. */
 int stni_mpi_any_thread(void);
 
-/* After an abort, MPI_Finalize could wait for a rank that is dead or for a message that nobody receives: this process will not call it. */
+/* After an abort, MPI_Finalize could wait for a rank that is dead or for a message that nobody receives: this
+ * process will not call it. */
 void stni_mpi_give_up(void);
 
 int stni_mpi_is_finalised(void);
 
 struct stni_mpi_peer;
 
-/* How long the end of the process waits for the other ranks of MPI_COMM_WORLD before it leaves without MPI_Finalize; negative: for ever. It
- * leaves at once where one of `peers`, copied, has ended. */
+/* How long the end of the process waits for the other ranks of MPI_COMM_WORLD before it leaves without MPI_Finalize;
+ * negative: for ever. It leaves at once where one of `peers`, copied, has ended. */
 void stni_mpi_expect(double seconds, const struct stni_mpi_peer *peers, int n_peers);
 
 /* How to wait for others (backoff.c) */
@@ -51,8 +53,8 @@ enum { STNI_MPI_SLEEP_AFTER = 4000000 };
 
 int64_t stni_mpi_now(void); /* nanoseconds */
 
-/* Lets time pass between two polls: none at first, then the processor is yielded, then sleep. Returns 1 when it is time to
- * look at more than the requests; backoff->now is set then. */
+/* Lets time pass between two polls: none at first, then the processor is yielded, then sleep. Returns 1 when it is
+ * time to look at more than the requests; backoff->now is set then. */
 int stni_mpi_wait_a_little(struct stni_mpi_backoff *backoff);
 
 /* Who a process is on its machine, and whether it still runs (peers.c) */

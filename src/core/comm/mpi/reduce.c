@@ -1,5 +1,5 @@
-/* Reductions: every rank gets all ranks' addends for its part and combines them in the order of ranks, with the library's own kernel. MPI's
- * reductions promise neither an order nor the same bits from run to run. */
+/* Reductions: every rank gets all ranks' addends for its part and combines them in the order of ranks, with the
+ * library's own kernel. MPI's reductions promise neither an order nor the same bits from run to run. */
 #include "core/comm/mpi/family.h"
 
 #include "core/base/clamp.h"
@@ -28,7 +28,8 @@ static char *slot(const struct stni_mpi_member *m, int peer, size_t size)
     return m->scratch + (distance - 1) * m->counts[m->rank] * (int64_t)size;
 }
 
-/* This rank's part of the split, combined from all ranks; dst NULL: behind the addends in scratch. Parts may overlap. */
+/* This rank's part of the split, combined from all ranks; dst NULL: behind the addends in scratch. Parts may
+ * overlap. */
 static stn_status combine(struct stni_mpi_member *m, const struct stni_coll *v, void *dst)
 {
     size_t size = stni_mpi_size(v->dtype);

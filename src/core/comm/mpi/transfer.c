@@ -117,7 +117,8 @@ static stn_status check(struct stni_mpi_member *m, const struct stni_mpi_part *p
     return n == part->bytes ? STN_OK : mismatch(m, part, "", n);
 }
 
-/* One request. A call for each: an error in one of several would go to the error handler of MPI_COMM_WORLD, which is the caller's. */
+/* One request. A call for each: an error in one of several would go to the error handler of MPI_COMM_WORLD, which is
+ * the caller's. */
 static stn_status test(struct stni_mpi_member *m, int i, int *done)
 {
     MPI_Status status;
@@ -175,8 +176,8 @@ static stn_status see(struct stni_mpi_member *m, int i, int *seen)
     return mismatch(m, part, "", n);
 }
 
-/* A rank waits for peers while nothing has come and what it sent is not taken. That ends where a poll begins that moves something, as this copies,
- * and does not begin again before what has come is here. */
+/* A rank waits for peers while nothing has come and what it sent is not taken. That ends where a poll begins that
+ * moves something, as this copies, and does not begin again before what has come is here. */
 static void count_waiting(struct stni_mpi_member *m, int moved, int64_t before_poll)
 {
     const int waits = !moved && m->receiving == 0;
@@ -187,7 +188,8 @@ static void count_waiting(struct stni_mpi_member *m, int moved, int64_t before_p
     m->waits_since = waits ? before_poll : 0;
 }
 
-/* Completes what can be of the first `most` open messages: all must end, so those behind them can wait. *moved tells whether anything was. */
+/* Completes what can be of the first `most` open messages: all must end, so those behind them can wait. *moved tells
+ * whether anything was. */
 static stn_status poll(struct stni_mpi_member *m, int most, int *moved)
 {
     stn_status status = STN_OK;
@@ -216,8 +218,9 @@ static int has_seen_all(const struct stni_mpi_member *m, int peer)
     return m->last[peer] < 0 || !m->parts[m->last[peer]].unseen;
 }
 
-/* A message that is expected as a small one and was sent as a large one, or the other way round, has another tag and would never be received.
- * Between two ranks messages are matched in the order in which they were sent: where one has come that nobody expects, all before it have come. */
+/* A message that is expected as a small one and was sent as a large one, or the other way round, has another tag and
+ * would never be received. Between two ranks messages are matched in the order in which they were sent: where one
+ * has come that nobody expects, all before it have come. */
 static stn_status look_at_lengths(struct stni_mpi_member *m)
 {
     for (int i = m->first, looked = 0; i < m->n && looked < WINDOW; i++) {
@@ -265,7 +268,8 @@ struct wait {
     int gone;       /* a peer that was found gone the last time; -1: none */
 };
 
-/* A message of a rank that is gone may still be on its way: it is given up when nothing has come since the last look. */
+/* A message of a rank that is gone may still be on its way: it is given up when nothing has come since the last
+ * look. */
 static stn_status look_at_peers(struct stni_mpi_member *m, struct wait *wait)
 {
     int gone = -1, moved;
@@ -294,7 +298,8 @@ static stn_status look(struct stni_mpi_member *m, struct wait *wait)
     return m->open > 0 ? stni_mpi_fail_late(m) : STN_OK;
 }
 
-/* Whether a message that MPI has begun to receive may still be written: its sender lives, and the deadline has not passed a second time. */
+/* Whether a message that MPI has begun to receive may still be written: its sender lives, and the deadline has not
+ * passed a second time. */
 static int may_be_written(struct stni_mpi_member *m, struct wait *wait)
 {
     if (m->deadline_seconds >= 0 && (double)(wait->backoff.now - wait->backoff.begin) > m->deadline_seconds * 1e9)
@@ -330,8 +335,9 @@ static int end_what_can(struct stni_mpi_member *m)
     return receiving;
 }
 
-/* Cancels the receives that can be cancelled. A message that is being received ends before the caller has its buffer again; one that is being
- * sent may end within the grace, and is left to MPI after it: its receiver knows of the failure. */
+/* Cancels the receives that can be cancelled. A message that is being received ends before the caller has its buffer
+ * again; one that is being sent may end within the grace, and is left to MPI after it: its receiver knows of the
+ * failure. */
 static void withdraw(struct stni_mpi_member *m)
 {
     struct wait wait = {.gone = 0};
@@ -352,7 +358,8 @@ static void withdraw(struct stni_mpi_member *m)
     }
 }
 
-/* An aborted rank does not wait for its large messages to be read, so one that was read in the meantime may not be what it was. */
+/* An aborted rank does not wait for its large messages to be read, so one that was read in the meantime may not be
+ * what it was. */
 static stn_status look_once(struct stni_mpi_member *m)
 {
     if (m->bytes < EAGER)

@@ -1,5 +1,6 @@
-/* Failures: the family keeps the first that this rank knows of. Collectives that wait on the GPU are marked as failed on their queues before they are
- * ended: who waits for a queue must not take what an aborted collective has left for a result. */
+/* Failures: the family keeps the first that this rank knows of. Collectives that wait on the GPU are marked as
+ * failed on their queues before they are ended: who waits for a queue must not take what an aborted collective has
+ * left for a result. */
 #include "core/comm/nccl/family.h"
 
 #include "core/device/cuda/module.h"

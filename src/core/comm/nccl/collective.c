@@ -1,5 +1,6 @@
-/* The collectives. What only moves elements moves bytes; sizes that differ go as one group of sends and receives, in which messages without elements
- * are left out at both ends. Reductions are NCCL's where `stni_nccl_reduces` says so. */
+/* The collectives. What only moves elements moves bytes; sizes that differ go as one group of sends and receives, in
+ * which messages without elements are left out at both ends. Reductions are NCCL's where `stni_nccl_reduces` says
+ * so. */
 #include "core/comm/nccl/family.h"
 
 #include "core/device/cuda/module.h"
@@ -36,9 +37,10 @@ const char *stni_nccl_name(enum stni_coll_kind kind)
     return names[kind] ? names[kind] : "collective";
 }
 
-/* MIN and MAX of floating numbers are not NCCL's, which does not say what becomes of a NaN; nor are products of complex numbers, nor means of
- * integers, whose rounding it does not promise. Its means of floating numbers are scaled before they are added: with another number of ranks than a
- * power of two that rounds what need not be rounded. */
+/* MIN and MAX of floating numbers are not NCCL's, which does not say what becomes of a NaN; nor are products of
+ * complex numbers, nor means of integers, whose rounding it does not promise. Its means of floating numbers are
+ * scaled before they are added: with another number of ranks than a power of two that rounds what need not be
+ * rounded. */
 int stni_nccl_reduces(const struct stni_nccl_member *m, stn_dtype dtype, stn_reduce_op op)
 {
     const struct type *t = &types[dtype];

@@ -51,7 +51,8 @@ stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *co
     return STN_OK;
 }
 
-/* Ends what is quiet on all ranks, which NCCL waits for; else, and after a failure, aborts it, which waits for nobody. With `calls` held. */
+/* Ends what is quiet on all ranks, which NCCL waits for; else, and after a failure, aborts it, which waits for
+ * nobody. With `calls` held. */
 static void end_communicator(struct stni_nccl_member *m)
 {
     const struct stni_nccl_library *nccl = stni_nccl();

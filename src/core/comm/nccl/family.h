@@ -1,14 +1,17 @@
-/* The NCCL communicator: this rank's end of a world and of what was derived from it, as the files of this folder share it.
+/* The NCCL communicator: this rank's end of a world and of what was derived from it, as the files of this folder share
+ * it.
  *
- * A family is a rank's members (one for each of its communicators) and a thread, the watch, that follows the collectives which this rank has put on
- * its GPU. Nobody waits inside NCCL: every call is non-blocking and polled, and a collective that hangs on the GPU is ended by the watch, which
- * aborts NCCL's communicators when a peer was not there by the deadline, NCCL reports an error, or another rank has failed.
+ * A family is a rank's members (one for each of its communicators) and a thread, the watch, that follows the
+ * collectives which this rank has put on its GPU. Nobody waits inside NCCL: every call is non-blocking and polled, and
+ * a collective that hangs on the GPU is ended by the watch, which aborts NCCL's communicators when a peer was not there
+ * by the deadline, NCCL reports an error, or another rank has failed.
  *
- * What hosts tell each other goes over communicators of hosts: each member has one, its control, used by the caller's thread. The family has one more
- * over the ranks of the world, the alarm, used by the watch alone: by it ranks learn that another one has failed.
+ * What hosts tell each other goes over communicators of hosts: each member has one, its control, used by the caller's
+ * thread. The family has one more over the ranks of the world, the alarm, used by the watch alone: by it ranks learn
+ * that another one has failed.
  *
- * Locks: `calls` is held around calls of NCCL on the family's communicators and guards the list of members; `lock`, taken inside of it or alone,
- * guards the watched collectives and the failure. */
+ * Locks: `calls` is held around calls of NCCL on the family's communicators and guards the list of members; `lock`,
+ * taken inside of it or alone, guards the watched collectives and the failure. */
 #ifndef STNI_CORE_COMM_NCCL_FAMILY_H
 #define STNI_CORE_COMM_NCCL_FAMILY_H
 
@@ -23,8 +26,8 @@
 
 typedef char stni_nccl_call[96]; /* as a text names it */
 
-/* A collective on the GPU, or a launch of recorded ones. Waiting for its peers begins where `ready` has passed and what was put on the stream before
- * has ended; in a launch, where the GPU comes to a collective. */
+/* A collective on the GPU, or a launch of recorded ones. Waiting for its peers begins where `ready` has passed and
+ * what was put on the stream before has ended; in a launch, where the GPU comes to a collective. */
 struct stni_nccl_watched {
     struct stni_nccl_watched *next;
     cudaEvent_t ready; /* on the caller's queue: all before the collective is done */
@@ -36,7 +39,8 @@ struct stni_nccl_watched {
     stni_nccl_call call;
 };
 
-/* What one member has in a recording: its collectives, in their order. The GPU marks 2 i + 1 where it comes to the i-th, 2 i + 2 behind it. */
+/* What one member has in a recording: its collectives, in their order. The GPU marks 2 i + 1 where it comes to the
+ * i-th, 2 i + 2 behind it. */
 struct stni_nccl_part {
     struct stni_nccl_part *next;
     struct stni_nccl_member *member;
@@ -97,8 +101,8 @@ extern const stn_comm_ops stni_nccl_ops;
 
 /* Making and ending (family.c, make.c) */
 
-/* This rank's end of a world, whose control it owns from then on, and the watch; NCCL's communicator is still to be made. All ranks get theirs, or
- * none does. Collective over control. */
+/* This rank's end of a world, whose control it owns from then on, and the watch; NCCL's communicator is still to be
+ * made. All ranks get theirs, or none does. Collective over control. */
 stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out, struct stni_error *error);
 
 /* An end of another communicator of the family. Owns control on success. Local. */
@@ -108,16 +112,18 @@ stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *co
 /* Ends NCCL's communicator too, if there is one. The last member's end is the family's. Keeps control if `keeps`. */
 void stni_nccl_member_destroy(struct stni_nccl_member *member, int keeps);
 
-/* Every rank brings what it has found; all return the first rank's failure, if there is one. Collective over control. */
+/* Every rank brings what it has found; all return the first rank's failure, if there is one. Collective over
+ * control. */
 stn_status stni_nccl_agree(stn_comm *control, stn_status status, struct stni_error *error);
 
-/* Makes NCCL's communicator over the ranks of the member's control: by splitting `from`, if that is one and NCCL splits it, else anew. Collective. */
+/* Makes NCCL's communicator over the ranks of the member's control: by splitting `from`, if that is one and NCCL
+ * splits it, else anew. Collective. */
 stn_status stni_nccl_make(struct stni_nccl_member *member, ncclComm_t from, struct stni_error *error);
 
 /* Failing (abort.c) */
 
-/* Keeps the family's first failure, marks the queues whose collectives wait, and wakes the watch, which ends them. `tells`: it is this rank's own, of
- * which the others are told. Any thread, without `lock`. */
+/* Keeps the family's first failure, marks the queues whose collectives wait, and wakes the watch, which ends them.
+ * `tells`: it is this rank's own, of which the others are told. Any thread, without `lock`. */
 void stni_nccl_abort(struct stni_nccl_family *family, stn_status status, const char *text, int tells);
 
 /* The same with a text, and the error as this rank's callers get it: the first failure. */
@@ -138,8 +144,8 @@ void stni_nccl_wait_for_room(struct stni_nccl_member *member);
 /* Waits while NCCL is in progress with `call`: polls `comm`, at most for the member's deadline. */
 stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclComm_t comm, ncclResult_t answer);
 
-/* Between the two NCCL's work goes to the member's stream: behind what is on `queue`, and before what comes there. `begin` takes `calls`, and where
- * it succeeds `end` releases it, whatever NCCL has answered. */
+/* Between the two NCCL's work goes to the member's stream: behind what is on `queue`, and before what comes there.
+ * `begin` takes `calls`, and where it succeeds `end` releases it, whatever NCCL has answered. */
 stn_status stni_nccl_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, struct stni_nccl_watched **out,
                            struct stni_error *error);
 stn_status stni_nccl_end(struct stni_nccl_member *member, struct stni_nccl_watched *watched, ncclResult_t answer, struct stni_error *error);
@@ -163,14 +169,16 @@ void stni_nccl_describe(const struct stni_coll *coll, char *text, size_t size);
 
 /* Recorded collectives (recorded.c) */
 
-/* As stni_nccl_begin and stni_nccl_end, while the queue records: NCCL's work on the member's stream becomes a part of that. */
+/* As stni_nccl_begin and stni_nccl_end, while the queue records: NCCL's work on the member's stream becomes a part
+ * of that. */
 stn_status stni_nccl_record_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, struct stni_error *error);
 stn_status stni_nccl_record_end(struct stni_nccl_member *member, stn_queue *queue, ncclResult_t answer, struct stni_error *error);
 
 /* The member goes: graphs of its collectives cannot be launched any more. With `lock` held. */
 void stni_nccl_leave_recorded(const struct stni_nccl_member *member);
 
-/* The collective that is on the GPU; NULL where a launch is between its collectives. Its `begun` begins anew with each. With `lock` held. */
+/* The collective that is on the GPU; NULL where a launch is between its collectives. Its `begun` begins anew with
+ * each. With `lock` held. */
 const char *stni_nccl_place(struct stni_nccl_watched *watched, const struct stni_nccl_member *member, int64_t now);
 
 /* The watch (watch.c) */

@@ -77,7 +77,8 @@ static stn_status make_anew(struct stni_nccl_member *m, struct stni_error *error
     return status;
 }
 
-/* A refusal is no failure. While the split is in progress its state is the new communicator's, or the old one's until there is a new one. */
+/* A refusal is no failure. While the split is in progress its state is the new communicator's, or the old one's
+ * until there is a new one. */
 static int has_split(struct stni_nccl_member *m, ncclComm_t from, ncclComm_t *made)
 {
     ncclConfig_t config = config_for();

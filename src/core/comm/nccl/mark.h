@@ -1,4 +1,5 @@
-/* Marks of recorded collectives: the device writes a number to memory of the host, where the watch reads how far it is. */
+/* Marks of recorded collectives: the device writes a number to memory of the host, where the watch reads how far it
+ * is. */
 #ifndef STNI_CORE_COMM_NCCL_MARK_H
 #define STNI_CORE_COMM_NCCL_MARK_H
 
@@ -10,7 +11,8 @@
 extern "C" {
 #endif
 
-/* *at = value, once what is on the stream has ended. `at` is memory of the host that the device reaches at the same address. */
+/* *at = value, once what is on the stream has ended. `at` is memory of the host that the device reaches at the same
+ * address. */
 cudaError_t stni_nccl_mark(cudaStream_t stream, uint32_t *at, uint32_t value);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The communicator's table, and how it is opened: by the words "nccl control=ADDRESS comm=ADDRESS device=INDEX deadline=SECONDS rank_order=0|1",
- * which shardtensor/nccl.h writes. */
+/* The communicator's table, and how it is opened: by the words "nccl control=ADDRESS comm=ADDRESS device=INDEX
+ * deadline=SECONDS rank_order=0|1", which shardtensor/nccl.h writes. */
 #include "core/comm/nccl/family.h"
 
 #include "core/device/cuda/module.h"
@@ -20,7 +20,8 @@ static stn_status run(void *impl, stn_queue *queue, const struct stni_coll *coll
     return status == STN_OK ? STN_OK : stni_cuda_host()->queue_fail(queue, status, "%s", error.text);
 }
 
-/* What NCCL is not asked for the library builds of groups, in the order of ranks: it is told so before anything has begun. */
+/* What NCCL is not asked for the library builds of groups, in the order of ranks: it is told so before anything has
+ * begun. */
 static stn_status run_reduction(void *impl, stn_queue *queue, const struct stni_coll *coll)
 {
     return stni_nccl_reduces(impl, coll->dtype, coll->op) ? run(impl, queue, coll) : STN_ERR_UNSUPPORTED;
@@ -133,7 +134,8 @@ static stn_status make_subset(struct stni_nccl_member *m, const int *ranks, int 
     return stni_nccl_fail(m, error, status, "subset: %s", error->text);
 }
 
-/* Called by its own ranks alone, while a split of NCCL's wants all of the parent's: it is made anew, from a name that they pass on. */
+/* Called by its own ranks alone, while a split of NCCL's wants all of the parent's: it is made anew, from a name
+ * that they pass on. */
 static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
 {
     struct stni_nccl_member *m = impl, *made = NULL;

@@ -1,10 +1,12 @@
-/* Collectives that a queue records: a stream capture goes on through them. It forks from the queue's stream to the member's by an event, takes NCCL's
- * kernels in, and comes back by another one, so that a launch of the graph does them without any call of NCCL's.
+/* Collectives that a queue records: a stream capture goes on through them. It forks from the queue's stream to the
+ * member's by an event, takes NCCL's kernels in, and comes back by another one, so that a launch of the graph does them
+ * without any call of NCCL's.
  *
- * The watch has to see where such a launch is, whose collectives no host has called. Around each of them a mark writes a number to a word of the
- * host's memory that the member has: odd while the GPU is in a collective. Events would not do: launches may stand in line, and an event that a graph
- * records tells of the last one. A launch is watched as a called collective is, by an event before the graph and one behind it, which say whose
- * marks the word holds. */
+ * The watch has to see where such a launch is, whose collectives no host has called. Around each of them a mark
+ * writes a number to a word of the host's memory that the member has: odd while the GPU is in a collective. Events
+ * would not do: launches may stand in line, and an event that a graph records tells of the last one. A launch is
+ * watched as a called collective is, by an event before the graph and one behind it, which say whose marks the word
+ * holds. */
 #include "core/comm/nccl/family.h"
 
 #include "core/comm/nccl/mark.h"
@@ -162,7 +164,8 @@ static struct stni_nccl_recorded *recorded_create(struct stni_nccl_family *famil
     return r;
 }
 
-/* What the family has in this recording; its first collective makes it a part of that. With `calls` held, as all that follows. */
+/* What the family has in this recording; its first collective makes it a part of that. With `calls` held, as all
+ * that follows. */
 static struct stni_nccl_recorded *recording_of(struct stni_nccl_family *family, stn_queue *queue)
 {
     if (family->recording)

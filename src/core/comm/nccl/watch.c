@@ -1,6 +1,7 @@
-/* The watch: a thread that follows what this rank's collectives do on the GPU. The host that put them there does not wait for them, so that nobody
- * else would notice that a peer never comes. It notes when a collective has begun to wait, finds those that wait too long, asks NCCL for errors that
- * came later and the alarm for failures of other ranks; then it aborts NCCL's communicators, which ends whatever hangs. */
+/* The watch: a thread that follows what this rank's collectives do on the GPU. The host that put them there does not
+ * wait for them, so that nobody else would notice that a peer never comes. It notes when a collective has begun to
+ * wait, finds those that wait too long, asks NCCL for errors that came later and the alarm for failures of other
+ * ranks; then it aborts NCCL's communicators, which ends whatever hangs. */
 #include "core/comm/nccl/family.h"
 
 #include "core/device/cuda/module.h"

@@ -67,7 +67,8 @@ static int is_open(const struct stni_tcp_transfer *transfer)
     return transfer->done < (int64_t)sizeof transfer->header + transfer->header.bytes;
 }
 
-/* A rank whose process has ended cannot report it: the failure is in its name. One that has left did not fail: it is in this rank's. */
+/* A rank whose process has ended cannot report it: the failure is in its name. One that has left did not fail: it is
+ * in this rank's. */
 static stn_status fail_gone(struct stni_tcp_member *member, int peer)
 {
     char text[96];
@@ -122,7 +123,8 @@ static stn_status wait(struct stni_tcp_member *member, const struct stni_tcp_cal
     return call->open > 0 ? fail_aborted(member) : STN_OK;
 }
 
-/* A call without messages waits for nobody; it fails where the family has, or one of its processes has ended. With the lock held. */
+/* A call without messages waits for nobody; it fails where the family has, or one of its processes has ended. With
+ * the lock held. */
 static stn_status look_around(struct stni_tcp_member *member)
 {
     const struct stni_tcp_family *family = member->family;

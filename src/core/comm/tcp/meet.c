@@ -15,7 +15,8 @@
 enum { HOSTS = 8 /* addresses of one name that are tried */ };
 static const double patience = 1, between = 0.02; /* seconds: for a stranger's answer; from one round of calls to the next */
 
-/* Who calls. The same words in another order of bytes are another number, so that machines which cannot understand each other do not try. */
+/* Who calls. The same words in another order of bytes are another number, so that machines which cannot understand
+ * each other do not try. */
 struct hello {
     uint64_t magic, job;
     int32_t rank, ranks, lane, port;

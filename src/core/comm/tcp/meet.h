@@ -14,7 +14,8 @@ struct stni_tcp_wish {
     double deadline_seconds;
 };
 
-/* Collective. `lanes`: for each rank, STNI_TCP_LANES descriptors; -1 for this rank's own, and for all where it fails. */
+/* Collective. `lanes`: for each rank, STNI_TCP_LANES descriptors; -1 for this rank's own, and for all where it
+ * fails. */
 stn_status stni_tcp_meet(const struct stni_tcp_wish *wish, int *lanes, struct stni_error *error);
 
 #endif

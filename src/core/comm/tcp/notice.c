@@ -1,4 +1,5 @@
-/* Notices: that a rank has failed, with its text, or that it leaves. Who fails tells all others, on connections that carry nothing else. */
+/* Notices: that a rank has failed, with its text, or that it leaves. Who fails tells all others, on connections that
+ * carry nothing else. */
 #include "core/comm/tcp/tcp.h"
 
 #include <errno.h>

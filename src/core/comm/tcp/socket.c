@@ -160,7 +160,8 @@ int stni_tcp_is_here(int socket)
     return memcmp(here.address, there.address, sizeof here.address) == 0;
 }
 
-/* A call to a port of this machine that nobody listens at can meet itself, where the system has given the call that port. */
+/* A call to a port of this machine that nobody listens at can meet itself, where the system has given the call that
+ * port. */
 static int is_own_echo(int socket)
 {
     return own_end_of(socket).port == stni_tcp_peer_of(socket).port && stni_tcp_is_here(socket);

@@ -22,7 +22,8 @@ struct stni_tcp_place {
 /* Seconds of a clock that only goes forward. */
 double stni_tcp_now(void);
 
-/* Listens at `port` of every address of this machine; 0: any port. @return a descriptor that does not block, or -1 (errno). */
+/* Listens at `port` of every address of this machine; 0: any port. @return a descriptor that does not block, or -1
+ * (errno). */
 int stni_tcp_listen(int port, int most_waiting);
 int stni_tcp_port_of(int listener);
 

@@ -179,7 +179,8 @@ static stn_status agree_broadcast(void *impl, stn_queue *queue, void *bytes, siz
 
 /* Subsets */
 
-/* How often a group of these ranks, in this order, has been made before: every one of them counts the same. With the lock held; -1: no memory. */
+/* How often a group of these ranks, in this order, has been made before: every one of them counts the same. With the
+ * lock held; -1: no memory. */
 static int64_t times_made(struct stni_tcp_family *family, uint64_t ranks)
 {
     for (int i = 0; i < family->n_made; i++)
@@ -193,7 +194,8 @@ static int64_t times_made(struct stni_tcp_family *family, uint64_t ranks)
     return 0;
 }
 
-/* The members of a subset make sure that they mean the same, by messages on the channel of the communicator that they all have. */
+/* The members of a subset make sure that they mean the same, by messages on the channel of the communicator that
+ * they all have. */
 static stn_status compare(struct stni_tcp_member *member, const int *ranks, int n, uint64_t hash)
 {
     struct stni_tcp_transfer *transfers = stni_calloc((size_t)(2 * n), sizeof *transfers);

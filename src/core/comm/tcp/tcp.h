@@ -1,12 +1,16 @@
-/* Ranks that are processes, on one machine or many, over TCP: for jobs that were started without MPI, and for the hosts of ranks on devices.
+/* Ranks that are processes, on one machine or many, over TCP: for jobs that were started without MPI, and for the hosts
+ * of ranks on devices.
  *
- * A family is a set of processes with two connections between each pair: one for messages, one for notices. A notice is short, says that a rank has
- * failed or left, and never stands behind a message that nobody takes. A group is a set of ranks with a channel, a number that its messages carry.
+ * A family is a set of processes with two connections between each pair: one for messages, one for notices. A notice is
+ * short, says that a rank has failed or left, and never stands behind a message that nobody takes. A group is a set of
+ * ranks with a channel, a number that its messages carry.
  *
- * There is no thread behind it: who waits moves whatever can be moved, of any group of the family, under the family's lock. A message that nobody
- * has asked for yet is kept in memory of the family's, so that no order of sends and receives blocks.
+ * There is no thread behind it: who waits moves whatever can be moved, of any group of the family, under the family's
+ * lock. A message that nobody has asked for yet is kept in memory of the family's, so that no order of sends and
+ * receives blocks.
  *
- * The table has sends and receives, subsets and agreement; every other collective is the library's own, made of those (built.c). */
+ * The table has sends and receives, subsets and agreement; every other collective is the library's own, made of
+ * those (built.c). */
 #ifndef STNI_CORE_COMM_TCP_TCP_H
 #define STNI_CORE_COMM_TCP_TCP_H
 
@@ -28,7 +32,8 @@ struct stni_tcp_call {
     int open;
 };
 
-/* A message that is sent, received, or kept until it is asked for (then `call` is NULL, and what `data` points to is its own). */
+/* A message that is sent, received, or kept until it is asked for (then `call` is NULL, and what `data` points to is
+ * its own). */
 struct stni_tcp_transfer {
     struct stni_tcp_transfer *next;
     struct stni_tcp_call *call;
@@ -95,7 +100,8 @@ struct stni_tcp_family *stni_tcp_family_create(int rank, int size, const int *la
 /* Lets go of the family; the last says to all ranks that this one leaves. */
 void stni_tcp_family_release(struct stni_tcp_family *family);
 
-/* progress.c. With the family's lock held: sends and receives what can be, and waits up to `milliseconds` for that. @return 0: there was nothing. */
+/* progress.c. With the family's lock held: sends and receives what can be, and waits up to `milliseconds` for that.
+ * @return 0: there was nothing. */
 int stni_tcp_progress(struct stni_tcp_family *family, int milliseconds);
 
 /* With the family's lock held: a message begins, in its peer's order. */
@@ -120,8 +126,8 @@ static inline int stni_tcp_is_gone(const struct stni_tcp_peer *peer)
 void stni_tcp_lock(struct stni_tcp_family *family);
 void stni_tcp_unlock(struct stni_tcp_family *family);
 
-/* group.c. Passes `n` messages, of each of which peer, data and header.bytes are set; the first `n_receives` are received, the others sent. Returns
- * when all are done. */
+/* group.c. Passes `n` messages, of each of which peer, data and header.bytes are set; the first `n_receives` are
+ * received, the others sent. Returns when all are done. */
 stn_status stni_tcp_pass(struct stni_tcp_member *member, struct stni_tcp_transfer *transfers, int n_receives, int n);
 stn_status stni_tcp_group(struct stni_tcp_member *member, const stn_exchange *messages);
 

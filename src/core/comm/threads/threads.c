@@ -37,7 +37,8 @@ static struct stni_thread_family *family_create(int size)
     return family;
 }
 
-/* One block: the group with its slots, the world ranks, the flags of who has joined. With the family's lock held, or alone. */
+/* One block: the group with its slots, the world ranks, the flags of who has joined. With the family's lock held, or
+ * alone. */
 static struct stni_thread_group *group_create(struct stni_thread_family *family, int size, const int *world_ranks)
 {
     size_t slots = (size_t)size * sizeof(struct stni_thread_slot), ranks = (size_t)size * sizeof(int);

@@ -167,8 +167,9 @@ struct stni_thread_member {
 
 enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI_WAIT_LATE, STNI_WAIT_CIRCLE /* member->error says which */ };
 
-/* Waits until *word >= value, which rank `peer` of the group will write. Reads the abort flag too where `poll_abort` is set. `*until`: when it is
- * too late, nanoseconds; computed from the member's deadline when it is first needed (0). */
+/* Waits until *word >= value, which rank `peer` of the group will write. Reads the abort flag too where `poll_abort`
+ * is set. `*until`: when it is too late, nanoseconds; computed from the member's deadline when it is first needed
+ * (0). */
 enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
                                        int poll_abort, int64_t *until);
 
@@ -211,7 +212,8 @@ stn_status stni_thread_fail_kept(struct stni_thread_member *member);
 stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status status, const char *format, ...)
     STN_PRINTF(3, 4);
 
-/* The failure behind a wait that was not READY; `missing` tells which ranks are waited for, `what` what they have not done. */
+/* The failure behind a wait that was not READY; `missing` tells which ranks are waited for, `what` what they have
+ * not done. */
 stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
                                  const struct stni_coll *coll, int (*missing)(const struct stni_thread_member *, int peer),
                                  const char *what);
@@ -239,8 +241,8 @@ stn_status stni_thread_reserve(struct stni_thread_member *member, size_t bytes);
 /* A collective on a queue of a device other than the CPU. */
 stn_status stni_thread_run_on_device(struct stni_thread_member *member, stn_queue *queue, const struct stni_coll *coll);
 
-/* The member's queue waits for a rank's event. A wait is put on the queue even where that has failed: the memory that peers still use must not be
- * reused before. */
+/* The member's queue waits for a rank's event. A wait is put on the queue even where that has failed: the memory
+ * that peers still use must not be reused before. */
 stn_status stni_thread_follow(struct stni_thread_member *member, int rank, enum stni_thread_point point);
 
 /* Marks that the kernels launched so far are the member's last that touch its peers' memory. */
@@ -252,7 +254,8 @@ stn_status stni_thread_fail_launch(struct stni_thread_member *member);
 /* Where nothing of the member is under way any more. */
 void stni_thread_drop_points(struct stni_thread_member *member);
 
-/* Copies or reduces boxes: at once in host memory, else on the member's queue. A launch that fails is kept in member->launched. */
+/* Copies or reduces boxes: at once in host memory, else on the member's queue. A launch that fails is kept in
+ * member->launched. */
 static inline void stni_thread_copy_box(struct stni_thread_member *member, const stn_box *dst, const stn_box *src, size_t element_size)
 {
     if (!member->queue)
@@ -299,8 +302,9 @@ int stni_thread_pack(const struct stni_thread_member *member, const struct stni_
 /* Bytes of scratch that the collective's copy needs. */
 size_t stni_thread_scratch(const struct stni_coll *coll, int size);
 
-/* Copies what a rank of an all_gather or all_to_all sends to itself, which needs no peer: half of it before the peers have arrived, half of it
- * before they have left, where the rank would wait otherwise. On a device it is copied with the rest. */
+/* Copies what a rank of an all_gather or all_to_all sends to itself, which needs no peer: half of it before the
+ * peers have arrived, half of it before they have left, where the rank would wait otherwise. On a device it is
+ * copied with the rest. */
 void stni_thread_copy_own(const struct stni_thread_view *view, int second_half);
 
 /* Not OK: the ranks' arguments do not fit; member->error says how. */

@@ -1,8 +1,8 @@
 /* Ranks that wait for each other in a circle, in agreements of different groups, and would until the deadline.
  *
- * Agreements alone are looked at: the thread that waits in one is the only one of its rank that could come to another, so that a circle of them never
- * opens. A rank in a collective of another kind may have a side queue that brings what its peer waits for; comparisons
- * of checks mode, which run on side queues, are no agreements. */
+ * Agreements alone are looked at: the thread that waits in one is the only one of its rank that could come to
+ * another, so that a circle of them never opens. A rank in a collective of another kind may have a side queue that
+ * brings what its peer waits for; comparisons of checks mode, which run on side queues, are no agreements. */
 #include "core/comm/threads/threads.h"
 
 #include <stdio.h>
@@ -21,8 +21,8 @@ static const struct stni_thread_edge *edge_of(const struct stni_thread_family *f
     return NULL;
 }
 
-/* Edges change under the lock alone: those that are found are there together. Each rank has one, so a walk that does not come back has an end, or
- * goes round without this rank, where another finds it. */
+/* Edges change under the lock alone: those that are found are there together. Each rank has one, so a walk that does
+ * not come back has an end, or goes round without this rank, where another finds it. */
 static int closes(const struct stni_thread_family *family, const struct stni_thread_edge *mine)
 {
     const struct stni_thread_edge *at = mine;

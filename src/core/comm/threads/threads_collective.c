@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Prefetches for writing a line that this rank will write: its peers have read it since the last write, and a store that has to invalidate their
- * copies first takes as long as the new value takes to reach them. */
+/* Prefetches for writing a line that this rank will write: its peers have read it since the last write, and a store
+ * that has to invalidate their copies first takes as long as the new value takes to reach them. */
 #ifdef __x86_64__
 #define WILL_WRITE(at) __asm__ volatile("prefetchw %0" : : "m"(*(const char *)(at)))
 #else
@@ -29,8 +29,8 @@ static void publish_pointers(struct stni_thread_mail *mail, const struct stni_co
     mail->data.at.messages = coll->messages;
 }
 
-/* The first line is written last and in one go: waiting peers poll it all the time, and each poll between two stores moves the line to another
- * core. */
+/* The first line is written last and in one go: waiting peers poll it all the time, and each poll between two stores
+ * moves the line to another core. */
 static void publish(struct stni_thread_member *member, const struct stni_coll *coll)
 {
     struct stni_thread_mail *mail = &own_slot(member)->mail[member->sequence & 1];
@@ -91,7 +91,8 @@ static stn_status await_leaves(struct stni_thread_member *member, const struct s
     return STN_OK;
 }
 
-/* After a failure, whose text stays: what the peer has put on its queue comes before anything that this rank's queue does next. */
+/* After a failure, whose text stays: what the peer has put on its queue comes before anything that this rank's queue
+ * does next. */
 static void follow_quietly(struct stni_thread_member *member, int rank)
 {
     struct stni_error why = member->error;
@@ -99,8 +100,8 @@ static void follow_quietly(struct stni_thread_member *member, int rank)
     member->error = why;
 }
 
-/* After a failure: returns when no peer touches this rank's buffers any more. A peer that is still copying after a second deadline
- * is given up, and the text says so: it may touch what this rank frees. */
+/* After a failure: returns when no peer touches this rank's buffers any more. A peer that is still copying after a
+ * second deadline is given up, and the text says so: it may touch what this rank frees. */
 static stn_status await_quiet(struct stni_thread_member *member, stn_status status)
 {
     struct stni_thread_group *group = member->group;
@@ -146,7 +147,8 @@ static stn_status compare_memory(const struct stni_thread_view *view)
     return STN_OK;
 }
 
-/* All ranks have arrived, so all see the same arguments and come to the same verdict. Also whether any of them is large. */
+/* All ranks have arrived, so all see the same arguments and come to the same verdict. Also whether any of them is
+ * large. */
 static stn_status compare(const struct stni_thread_view *view, int *large)
 {
     const struct stni_thread_mail *first = stni_thread_mail_of(view, 0);
@@ -175,8 +177,8 @@ static stn_status follow_all(struct stni_thread_member *member)
     return status == STN_OK ? STN_OK : stni_thread_fail_kept(member);
 }
 
-/* The copy phase of large data. A rank that finds that arguments do not fit aborts before it leaves, so that every rank that sees it leave also
- * sees the abort. */
+/* The copy phase of large data. A rank that finds that arguments do not fit aborts before it leaves, so that every
+ * rank that sees it leave also sees the abort. */
 static stn_status copy_in_place(const struct stni_thread_view *view)
 {
     struct stni_thread_member *member = view->member;

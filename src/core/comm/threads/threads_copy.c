@@ -1,6 +1,7 @@
 /* What each collective copies, given what all ranks have published: no waiting, no allocation, nobody else's code.
  *
- * Reductions run in rank order on whichever rank does them, so that results are the same bits on all ranks and in all runs. */
+ * Reductions run in rank order on whichever rank does them, so that results are the same bits on all ranks and in
+ * all runs. */
 #include "core/comm/threads/threads.h"
 
 #include "core/box/box.h"
@@ -59,8 +60,8 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
     return mail->large ? mail->data.at.send : mail->data.bytes;
 }
 
-/* For more data than the caches hold: each chunk is reduced into a buffer that stays in the L1 cache, then written to every dst by non-temporal
- * stores, so that no load of a source runs ahead of such a store. */
+/* For more data than the caches hold: each chunk is reduced into a buffer that stays in the L1 cache, then written
+ * to every dst by non-temporal stores, so that no load of a source runs ahead of such a store. */
 static void multi_reduce_streamed(enum stni_isa isa, stni_multi_reduce_fn fold, const struct stni_multi_reduce *all, int64_t size)
 {
     const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);
@@ -79,7 +80,8 @@ static void multi_reduce_streamed(enum stni_isa isa, stni_multi_reduce_fn fold, 
     copies->fence();
 }
 
-/* Elements [from, from + count) of what every rank sends, combined into n_dst places; the first n_dst pointers of scratch say where. */
+/* Elements [from, from + count) of what every rank sends, combined into n_dst places; the first n_dst pointers of
+ * scratch say where. */
 static void combine(const struct stni_thread_view *view, int n_dst, int64_t from, int64_t count)
 {
     const struct stni_coll *v = view->coll;
@@ -112,8 +114,8 @@ static void combine_to(const struct stni_thread_view *view, void *dst, int64_t d
     combine(view, 1, from, count);
 }
 
-/* This rank's part of the work on `count` elements of `size` bytes, a power of two: whole cache lines, so that no two ranks write the same
- * one. */
+/* This rank's part of the work on `count` elements of `size` bytes, a power of two: whole cache lines, so that no
+ * two ranks write the same one. */
 static void work_share(const struct stni_thread_view *view, size_t size, int64_t *from, int64_t *count)
 {
     int64_t n = view->coll->count, line = STNI_THREAD_LINE / (int64_t)size;
@@ -277,7 +279,8 @@ stn_status stni_thread_copy(const struct stni_thread_view *view, int large)
     return copies[view->coll->kind](view, large);
 }
 
-/* Elements that decide whether a collective is large: alike on all ranks, but for all_to_all, where each sees what its peers did. */
+/* Elements that decide whether a collective is large: alike on all ranks, but for all_to_all, where each sees what
+ * its peers did. */
 static int64_t deciding(const struct stni_coll *coll, int size)
 {
     int gathers = coll->kind == STNI_COLL_ALL_GATHER || coll->kind == STNI_COLL_GATHER;

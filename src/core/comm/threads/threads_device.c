@@ -1,7 +1,7 @@
 /* Thread ranks whose data is in a device's memory: the events between their queues (threads.h tells how they go round).
  *
- * A peer's event is used under its slot's lock, because its owner may record it anew or destroy its communicator meanwhile. An owner that is gone has
- * waited for its queue first, so that there is nothing left to wait for. */
+ * A peer's event is used under its slot's lock, because its owner may record it anew or destroy its communicator
+ * meanwhile. An owner that is gone has waited for its queue first, so that there is nothing left to wait for. */
 #include "core/comm/threads/threads.h"
 
 static struct stni_thread_slot *own_slot(const struct stni_thread_member *member)

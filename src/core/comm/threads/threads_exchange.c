@@ -1,7 +1,7 @@
 /* The copy phase of an exchange: each rank copies, or combines, straight from its peers' boxes into its own.
  *
- * Scratch holds, for each message that is received, its place in the order of boxes, then the box it comes from, then the
- * sources of one reduction. */
+ * Scratch holds, for each message that is received, its place in the order of boxes, then the box it comes from,
+ * then the sources of one reduction. */
 #include "core/comm/threads/threads.h"
 
 #include "core/box/box.h"

@@ -1,8 +1,10 @@
-/* Sends and receives between thread ranks. A sender puts a pending send, which points to its box, into the receiver's inbox; the receiver takes
- * it out, copies straight from the box, and marks it done. Everything is sent before anything is waited for, so no order of calls can deadlock.
+/* Sends and receives between thread ranks. A sender puts a pending send, which points to its box, into the receiver's
+ * inbox; the receiver takes it out, copies straight from the box, and marks it done. Everything is sent before anything
+ * is waited for, so no order of calls can deadlock.
  *
- * A pending send is posted, then taken (under the inbox's lock), then done; after that the receiver does not touch it any more. A sender that leaves
- * because of an abort withdraws the sends that are only posted and waits for those that are taken, so its boxes are free when it returns. */
+ * A pending send is posted, then taken (under the inbox's lock), then done; after that the receiver does not touch
+ * it any more. A sender that leaves because of an abort withdraws the sends that are only posted and waits for those
+ * that are taken, so its boxes are free when it returns. */
 #include "core/comm/threads/threads.h"
 
 #include "core/box/box.h"
@@ -165,7 +167,8 @@ static stn_status receive(struct call *call, int i, struct stni_thread_pending_s
     return STN_OK;
 }
 
-/* Receives whatever has come; *moved tells whether anything had. Of one peer's messages the first that is open is the next. */
+/* Receives whatever has come; *moved tells whether anything had. Of one peer's messages the first that is open is
+ * the next. */
 static stn_status receive_all(struct call *call, int *moved)
 {
     const stn_exchange *m = call->messages;
@@ -206,7 +209,8 @@ static int waits_for(const struct stni_thread_member *member, int peer)
     return waits;
 }
 
-/* A peer that has destroyed its end sends and receives nothing more. `gone` is read first: what the peer did before is then visible. */
+/* A peer that has destroyed its end sends and receives nothing more. `gone` is read first: what the peer did before
+ * is then visible. */
 static stn_status check_gone(const struct call *call, const struct stni_coll *coll)
 {
     const struct stni_thread_group *group = call->member->group;
@@ -216,7 +220,8 @@ static stn_status check_gone(const struct call *call, const struct stni_coll *co
     return STN_OK;
 }
 
-/* On a device: when a message is taken, its copy may still be under way, so that what follows on this rank's queue waits for it. */
+/* On a device: when a message is taken, its copy may still be under way, so that what follows on this rank's queue
+ * waits for it. */
 static stn_status follow_receivers(const struct call *call)
 {
     const stn_exchange *m = call->messages;
@@ -256,7 +261,8 @@ static stn_status complete(struct call *call, const struct stni_coll *coll)
     }
 }
 
-/* A peer may still write that it is done: the pending sends outlive this rank's end. At most once, as no collective runs after a failure. */
+/* A peer may still write that it is done: the pending sends outlive this rank's end. At most once, as no collective
+ * runs after a failure. */
 static void keep_pending_sends(const struct call *call)
 {
     struct stni_thread_member *member = call->member;

@@ -1,8 +1,8 @@
-/* How thread ranks wait: a few pauses, then the processor is offered to others, then sleep on the own bell. Pauses alone are the fastest
- * where each rank has a core and never end where it has not.
+/* How thread ranks wait: a few pauses, then the processor is offered to others, then sleep on the own bell. Pauses
+ * alone are the fastest where each rank has a core and never end where it has not.
  *
- * No wake is lost: the sleeper reads its bell, says whom it waits for, then looks at the word once more; the writer writes the word,
- * then looks who sleeps. All of these are sequentially consistent. An abort rings every bell. */
+ * No wake is lost: the sleeper reads its bell, says whom it waits for, then looks at the word once more; the writer
+ * writes the word, then looks who sleeps. All of these are sequentially consistent. An abort rings every bell. */
 #include "core/comm/threads/threads.h"
 
 #include <errno.h>
@@ -75,8 +75,8 @@ struct waiting {
     int poll_abort;
 };
 
-/* 1 when the wait is over, for whichever reason. The word is read last: what all ranks have come to has succeeded on each, though one of them may
- * abort or leave right behind it. */
+/* 1 when the wait is over, for whichever reason. The word is read last: what all ranks have come to has succeeded on
+ * each, though one of them may abort or leave right behind it. */
 static int over(const struct waiting *w, enum stni_thread_wait *result)
 {
     const int gone = w->peer != STNI_THREAD_ANY && atomic_load(&w->member->group->slots[w->peer].gone);
@@ -132,7 +132,8 @@ enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int pe
     }
     struct waiting w = {member, peer, word, value, poll_abort};
     enum stni_thread_wait result;
-    /* On a machine that others use too, a yield can last as long as their time slice: a sleeping rank is woken sooner. */
+    /* On a machine that others use too, a yield can last as long as their time slice: a sleeping rank is woken
+     * sooner. */
     int64_t begin = now();
     for (int i = 0; i < YIELDS && now() - begin < YIELD_NANOSECONDS; i++) {
         if (over(&w, &result)) {

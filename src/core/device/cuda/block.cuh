@@ -1,5 +1,5 @@
-/* Reductions over the threads of a warp and of a block, in an order that is the same in every run: values are joined pairwise, lower lanes
- * left, then warps left to right. */
+/* Reductions over the threads of a warp and of a block, in an order that is the same in every run: values are joined
+ * pairwise, lower lanes left, then warps left to right. */
 #ifndef STNI_CORE_DEVICE_CUDA_BLOCK_CUH
 #define STNI_CORE_DEVICE_CUDA_BLOCK_CUH
 
@@ -48,8 +48,8 @@ template <class T, class J> STNI_DEVICE T reduce_warp(T value, J join)
     return value;
 }
 
-/* Thread 0 of a one-dimensional block of THREADS gets join of all values. All threads call it, in every round of a loop: it ends with a
- * barrier. */
+/* Thread 0 of a one-dimensional block of THREADS gets join of all values. All threads call it, in every round of a
+ * loop: it ends with a barrier. */
 template <int THREADS, class T, class J> STNI_DEVICE T reduce_block(T value, J join)
 {
     static_assert(THREADS % WARP == 0, "whole warps");

@@ -1,5 +1,5 @@
-/* dst += src for boxes of one shape. Along dims in which dst has stride 0 one thread adds all elements up, in order, so that no number is added to by
- * two threads. */
+/* dst += src for boxes of one shape. Along dims in which dst has stride 0 one thread adds all elements up, in order,
+ * so that no number is added to by two threads. */
 #ifndef STNI_CORE_DEVICE_CUDA_BOX_ADD_CUH
 #define STNI_CORE_DEVICE_CUDA_BOX_ADD_CUH
 

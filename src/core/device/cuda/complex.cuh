@@ -1,8 +1,8 @@
 /* The types that kernels in C++ compute in. bool computes with the numbers 0 and 1.
  *
- * Complex numbers, for hosts and CUDA devices: two numbers, with C's arithmetic. Sums, and products and quotients with a
- * real number, are taken part by part, as C does; quotients and elementary functions stand in complex_functions.cuh, since
- * reading the header that they need takes nvcc longer than compiling most kernels. */
+ * Complex numbers, for hosts and CUDA devices: two numbers, with C's arithmetic. Sums, and products and quotients
+ * with a real number, are taken part by part, as C does; quotients and elementary functions stand in
+ * complex_functions.cuh, since reading the header that they need takes nvcc longer than compiling most kernels. */
 #ifndef STNI_CORE_DEVICE_CUDA_COMPLEX_CUH
 #define STNI_CORE_DEVICE_CUDA_COMPLEX_CUH
 

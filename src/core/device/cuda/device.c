@@ -1,5 +1,5 @@
-/* A CUDA device: memory, streams, events and copies of the runtime. A call works on its own device and leaves the thread's current one as it
- * was, since that belongs to the caller. */
+/* A CUDA device: memory, streams, events and copies of the runtime. A call works on its own device and leaves the
+ * thread's current one as it was, since that belongs to the caller. */
 #include "core/device/cuda/library.h"
 
 #include <cuda_runtime_api.h>
@@ -96,7 +96,8 @@ static cudaError_t memory_stream(struct device *device, cudaStream_t *out)
     return error;
 }
 
-/* Asks the caller, whose function may leave another device behind, and with nothing to give an error that the runtime keeps. */
+/* Asks the caller, whose function may leave another device behind, and with nothing to give an error that the
+ * runtime keeps. */
 static cudaError_t ask(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, size_t bytes, void **out)
 {
     *out = allocator->allocate(allocator->arg, bytes, stream);
@@ -254,7 +255,8 @@ static stn_status event_record(void *impl, void *handle, void *queue)
     return leave(impl, before, cudaEventRecord(event->event, queue));
 }
 
-/* Lets kernels of this device, the current one, use another's memory. The runtime's kept error is taken, else it would fail the next launch. */
+/* Lets kernels of this device, the current one, use another's memory. The runtime's kept error is taken, else it
+ * would fail the next launch. */
 static stn_status reach(struct device *device, int peer)
 {
     int can = 0;

@@ -1,4 +1,5 @@
-/* How elements lie in memory, in what they are computed, and packs of 16 bytes, which a thread reads and writes at once. */
+/* How elements lie in memory, in what they are computed, and packs of 16 bytes, which a thread reads and writes at
+ * once. */
 #ifndef STNI_CORE_DEVICE_CUDA_ELEMENTS_CUH
 #define STNI_CORE_DEVICE_CUDA_ELEMENTS_CUH
 

@@ -8,8 +8,9 @@
 
 namespace {
 
-/* Division of n < 2^31 by a number that all threads share: n / d = (n + (n m >> 32)) >> s with 2^s >= d > 2^(s-1) and
- * m = 2^32 (2^s - d) / d + 1. Source: Granlund and Montgomery 1994, "Division by invariant integers using multiplication". */
+/* Division of n < 2^31 by a number that all threads share: n / d = (n + (n m >> 32)) >> s with 2^s >= d > 2^(s-1)
+ * and m = 2^32 (2^s - d) / d + 1. Source: Granlund and Montgomery 1994, "Division by invariant integers using
+ * multiplication". */
 struct divider {
     uint32_t divisor, multiplier, shift;
 };
@@ -29,8 +30,8 @@ STNI_HOST_DEVICE uint32_t divide(uint32_t n, const divider &by)
     return (n + high) >> by.shift;
 }
 
-/* N operands over one index space: dims of size 1 are gone, neighbours that are one dim in every operand are merged. The last dim is the
- * innermost; strides in elements, or in whatever the caller counts. */
+/* N operands over one index space: dims of size 1 are gone, neighbours that are one dim in every operand are merged.
+ * The last dim is the innermost; strides in elements, or in whatever the caller counts. */
 template <int N> struct operands {
     int ndim;
     int64_t count; /* of elements */
@@ -136,7 +137,8 @@ STNI_DEVICE int piece_of_block(const unsigned *begin, int n, unsigned block)
     return first;
 }
 
-/* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one, and no more than a grid may have. */
+/* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one, and no more than a grid may
+ * have. */
 inline unsigned blocks_for(int64_t n, int64_t threads)
 {
     const int64_t blocks = (n + threads - 1) / threads, most = 0x7fffffff;

@@ -30,7 +30,8 @@ constexpr uint32_t NARROW_DTYPES = dtype_bit(STN_DTYPE_I8) | dtype_bit(STN_DTYPE
 constexpr uint32_t INTEGER_DTYPES =
     dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32) | dtype_bit(STN_DTYPE_U8) | NARROW_DTYPES;
 
-/* What foreign libraries want of their workspace; so many bytes more than they ask for let it begin at such an address. */
+/* What foreign libraries want of their workspace; so many bytes more than they ask for let it begin at such an
+ * address. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
 inline void *aligned(void *workspace)

@@ -1,8 +1,9 @@
-/* Foreign libraries of the CUDA module: opened at first use, since some take a gigabyte, and each keeps its state with the device of a context.
+/* Foreign libraries of the CUDA module: opened at first use, since some take a gigabyte, and each keeps its state with
+ * the device of a context.
  *
  * A library answers a question (has it code for this problem?) by a plan, which is made once, kept by the problem's
- * bytes and run many times. Where it refuses, a kernel of our own serves. All of it is used by the context's thread, on
- * which launchers run. */
+ * bytes and run many times. Where it refuses, a kernel of our own serves. All of it is used by the context's thread,
+ * on which launchers run. */
 #ifndef STNI_CORE_DEVICE_CUDA_LIBRARY_H
 #define STNI_CORE_DEVICE_CUDA_LIBRARY_H
 
@@ -12,8 +13,9 @@
 
 STN_BEGIN_DECLS
 
-/* Memory may be asked for and given back, a library opened and another step thrown away while a queue of this thread records: that is no work
- * of a stream, but the runtime wants to be told so. Sets what the thread may do meanwhile, and returns what it might before. */
+/* Memory may be asked for and given back, a library opened and another step thrown away while a queue of this thread
+ * records: that is no work of a stream, but the runtime wants to be told so. Sets what the thread may do meanwhile,
+ * and returns what it might before. */
 enum cudaStreamCaptureMode stni_cuda_permit_in_capture(enum cudaStreamCaptureMode mode);
 
 enum stni_cuda_library { STNI_CUDA_CUBLASLT, STNI_CUDA_CUDNN, STNI_CUDA_CUFFT, STNI_CUDA_LIBRARIES };
@@ -24,7 +26,8 @@ struct stni_cuda_symbol {
     void *function; /* a pointer to a pointer to it */
 };
 
-/* Opens the first of the files (the list ends in NULL) that there is, for good, and finds all functions. 0 where that fails. */
+/* Opens the first of the files (the list ends in NULL) that there is, for good, and finds all functions. 0 where
+ * that fails. */
 int stni_cuda_load(const char *const *files, const struct stni_cuda_symbol *symbols, int n);
 
 /* A plan begins with this; its problem follows at once. */

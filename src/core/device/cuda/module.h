@@ -16,14 +16,16 @@ stn_status stni_cuda_launched(stn_queue *queue);
 
 int stni_cuda_device_count(void);
 
-/* STN_OK where the device can be opened: there is a driver, it is new enough, and the module has code for the GPU. Else the reason. */
+/* STN_OK where the device can be opened: there is a driver, it is new enough, and the module has code for the GPU.
+ * Else the reason. */
 stn_status stni_cuda_device_check(int index, char *text, size_t text_size);
 stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 
 /* A stn_module.comm_join: communicators of NCCL, by the words that shardtensor/nccl.h writes. */
 stn_status stni_cuda_comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text, size_t text_size);
 
-/* The kernels' tables, each ended by a row without a name; the list itself ends in NULL. Generated: one table a .cu file. */
+/* The kernels' tables, each ended by a row without a name; the list itself ends in NULL. Generated: one table a .cu
+ * file. */
 extern const stn_kernel *const stni_cuda_kernel_tables[];
 
 STN_END_DECLS

@@ -1,4 +1,5 @@
-/* Sums of products: the type of a term, and the wider one in which chunks of terms are added up, as the CPU's kernels do. Integers wrap. */
+/* Sums of products: the type of a term, and the wider one in which chunks of terms are added up, as the CPU's
+ * kernels do. Integers wrap. */
 #ifndef STNI_CORE_DEVICE_CUDA_PRODUCTS_CUH
 #define STNI_CORE_DEVICE_CUDA_PRODUCTS_CUH
 

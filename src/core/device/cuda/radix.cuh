@@ -23,7 +23,8 @@ template <class K, class P> struct sort_entry {
 
 enum { SORT_THREADS = 256, SORT_DIGITS = 256, SORT_TILE = 16 * SORT_THREADS, SORT_SHORT = 1024 };
 
-/* What comes of entries by one digit: counts[(line * SORT_DIGITS + digit) * tiles + tile], and of each digit in its line. */
+/* What comes of entries by one digit: counts[(line * SORT_DIGITS + digit) * tiles + tile], and of each digit in its
+ * line. */
 template <class K, class P> struct sort_space {
     sort_entry<K, P> *entries, *others;
     P *counts, *totals;
@@ -149,7 +150,8 @@ STNI_DEVICE unsigned lanes_with(int digit, bool is_there)
     return is_there ? lanes : 0;
 }
 
-/* A block each tile: its entries go where those of their digit are, SORT_THREADS at a time so that they keep their order. */
+/* A block each tile: its entries go where those of their digit are, SORT_THREADS at a time so that they keep their
+ * order. */
 template <class K, class P> __global__ void __launch_bounds__(SORT_THREADS)
 deal_digits(const sort_entry<K, P> *from, sort_entry<K, P> *to, const P *counts, const P *totals, int64_t n, int64_t tiles, int shift)
 {

@@ -1,5 +1,5 @@
-/* Why a device is not opened: no driver, one that is too old, an index beyond the last, a GPU that the module has no code for. Asked before the
- * first kernel, whose failure would say less. */
+/* Why a device is not opened: no driver, one that is too old, an index beyond the last, a GPU that the module has no
+ * code for. Asked before the first kernel, whose failure would say less. */
 #include "core/device/cuda/module.h"
 
 #include <cuda_runtime_api.h>
@@ -11,8 +11,8 @@
 /* CUDA's numbers of versions: 1000 times the major one, 10 times the minor one. */
 #define NUMBERS(version) (version) / 1000, (version) % 1000 / 10
 
-/* What the runtime says of its devices, and what the driver is. One of an older major version serves no runtime of this one; of the same major
- * version any does. */
+/* What the runtime says of its devices, and what the driver is. One of an older major version serves no runtime of
+ * this one; of the same major version any does. */
 static stn_status refuse_all(cudaError_t error, char *text, size_t text_size)
 {
     int driver = 0;
@@ -29,8 +29,8 @@ static stn_status refuse_all(cudaError_t error, char *text, size_t text_size)
     return STN_ERR_DEVICE;
 }
 
-/* Machine code serves its own major architecture from its minor one on. What the last one in the list is compiled to beside it, PTX, serves all later
- * ones, where the driver knows the PTX of the compiler that wrote it. */
+/* Machine code serves its own major architecture from its minor one on. What the last one in the list is compiled to
+ * beside it, PTX, serves all later ones, where the driver knows the PTX of the compiler that wrote it. */
 enum code { NO_CODE, PTX, MACHINE_CODE };
 
 static enum code code_for(int architecture)

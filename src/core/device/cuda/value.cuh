@@ -9,8 +9,8 @@
 
 namespace {
 
-/* Claims the record if there is one and it is free, else does nothing. The end of the kernel makes it visible to the host. Of several errors any one
- * is reported. At most STN_VALUE_NUMBERS numbers. */
+/* Claims the record if there is one and it is free, else does nothing. The end of the kernel makes it visible to the
+ * host. Of several errors any one is reported. At most STN_VALUE_NUMBERS numbers. */
 STNI_DEVICE void report_value(stn_value_record *record, int op, int what, int n, const int64_t *numbers)
 {
     if (!record || atomicCAS(&record->state, (unsigned)STN_VALUE_FREE, (unsigned)STN_VALUE_CLAIMED) != (unsigned)STN_VALUE_FREE)
@@ -29,7 +29,8 @@ STNI_DEVICE void report_value(stn_value_record *record, int op, int what)
     report_value(record, op, what, 0, nullptr);
 }
 
-/* A row of a kernel that reports, as STNI_CUDA_KERNEL has it of others: its launcher gets the record of the queue's context too. */
+/* A row of a kernel that reports, as STNI_CUDA_KERNEL has it of others: its launcher gets the record of the queue's
+ * context too. */
 template <class ARGS, void (*LAUNCH)(const ARGS &, stn_value_record *, cudaStream_t)>
 stn_status launch_reporting_row(stn_queue *queue, const void *args)
 {

@@ -1,8 +1,8 @@
 /* Functions that the rows of activation.h name.
  *
- * gelu(x) = x P(x), P the normal distribution, or its tanh approximation; with first and second derivatives. Hendrycks and Gimpel 2016.
- * f32: P's upper tail is 7.1.26 of Abramowitz and Stegun (absolute error below 1.5e-7) with exp as a polynomial, so that loops become
- * vectors. f64: the C library's erfc. */
+ * gelu(x) = x P(x), P the normal distribution, or its tanh approximation; with first and second derivatives.
+ * Hendrycks and Gimpel 2016. f32: P's upper tail is 7.1.26 of Abramowitz and Stegun (absolute error below 1.5e-7)
+ * with exp as a polynomial, so that loops become vectors. f64: the C library's erfc. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_FUNCTIONS_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_FUNCTIONS_H
 

@@ -2,8 +2,8 @@
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
 
-/* Of these the CPU's blocks write truths, a byte each, whatever they compare (truth_block.c; eq is the first and isfinite the last for
- * stni_pointwise_result). */
+/* Of these the CPU's blocks write truths, a byte each, whatever they compare (truth_block.c; eq is the first and
+ * isfinite the last for stni_pointwise_result). */
 /*    op           floating             integer boolean complex */
 #define STNI_TRUTH_LIST(X)                                                                            \
     X(eq,          x == y,              x == y, x == y, x == y)                                       \

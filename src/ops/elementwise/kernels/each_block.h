@@ -1,6 +1,7 @@
-/* The loop of every row (pointwise_kernel.h): over the whole run, or piece by piece where the result is written by non-temporal stores.
- * For templates that define T, the type, R, that of the op's numbers, NUMBER(n), which reads one of these, and BLOCK, the function that chooses
- * a row; sources may define RESULT, the type of what rows give, where that is not T. */
+/* The loop of every row (pointwise_kernel.h): over the whole run, or piece by piece where the result is written by
+ * non-temporal stores. For templates that define T, the type, R, that of the op's numbers, NUMBER(n), which reads
+ * one of these, and BLOCK, the function that chooses a row; sources may define RESULT, the type of what rows give,
+ * where that is not T. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_EACH_BLOCK_H
 
@@ -16,8 +17,8 @@ struct piece {
     int64_t n;
 };
 
-/* The piece from element `at` on; `size` is that of the operands' elements. This function and the next are not inlined: the loops have no registers
- * to spare. */
+/* The piece from element `at` on; `size` is that of the operands' elements. This function and the next are not
+ * inlined: the loops have no registers to spare. */
 static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at, size_t size,
                                                          size_t result_size)
 {
@@ -41,8 +42,9 @@ static __attribute__((noinline)) void send_piece(void *to, struct piece piece, s
 #define JOINED(a, b) JOINED_(a, b)
 #define ROW_NAME(op) JOINED(op##_, BLOCK)
 
-/* `result` of x, y and `third`, the elements of in0, in1 and `last`, and of the numbers a, b and c. The function is not inlined, so that debuggers
- * and profilers know it by its name; together in one function, the loops of all rows are also slower to compile, and larger.
+/* `result` of x, y and `third`, the elements of in0, in1 and `last`, and of the numbers a, b and c. The function is not
+ * inlined, so that debuggers and profilers know it by its name; together in one function, the loops of all rows are
+ * also slower to compile, and larger.
  *
  * What decides how the loop goes on changes inside the loop; otherwise the compiler would make two loops of it. */
 #define ROW_FUNCTION(op, third, last, result)                                                                       \

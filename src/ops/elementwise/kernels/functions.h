@@ -1,5 +1,5 @@
-/* The functions that rows of arithmetic name, for the types of a column. Read by C for kernels of the CPU, and by C++ for kernels of CUDA devices:
- * what the languages spell in different ways stands in a header for each. */
+/* The functions that rows of arithmetic name, for the types of a column. Read by C for kernels of the CPU, and by
+ * C++ for kernels of CUDA devices: what the languages spell in different ways stands in a header for each. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_H
 
@@ -94,7 +94,8 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #define QUOTIENT(x, y) quotient_i64(x, y)
 #define FLOOR_QUOTIENT(x, y) WITH_INTEGERS(x, floor_quotient_f32, floor_quotient_f64, floor_quotient_i64)(x, y)
 
-/* NaN wins: the sum is NaN where neither comparison holds. Among equals it is x, so that a bound of 0 leaves -0 as it is. */
+/* NaN wins: the sum is NaN where neither comparison holds. Among equals it is x, so that a bound of 0 leaves -0 as
+ * it is. */
 #define MAXIMUM(x, y) ((x) < (y) ? (y) : (x) >= (y) ? (x) : (x) + (y))
 #define MINIMUM(x, y) ((x) > (y) ? (y) : (x) <= (y) ? (x) : (x) + (y))
 #define LIMIT(x, low, high) MINIMUM(MAXIMUM(x, low), high)

@@ -1,4 +1,5 @@
-/* How C spells what functions.h and the rows of arithmetic leave to the language: complex numbers, and the choice of a function by the type of x. */
+/* How C spells what functions.h and the rows of arithmetic leave to the language: complex numbers, and the choice of
+ * a function by the type of x. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_C_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_C_H
 

@@ -1,5 +1,5 @@
-/* How C++ spells what functions.h and the rows of arithmetic leave to the language, as functions_c.h does for C: a function is chosen by the type
- * of its first argument, in a lambda whose other branches are discarded. */
+/* How C++ spells what functions.h and the rows of arithmetic leave to the language, as functions_c.h does for C: a
+ * function is chosen by the type of its first argument, in a lambda whose other branches are discarded. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_CXX_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_FUNCTIONS_CXX_H
 

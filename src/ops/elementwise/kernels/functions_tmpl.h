@@ -38,7 +38,8 @@ STNI_INLINE T NAME(remainder)(T x, T y)
     return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-/* The quotient less its rest is whole, but for the rounding of its two steps. Rounded down it has the quotient's sign, zeros too. */
+/* The quotient less its rest is whole, but for the rounding of its two steps. Rounded down it has the quotient's
+ * sign, zeros too. */
 STNI_INLINE T NAME(floor_quotient)(T x, T y)
 {
     T rest = LIBM(fmod)(x, y);

@@ -1,4 +1,5 @@
-/* The normal distribution and its density, with the constants of gelu; activation_functions.h says by which formulas. */
+/* The normal distribution and its density, with the constants of gelu; activation_functions.h says by which
+ * formulas. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_NORMAL_DISTRIBUTION_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_NORMAL_DISTRIBUTION_H
 

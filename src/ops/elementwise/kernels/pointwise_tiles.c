@@ -1,6 +1,7 @@
-/* Pointwise ops over an iteration space that is not one dense run: cuts it into tiles of the two inner dims, brings each operand's tile to a dense
- * run of the compute type (where it lies so already, nothing is copied), and lets the op's block do the arithmetic. A result that is too large to
- * stay in the caches is written by non-temporal stores, which do not read the lines that they overwrite. */
+/* Pointwise ops over an iteration space that is not one dense run: cuts it into tiles of the two inner dims, brings
+ * each operand's tile to a dense run of the compute type (where it lies so already, nothing is copied), and lets the
+ * op's block do the arithmetic. A result that is too large to stay in the caches is written by non-temporal stores,
+ * which do not read the lines that they overwrite. */
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
 #include "core/box/box_kernel.h"
@@ -120,8 +121,8 @@ static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, i
     return (struct view){lane->buffer, dense};
 }
 
-/* How far ahead, in bytes, the block prefetches while it reads row r of an operand; 0 where it reads a buffer. After the last rows of a tile that is
- * transposed it prefetches the first rows of the next tile. */
+/* How far ahead, in bytes, the block prefetches while it reads row r of an operand; 0 where it reads a buffer. After
+ * the last rows of a tile that is transposed it prefetches the first rows of the next tile. */
 static size_t ahead_of_row(const struct space *s, const struct lane *lane, const struct view *view, int64_t r, int64_t rows)
 {
     int64_t ahead = view->at == lane->buffer ? 0 : lane->ahead;
@@ -157,8 +158,8 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     }
 }
 
-/* Whether the block writes the output where it belongs. Short rows go through the buffer first where non-temporal stores write them, which are faster
- * for one long run than for many short ones. */
+/* Whether the block writes the output where it belongs. Short rows go through the buffer first where non-temporal
+ * stores write them, which are faster for one long run than for many short ones. */
 static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
@@ -267,8 +268,8 @@ static int runs_across(const struct lane *lane)
     return lane->row != 0 && lane->row < lane->col;
 }
 
-/* Every lane that the block cannot work on where it lies gets an equal share of the buffers. @return bytes of a share; `numbers`: whether
- * they hold nothing else */
+/* Every lane that the block cannot work on where it lies gets an equal share of the buffers. @return bytes of a
+ * share; `numbers`: whether they hold nothing else */
 static int64_t share_buffers(struct space *s, int *numbers)
 {
     char **owner[LANES + 1];
@@ -299,8 +300,8 @@ static int any_runs_across(const struct space *s)
     return across;
 }
 
-/* How far ahead an operand is prefetched, so that reads go on while writes keep memory busy: the same place in the next rows, where the rows are not
- * contiguous but near each other, else what comes next in the row. */
+/* How far ahead an operand is prefetched, so that reads go on while writes keep memory busy: the same place in the
+ * next rows, where the rows are not contiguous but near each other, else what comes next in the row. */
 static int64_t ahead_of(const struct space *s, const struct lane *lane, int across)
 {
     const int64_t size = (int64_t)lane->size;
@@ -314,16 +315,17 @@ static int64_t ahead_of(const struct space *s, const struct lane *lane, int acro
     return is_direct(s, lane, s->rows, s->cols) ? STNI_BLOCK_AHEAD : cols;
 }
 
-/* Where only numbers have buffers and all else is one row that is streamed, which goes piece by piece: the elements of the longest piece. */
+/* Where only numbers have buffers and all else is one row that is streamed, which goes piece by piece: the elements
+ * of the longest piece. */
 static int64_t n_of_number(const struct space *s, int64_t share, int numbers)
 {
     return s->buffer && s->rows == 1 && share > 0 && numbers ? STNI_PIECE / s->result_size : 0;
 }
 
-/* Tiles are of whole rows where they are short; where no buffer is needed but for a piece of a number, a row is one. If some lane's elements lie
- * closer from row to row than within a row, tiles have many rows, so that this lane too is read in runs, and are as wide as the buffers allow, up to
- * a piece. Their rows lie a line further apart than they are long: at distances that are powers of two they would map to the same sets of the L1
- * cache. */
+/* Tiles are of whole rows where they are short; where no buffer is needed but for a piece of a number, a row is one.
+ * If some lane's elements lie closer from row to row than within a row, tiles have many rows, so that this lane too
+ * is read in runs, and are as wide as the buffers allow, up to a piece. Their rows lie a line further apart than
+ * they are long: at distances that are powers of two they would map to the same sets of the L1 cache. */
 static void set_tiles(struct space *s)
 {
     int numbers;

@@ -7,8 +7,8 @@
 
 void stni_pointwise_tiles(stn_queue *queue, const struct stni_pointwise_args *args, stni_pointwise_block_fn block);
 
-/* Whether a result of so many bytes is too large to stay in the caches, so that it had better be written by non-temporal stores: by tiles. What an op
- * changes in place is in the caches anyway. */
+/* Whether a result of so many bytes is too large to stay in the caches, so that it had better be written by
+ * non-temporal stores: by tiles. What an op changes in place is in the caches anyway. */
 static inline int stni_pointwise_is_streamed(const struct stni_pointwise_args *args, int64_t bytes)
 {
     if (bytes < STNI_STREAMING_RESULT)

@@ -1,5 +1,6 @@
-/* The unary functions of trigonometry.h as loops over dense runs. In f32, sine, cosine and tangent of arguments that are not large are vectorised
- * loops; a block of a run in which some argument is large goes through the C library, which reduces an argument of any size modulo pi / 2. */
+/* The unary functions of trigonometry.h as loops over dense runs. In f32, sine, cosine and tangent of arguments that
+ * are not large are vectorised loops; a block of a run in which some argument is large goes through the C library,
+ * which reduces an argument of any size modulo pi / 2. */
 #include "ops/elementwise/kernels/each_block.h"
 #include "ops/elementwise/kernels/functions.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"

@@ -1,5 +1,5 @@
-/* The rows of comparison.h that give truths, as loops over dense runs: bools go from the comparison to the result. Through a run of
- * the type that is compared, and a pass that narrows it, they took twice the time. */
+/* The rows of comparison.h that give truths, as loops over dense runs: bools go from the comparison to the result.
+ * Through a run of the type that is compared, and a pass that narrows it, they took twice the time. */
 #include <stdint.h>
 
 #define ROWS STNI_TRUTH_LIST

@@ -1,5 +1,6 @@
-/* The blocks of one list of unary functions for the floating types and, where it is analytic, the complex ones. Included with ROWS, the list,
- * KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands before the block of f32, and BLOCK_BF16, that of bf16. */
+/* The blocks of one list of unary functions for the floating types and, where it is analytic, the complex ones.
+ * Included with ROWS, the list, KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands
+ * before the block of f32, and BLOCK_BF16, that of bf16. */
 #ifndef ROWS /* read alone */
 #include "ops/elementwise/kernels/exponential.h"
 #define ROWS STNI_EXPONENTIAL_LIST
