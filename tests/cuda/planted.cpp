@@ -1,7 +1,8 @@
 /* Work on the stand-in with one fault each, and the same work without it. */
 #include "cuda/planted.h"
 
-#include "core/device/cuda/grid.h"
+#include "core/device/cuda/late_copies.cuh"
+#include "core/device/cuda/tensor_cores.cuh"
 #include "cuda/standin/sanitizer.h"
 
 #include <cstdio>
@@ -78,6 +79,34 @@ __global__ void sums_what_nobody_wrote(float *out)
     for (int i = 0; i < WARP; i++)
         sum += values[i];
     *out = sum;
+}
+
+template <bool WAITS> __global__ void copies_late(float *out)
+{
+    STNI_SHARED(float, values, WARP);
+    copy_late<4>(values, (int)(threadIdx.x * sizeof(float)), out + threadIdx.x, true);
+    if (WAITS)
+        wait_for_copies();
+    __syncthreads();
+    *out = values[WARP - 1 - threadIdx.x];
+}
+
+template <int LANES, int OFF> __global__ void reads_squares(float *out)
+{
+    struct alignas(16) square {
+        bf16 elements[SQUARE * SQUARE + 8];
+    };
+    STNI_SHARED(square, ones, 1);
+    for (int k = (int)threadIdx.x; k < SQUARE * SQUARE + 8; k += WARP)
+        store(ones->elements[k], 1);
+    __syncthreads();
+    if (threadIdx.x >= LANES)
+        return;
+    product sum;
+    clear_product(sum);
+    const bf16 *const lane = lane_of_squares(ones->elements, SQUARE);
+    multiply_add(bf16{}, sum, read_left(lane, OFF), read_right(lane, 0));
+    *out = sum.v[0][0] / SQUARE;
 }
 
 template <int PAST> __global__ void writes_shared(float *out)
@@ -397,6 +426,11 @@ const struct work {
     {"barrier after an exit", one_block<waits_after_some_left, THREADS>},
     {"two barriers at once", one_block<waits_at_two_places, THREADS>},
     {"uninitialised shared memory", one_block<sums_what_nobody_wrote, WARP>},
+    {"late copy", one_block<copies_late<true>, WARP>},
+    {"late copy that is not waited for", one_block<copies_late<false>, WARP>},
+    {"squares", one_block<reads_squares<WARP, 0>, WARP>},
+    {"squares by half a warp", one_block<reads_squares<WARP / 2, 0>, WARP>},
+    {"squares at no multiple of 16 bytes", one_block<reads_squares<WARP, 4>, WARP>},
     {"shared memory", one_block<writes_shared<0>, WARP>},
     {"past the end of shared memory", one_block<writes_shared<1>, WARP>},
     {"device memory", copy_of_device_memory<0>},

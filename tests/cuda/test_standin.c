@@ -76,8 +76,9 @@ static void check_memory_found(const char *work, const char *text)
 
 static void work_without_faults_is_right(void)
 {
-    static const char *const works[] = {"sum", "shared memory", "device memory", "free", "copy after its source", "source after its copy", "refusals",
-                                        "replay", "replay of two streams", "host function", "capture refusals"};
+    static const char *const works[] = {"sum", "late copy", "squares", "shared memory", "device memory", "free",
+                                        "copy after its source", "source after its copy", "refusals", "replay",
+                                        "replay of two streams", "host function", "capture refusals"};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         check_right(works[i]);
 }
@@ -93,6 +94,18 @@ static void missing_lanes_are_found(void)
     check_found("shuffle without half of its lanes", "the mask of a warp operation names a lane that is not there");
     check_found("shuffle outside of its mask", "a lane is in a warp operation whose mask lacks it");
     CHECK(strstr(output, "planted.cpp:") != NULL);
+}
+
+static void squares_that_no_gpu_multiplies_are_found(void)
+{
+    check_found("squares by half a warp", "the mask of a warp operation names a lane that is not there");
+    check_found("squares at no multiple of 16 bytes", "a row of a matrix is not at a multiple of 16 bytes");
+    CHECK(strstr(output, "tensor_cores.cuh:") != NULL);
+}
+
+static void late_copies_that_are_not_waited_for_bring_nothing(void)
+{
+    check_found("late copy that is not waited for", "nan, wanted 1\n");
 }
 
 static void uneven_barriers_are_found(void)
@@ -164,6 +177,8 @@ int main(int argc, char **argv)
         {"work_without_faults_is_right", work_without_faults_is_right},
         {"missing_barrier_changes_values", missing_barrier_changes_values},
         {"missing_lanes_are_found", missing_lanes_are_found},
+        {"squares_that_no_gpu_multiplies_are_found", squares_that_no_gpu_multiplies_are_found},
+        {"late_copies_that_are_not_waited_for_bring_nothing", late_copies_that_are_not_waited_for_bring_nothing},
         {"uneven_barriers_are_found", uneven_barriers_are_found},
         {"shared_memory_that_nobody_wrote_is_nan", shared_memory_that_nobody_wrote_is_nan},
         {"accesses_past_the_end_of_shared_memory_are_found", accesses_past_the_end_of_shared_memory_are_found},

@@ -23,6 +23,12 @@ enum { LANES = 32, MOST_SHARED = 48 << 10 /* bytes */ };
 
 enum class state { fresh, running, ready, at_barrier, in_warp, ended };
 
+struct late_copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+    std::size_t bytes;
+};
+
 struct simulated {
     place at;
     state now = state::fresh;
@@ -31,6 +37,8 @@ struct simulated {
     /* In a warp operation. */
     unsigned mask = 0, from = 0, votes = 0;
     uint64_t given = 0, got = 0;
+    warp_work work = nullptr;
+    std::vector<late_copy> copies; /* that it has not waited for */
 };
 
 struct shared_array {
@@ -45,7 +53,10 @@ public:
     ~machine();
     void run(dim3 grid, dim3 block, const kernel_call &thread);
     void barrier(line at);
-    simulated &meet(unsigned mask, uint64_t given, unsigned from, line at);
+    simulated &meet(unsigned mask, uint64_t given, unsigned from, line at, warp_work work = nullptr);
+    void copy_late(const late_copy &copy, line at);
+    void wait_for_copies();
+    [[noreturn]] void refuse(const char *what, line at);
     void *shared(int site, std::size_t bytes, const char *name, line at);
     void serve(); /* a fiber's loop over threads */
 
@@ -59,6 +70,7 @@ private:
     void wait();
     bool warp_is_complete(int first, unsigned mask, line at);
     void hand_out(int first, unsigned mask);
+    void work_together(const simulated *warp, warp_work work);
     fiber *take_fiber();
     uint64_t draw();
     [[noreturn]] void end(const char *what, const simulated &t);
@@ -233,16 +245,26 @@ bool machine::warp_is_complete(int first, unsigned mask, line at)
             end("the mask of a warp operation names a lane that is not there", *current);
         if (threads[i].now != state::in_warp)
             return false;
-        if (threads[i].mask != mask || threads[i].waits.number != at.number)
+        if (threads[i].mask != mask || threads[i].waits.number != at.number || threads[i].work != current->work)
             end("lanes of a warp meet in different operations", *current);
     }
     return true;
+}
+
+void machine::work_together(const simulated *warp, warp_work work)
+{
+    void *given[LANES];
+    for (int l = 0; l < LANES; l++)
+        given[l] = reinterpret_cast<void *>(warp[l].given);
+    work(given);
 }
 
 void machine::hand_out(int first, unsigned mask)
 {
     unsigned votes = 0;
     simulated *warp = &threads[static_cast<std::size_t>(first)];
+    if (current->work)
+        work_together(warp, current->work);
     for (int l = 0; l < LANES; l++)
         if (mask >> l & 1 && warp[l].given != 0)
             votes |= 1u << l;
@@ -260,10 +282,11 @@ void machine::hand_out(int first, unsigned mask)
     current->now = state::running;
 }
 
-simulated &machine::meet(unsigned mask, uint64_t given, unsigned from, line at)
+simulated &machine::meet(unsigned mask, uint64_t given, unsigned from, line at, warp_work work)
 {
     simulated &self = *current;
     self.waits = at;
+    self.work = work;
     self.mask = mask;
     self.given = given;
     self.from = from;
@@ -276,6 +299,26 @@ simulated &machine::meet(unsigned mask, uint64_t given, unsigned from, line at)
     else
         wait();
     return self;
+}
+
+void machine::refuse(const char *what, line at)
+{
+    current->waits = at;
+    end(what, *current);
+}
+
+void machine::copy_late(const late_copy &copy, line at)
+{
+    if ((reinterpret_cast<uintptr_t>(copy.to) | reinterpret_cast<uintptr_t>(copy.from)) % copy.bytes != 0)
+        refuse("a copy into shared memory is not at a multiple of its size", at);
+    current->copies.push_back(copy);
+}
+
+void machine::wait_for_copies()
+{
+    for (const late_copy &c : current->copies)
+        c.from ? std::memcpy(c.to, c.from, c.bytes) : std::memset(c.to, 0, c.bytes);
+    current->copies.clear();
 }
 
 void *machine::shared(int site, std::size_t bytes, const char *name, line at)
@@ -316,6 +359,7 @@ void machine::run_block(dim3 grid, int64_t index)
         t.at.block = block;
         t.now = state::fresh;
         t.waits = {nullptr, 0};
+        t.copies.clear();
     }
     next = ended = at_barrier = 0;
     ready.clear();
@@ -365,6 +409,26 @@ uint64_t exchange(unsigned mask, uint64_t value, unsigned from, line at)
 unsigned ballot(unsigned mask, int value, line at)
 {
     return this_machine->meet(mask, value != 0, here->lane, at).votes;
+}
+
+void together(warp_work work, void *given, line at)
+{
+    this_machine->meet(0xffffffffu, reinterpret_cast<uint64_t>(given), here->lane, at, work);
+}
+
+void copy_late(void *to, const void *from, std::size_t bytes, line at)
+{
+    this_machine->copy_late({to, from, bytes}, at);
+}
+
+void wait_for_copies()
+{
+    this_machine->wait_for_copies();
+}
+
+void refuse(const char *what, line at)
+{
+    this_machine->refuse(what, at);
 }
 
 void *shared(int site, std::size_t bytes, const char *name, const char *file, int number)

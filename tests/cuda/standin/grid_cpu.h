@@ -59,6 +59,17 @@ uint64_t exchange(unsigned mask, uint64_t value, unsigned from, line at);
 /* All lanes of `mask` meet: bit l is whether lane l gave something else than 0. */
 unsigned ballot(unsigned mask, int value, line at);
 
+/* All lanes of a warp meet: the last one runs `work` on what each gave, and then all go on. */
+typedef void (*warp_work)(void *const (&given)[32]);
+void together(warp_work work, void *given, line at);
+
+/* A copy of 4 or 16 bytes, zeros where `from` is NULL, which is made as late as it may be: when its thread waits. */
+void copy_late(void *to, const void *from, std::size_t bytes, line at);
+void wait_for_copies();
+
+/* Ends the program: no GPU would forgive what the thread does. */
+[[noreturn]] void refuse(const char *what, line at);
+
 void *shared(int site, std::size_t bytes, const char *name, const char *file, int number);
 
 /* A kernel with copies of its arguments, which each thread of a grid calls. std::function's header takes

@@ -1,6 +1,6 @@
 /* The one place that knows which compiler reads a .cu file: nvcc, or g++ for the stand-in of the tests, on which the same sources run without a
  * GPU. Everything else is CUDA's own words (__global__, threadIdx, __syncthreads, __shfl_down_sync, atomicAdd), which the
- * stand-in has too.
+ * stand-in has too; but for instructions that CUDA has no words for, in tensor_cores.cuh and late_copies.cuh.
  *
  * Rules for kernels: they and their templates stand in unnamed namespaces, since the linker keeps one of several template instances of one name;
  * they are launched by STNI_LAUNCH; no exceptions, no RTTI, no containers of the standard library.
