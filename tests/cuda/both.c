@@ -103,44 +103,70 @@ static struct results run_on(const char *device, const both_work *work, stn_dtyp
     return results;
 }
 
-static int is_near(double got, double want, double tolerance)
+/* Relative to the larger of `least` and the wanted number. */
+static int is_near(double got, double want, double tolerance, double least)
 {
     if (isnan(want) || isinf(want))
         return isnan(want) ? isnan(got) : got == want;
-    return fabs(got - want) <= tolerance * (fabs(want) > 1 ? fabs(want) : 1);
+    return fabs(got - want) <= tolerance * (fabs(want) > least ? fabs(want) : least);
+}
+
+/* Of x - y, or of x where y is NULL; numbers that are not finite count as 0. */
+static double root_mean_square(const double *x, const double *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double difference = y ? x[i] - y[i] : x[i];
+        sum += isfinite(difference) ? difference * difference : 0;
+    }
+    return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
 static void compare_one(const both_work *work, stn_dtype dtype, const int64_t *shape, int k, const struct results *got,
-                        const struct results *want, double tolerance)
+                        const struct results *want, double tolerance, int sums)
 {
     const double *g = (const double *)(void *)got->data[k], *w = (const double *)(void *)want->data[k];
     int64_t wrong = 0, first = -1, n = (int64_t)(want->bytes[k] / sizeof(double));
     if (!CHECK_I64((int64_t)got->bytes[k], (int64_t)want->bytes[k]))
         return;
+    const double size = root_mean_square(w, NULL, n), least = sums && size > 1 ? size : 1;
+    const double difference = sums ? root_mean_square(g, w, n) / least : 0, each = sums ? 6 * tolerance : tolerance;
     if (tolerance == 0)
         wrong = memcmp(g, w, want->bytes[k]) != 0;
     for (int64_t i = 0; tolerance > 0 && i < n; i++)
-        if (!is_near(g[i], w[i], tolerance) && wrong++ == 0)
+        if (!is_near(g[i], w[i], each, least) && wrong++ == 0)
             first = i;
-    if (CHECK_I64(wrong, 0))
+    if (CHECK_I64(wrong, 0) && CHECK(difference <= tolerance))
         return;
     fprintf(stderr, "%s, %s, %d x %d x %d, result %d", work->name, stn_dtype_name(dtype), (int)shape[0], (int)shape[1],
             (int)shape[2], k);
+    if (sums)
+        fprintf(stderr, ": differs by %g of %g in all", difference, least);
     if (first >= 0)
         fprintf(stderr, ": element %d got %.17g, wanted %.17g", (int)first, g[first], w[first]);
     fprintf(stderr, "\n");
 }
 
-void both_compare(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance)
+static void compare_results(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance, int sums)
 {
     struct results want = run_on("cpu", work, dtype, shape, tolerance == 0);
     struct results got = run_on("cuda", work, dtype, shape, tolerance == 0);
     CHECK(want.n > 0);
     if (CHECK_STATUS(want.status, STN_OK) && CHECK_STATUS(got.status, STN_OK))
         for (int k = 0; k < want.n; k++)
-            compare_one(work, dtype, shape, k, &got, &want, tolerance);
+            compare_one(work, dtype, shape, k, &got, &want, tolerance, sums);
     for (int k = 0; k < BOTH_RESULTS; k++) {
         free(want.data[k]);
         free(got.data[k]);
     }
+}
+
+void both_compare(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance)
+{
+    compare_results(work, dtype, shape, tolerance, 0);
+}
+
+void both_compare_sums(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance)
+{
+    compare_results(work, dtype, shape, tolerance, 1);
 }

@@ -31,4 +31,10 @@ stn_tensor *both_input(stn_context *context, stn_dtype dtype, int ndim, const in
  * NaN. 0: the same bits. */
 void both_compare(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance);
 
+/* Of sums whose terms are rounded, which are wrong by what their largest terms are, however small they are
+ * themselves: checks that the root mean square of what results differ by is at most `tolerance`, and the largest at
+ * most six times that, relative to the larger of 1 and the root mean square of the CPU's numbers, the largest also to
+ * the CPU's number. */
+void both_compare_sums(const both_work *work, stn_dtype dtype, const int64_t *shape, double tolerance);
+
 #endif

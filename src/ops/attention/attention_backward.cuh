@@ -20,15 +20,6 @@ template <class S> STNI_DEVICE float row_mean(const arguments &p, const place &a
     return (float)sum;
 }
 
-/* Where the means of an element of the batch begin. */
-STNI_DEVICE float *means_of(const arguments &p, const int64_t (&index)[STN_MAX_NDIM])
-{
-    int64_t element = 0;
-    for (int d = 0; d < p.n_batch; d++)
-        element = element * p.batch[d] + index[d];
-    return (float *)p.workspace + element * p.l;
-}
-
 /* Scores become probabilities. */
 template <bool BY_KEYS>
 STNI_DEVICE void make_weights(const arguments &p, const place &at, const corner &first, numbers &score)
@@ -140,13 +131,6 @@ STNI_DEVICE void store_parts(const stni_attention_operand &to, section of, float
     }
 }
 
-/* First tile of query rows of which one may attend to a key from `first_key` on. */
-STNI_DEVICE int64_t rows_begin(const arguments &p, int64_t first_key)
-{
-    const int64_t first = first_key - p.row_offset;
-    return p.is_causal && first > 0 ? first / SIDE * SIDE : 0;
-}
-
 /* Gradients of queries. */
 template <class S, int PARTS> __global__ void __launch_bounds__(TILE_THREADS, 2)
 gather_query_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)
@@ -154,7 +138,7 @@ gather_query_tiles(const __grid_constant__ arguments p, const __grid_constant__ 
     STNI_SHARED(four, left, TILE_FOURS);
     STNI_SHARED(four, right, TILE_FOURS);
     STNI_SHARED(four, third, TILE_FOURS);
-    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles, end = keys_end(p, first);
+    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles, end = keys_end(p, first, SIDE);
     int64_t to = 0, index[STN_MAX_NDIM];
     numbers sum[PARTS];
     clear_parts(sum);
@@ -195,7 +179,7 @@ gather_key_tiles(const __grid_constant__ arguments p, const __grid_constant__ ba
         const place at = place_of(p, index);
         to = OF_VALUES ? at.grad_value : at.grad_key;
         STNI_KEEP_LOOP
-        for (int64_t i = rows_begin(p, first); i < p.l; i += SIDE) {
+        for (int64_t i = rows_begin(p, first, SIDE); i < p.l; i += SIDE) {
             const corner here = {i, first};
             numbers factor;
             if (OF_VALUES) {

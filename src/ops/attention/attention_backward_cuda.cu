@@ -1,10 +1,11 @@
-/* Gradients of attention on a CUDA device: by tiles where those serve (attention_backward.cuh), row by row where they
- * do not, and for the mask (attention_rows.cuh). */
+/* Gradients of attention on a CUDA device: by tiles where those serve (attention_backward.cuh; of 16-bit floats
+ * attention_mma_backward_cuda.cu), row by row where they do not, and for the mask (attention_rows.cuh). */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/attention/attention_backward.cuh"
+#include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_rows.cuh"
 
 namespace {
@@ -159,8 +160,11 @@ template <class S> void launch_gradient_tiles(const arguments &p, const batches_
 template <class S> void launch_gradients(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
 {
     if constexpr (has_tiles<S>)
-        if (takes_tiles<S>(p))
+        if (takes_tiles(p))
             return launch_gradient_tiles<S>(p, b, stream);
+    if constexpr (has_products<S>)
+        if (takes_products(p))
+            return stni_attention_mma_backward_launch(&p, stream);
     launch_gradient_rows<S>(p, b, stream);
 }
 

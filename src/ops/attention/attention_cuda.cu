@@ -1,10 +1,11 @@
-/* Attention on a CUDA device. Rows of at most 128 elements, in f32 and 16-bit floats, go by tiles
- * (attention_forward.cuh), all others row by row (attention_rows.cuh). */
+/* Attention on a CUDA device. Rows of at most 128 elements go by tiles, in f32 (attention_forward.cuh) and in 16-bit
+ * floats (attention_mma_cuda.cu), all others row by row (attention_rows.cuh). */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/attention/attention_forward.cuh"
+#include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_rows.cuh"
 
 namespace {
@@ -80,8 +81,11 @@ template <class S> void launch_forward_of(const arguments &p, cudaStream_t strea
     if (rows == 0)
         return;
     if constexpr (has_tiles<S>)
-        if (takes_tiles<S>(p))
+        if (takes_tiles(p))
             return launch_forward_tiles<S>(p, stream);
+    if constexpr (has_products<S>)
+        if (takes_products(p))
+            return stni_attention_mma_launch(&p, stream);
     STNI_LAUNCH(attend<S>, blocks_for(rows, 1), THREADS, stream, p);
 }
 

@@ -81,7 +81,7 @@ attend_tiles(const __grid_constant__ arguments p, int64_t tiles)
     STNI_SHARED(four, query, TILE_FOURS);
     STNI_SHARED(four, key, TILE_FOURS); /* then probabilities */
     STNI_SHARED(four, value, TILE_FOURS);
-    const int64_t first = blockIdx.x % tiles * SIDE, end = keys_end(p, first);
+    const int64_t first = blockIdx.x % tiles * SIDE, end = keys_end(p, first, SIDE);
     int64_t index[STN_MAX_NDIM];
     index_of(p, blockIdx.x / tiles, index);
     const place at = place_of(p, index);

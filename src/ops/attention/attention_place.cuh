@@ -68,6 +68,34 @@ STNI_DEVICE double kept(const arguments &p, const place &at, int64_t i, int64_t 
     return stni_rng_block(p.seed, (uint64_t)*p.stream, number / 4).v[number % 4] < p.threshold ? 0 : p.kept_scale;
 }
 
+/* Of a tile: the first query row and the first key. */
+struct corner {
+    int64_t i, j;
+};
+
+/* First key that none of so many rows may attend to. */
+STNI_DEVICE int64_t keys_end(const arguments &p, int64_t first_row, int rows)
+{
+    const int64_t end = p.row_offset + first_row + rows;
+    return p.is_causal && end < p.s ? end : p.s;
+}
+
+/* First tile of query rows of which one may attend to a key from `first_key` on. */
+STNI_DEVICE int64_t rows_begin(const arguments &p, int64_t first_key, int rows)
+{
+    const int64_t first = first_key - p.row_offset;
+    return p.is_causal && first > 0 ? first / rows * rows : 0;
+}
+
+/* Where the means of an element of the batch begin. */
+STNI_DEVICE float *means_of(const arguments &p, const int64_t (&index)[STN_MAX_NDIM])
+{
+    int64_t element = 0;
+    for (int d = 0; d < p.n_batch; d++)
+        element = element * p.batch[d] + index[d];
+    return (float *)p.workspace + element * p.l;
+}
+
 /* Elements of the batch by those dims along which a gradient has places of its own, and by those along which it is
  * summed. Query heads that share one key head count as summed. */
 struct batches {

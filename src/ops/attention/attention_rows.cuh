@@ -8,6 +8,7 @@
 #ifndef STNI_OPS_ATTENTION_ATTENTION_ROWS_CUH
 #define STNI_OPS_ATTENTION_ATTENTION_ROWS_CUH
 
+#include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_place.cuh"
 #include "ops/attention/attention_tiles.cuh"
 
@@ -41,12 +42,19 @@ template <class S> STNI_DEVICE typename computed<S>::type score(const arguments 
     return p.mask_kind == STNI_ATTENTION_ADDS ? product + load(((const S *)p.mask.data)[mask]) : product;
 }
 
-/* Whether tiles in f32 serve: f64 has none, and longer rows would not stay in registers. */
-template <class S> constexpr bool has_tiles = sizeof(typename computed<S>::type) == sizeof(float);
+/* f32 has tiles, 16-bit floats have products of tensor cores: of rows that stay in registers, of any strides. */
+template <class S> constexpr bool has_tiles = false;
+template <> constexpr bool has_tiles<float> = true;
+template <class S> constexpr bool has_products = sizeof(S) < sizeof(float);
 
-template <class S> bool takes_tiles(const arguments &p)
+inline bool takes_tiles(const arguments &p)
 {
-    return has_tiles<S> && p.e <= 2 * SIDE && p.v <= 2 * SIDE;
+    return p.e <= 2 * SIDE && p.v <= 2 * SIDE;
+}
+
+inline bool takes_products(const arguments &p)
+{
+    return p.e <= STNI_ATTENTION_MMA_WIDTH && p.v <= STNI_ATTENTION_MMA_WIDTH;
 }
 
 }

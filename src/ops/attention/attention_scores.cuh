@@ -6,11 +6,6 @@
 
 namespace {
 
-/* Of a tile: the first query row and the first key. */
-struct corner {
-    int64_t i, j;
-};
-
 /* Products of rows of two operands over all columns, of which two tiles take 64 at a time. Tiles are free when it
  * begins; that of `a` is kept where it holds these rows already. */
 template <class S>
@@ -84,13 +79,6 @@ template <bool BY_KEYS> STNI_DEVICE void drop(const arguments &p, const place &a
         const int64_t i = first.i + (BY_KEYS ? col : row), j = first.j + (BY_KEYS ? row : col);
         number_of(tile, row, col) *= (float)kept(p, at, i, j);
     }
-}
-
-/* First key that no row of a tile may attend to. */
-STNI_DEVICE int64_t keys_end(const arguments &p, int64_t first_row)
-{
-    const int64_t end = p.row_offset + first_row + SIDE;
-    return p.is_causal && end < p.s ? end : p.s;
 }
 
 }
