@@ -67,8 +67,10 @@ static inline int stni_pointwise_is_narrow(const struct stni_pointwise_args *arg
  * gives the same bits either way. */
 static inline int stni_pointwise_has_bf16_block(const struct stni_pointwise_args *args)
 {
-    const int op = args->op, x = args->in[0].dtype, y = args->in[1].dtype, out = args->out.dtype;
-    const int of_two = op == STNI_POINTWISE_add || op == STNI_POINTWISE_sub || op == STNI_POINTWISE_mul || op == STNI_POINTWISE_div;
+    const enum stni_pointwise_op op = args->op;
+    const stn_dtype x = args->in[0].dtype, y = args->in[1].dtype, out = args->out.dtype;
+    const int of_two =
+        op == STNI_POINTWISE_add || op == STNI_POINTWISE_sub || op == STNI_POINTWISE_mul || op == STNI_POINTWISE_div;
     const int tensors = of_two && args->in[0].data && args->in[1].data;
     return stni_pointwise_is_narrow(args) ||
            (tensors && x == STN_DTYPE_BF16 && y == STN_DTYPE_BF16 && out == STN_DTYPE_BF16);
