@@ -40,11 +40,12 @@ struct reduction {
     int64_t in_size, acc_size, out_size; /* bytes of an element */
     const struct stni_reduction_kernels *kernels;
     const struct stni_convert_kernels *convert;
-    int lane_dim; /* the kept dim along the lanes, -1: none */
+    int lane_dim; /* the kept dim along the lanes, or from line to line, -1: none */
     int row_dim;  /* the reduced dim from group to group and row to row, -1: none */
     int folds;    /* its elements follow the lanes in memory, so that a row may have several groups */
-    int64_t lane_in, lane_out;  /* strides between lanes */
-    int64_t lanes;              /* outputs along the lanes in all */
+    int64_t lane_in;            /* stride between lanes */
+    int64_t next_in, next_out;  /* strides between outputs along lane_dim: of lanes the same as theirs */
+    int64_t lanes;              /* these outputs */
     int64_t groups;             /* of lanes in a row */
     int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
     int64_t set;                /* those of the next slice */
@@ -90,7 +91,8 @@ static void choose_lanes(struct reduction *r)
     r->lane_dim = across ? kept : -1;
     r->lanes = across ? a->kept[kept] : 1;
     r->lane_in = across ? a->kept_in[kept] : reduced >= 0 ? a->reduced_in[reduced] : 1;
-    r->lane_out = across ? a->kept_out[kept] : 1;
+    r->next_in = r->lane_in;
+    r->next_out = across ? a->kept_out[kept] : 1;
     r->row_dim = reduced;
     r->folds = 0;
     for (int d = 0; d < a->n_reduced && r->lanes <= MAX_GROUPED / 2; d++)
@@ -135,8 +137,8 @@ static void choose_lines(struct reduction *r)
         return;
     r->lane_dim = kept;
     r->lanes = a->kept[kept];
-    r->lane_in = a->kept_in[kept];
-    r->lane_out = a->kept_out[kept];
+    r->next_in = a->kept_in[kept];
+    r->next_out = a->kept_out[kept];
 }
 
 static void choose_bands(struct reduction *r)
@@ -213,7 +215,7 @@ static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t
         return;
     }
     if (!is_narrow(a->in_dtype)) {
-        r->kernels->accumulate[a->in_dtype](a->op, r->at, in, rows, stride, lanes, r->run > 0 ? 1 : r->lane_in);
+        r->kernels->accumulate[a->in_dtype](a->op, r->at, in, rows, stride, lanes, r->lane_in);
         return;
     }
     for (int64_t row = 0; row < rows; row++)
@@ -303,7 +305,7 @@ static void reduce_lines(struct reduction *r, const char *in, int64_t lines)
         r->at = first + l * groups * r->acc_size;
         r->set = 0;
         do
-            read_line(r, in + (l * r->lane_in + offset) * r->in_size, groups, extent);
+            read_line(r, in + (l * r->next_in + offset) * r->in_size, groups, extent);
         while (next_index(a->n_reduced, a->reduced, a->reduced_in, r->row_dim, index, &offset));
     }
     if (lines > 1)
@@ -329,7 +331,7 @@ static void finish(struct reduction *r, int64_t width)
 static void store(struct reduction *r, char *out, int64_t width)
 {
     const stn_dtype dtype = r->args->out_dtype, compute = stni_compute_dtype(dtype);
-    const struct stni_tile tile = {1, width, 0, r->lane_out, 0, 1, 0, 0}, dense = {1, width, 0, 1, 0, 1, 0, 0};
+    const struct stni_tile tile = {1, width, 0, r->next_out, 0, 1, 0, 0}, dense = {1, width, 0, 1, 0, 1, 0, 0};
     alignas(64) char rounded[MAX_LANES * sizeof(int64_t)];
     if (r->convert->pair[dtype][r->acc_dtype]) {
         r->convert->pair[dtype][r->acc_dtype](out, r->acc, &tile);
@@ -339,20 +341,28 @@ static void store(struct reduction *r, char *out, int64_t width)
     }
 }
 
+/* How many outputs along lane_dim are reduced at once. */
+static int64_t outputs_together(const struct reduction *r)
+{
+    if (r->run == 0)
+        return MAX_LANES;
+    return 2 * r->groups <= MAX_LINES ? MAX_LINES / r->groups : 1;
+}
+
 static void reduce_outputs(struct reduction *r, const char *in, char *out)
 {
-    const int64_t most = r->run == 0 ? MAX_LANES : 2 * r->groups <= MAX_LINES ? MAX_LINES / r->groups : 1;
+    const int64_t most = outputs_together(r);
     for (int64_t lane = 0; lane < r->lanes; lane += most) {
         int64_t width = r->lanes - lane < most ? r->lanes - lane : most;
         r->at = r->acc;
         if (r->args->empty)
             clear(r, width);
         else if (r->run > 0)
-            reduce_lines(r, in + lane * r->lane_in * r->in_size, width);
+            reduce_lines(r, in + lane * r->next_in * r->in_size, width);
         else
-            reduce_lanes(r, in + lane * r->lane_in * r->in_size, width);
+            reduce_lanes(r, in + lane * r->next_in * r->in_size, width);
         finish(r, width);
-        store(r, out + lane * r->lane_out * r->out_size, width);
+        store(r, out + lane * r->next_out * r->out_size, width);
     }
 }
 

@@ -1,19 +1,19 @@
-/* The gradients of bilinear sampling of planes (sample_plane.h), included once per dtype by sample_grad_cpu.c. */
+/* The gradients of bilinear sampling of planes (sample_plane.h), included once per dtype by sample_grad_cpu.c, after
+ * sample_grad_rows_tmpl.h. */
 #ifndef NAME /* read alone */
 #include "ops/resample/sample_plane.h"
-#define T float
-#define NAME(f) f##_f32
+#include "ops/resample/sample_grad_rows_tmpl.h"
 #endif
 
 /* Points and the four elements of a channel that each of them read, -1 for one that is not here. */
 struct NAME(points) {
     int n;
-    int64_t from[4][STNI_PLANE_GRADS], to[4][STNI_PLANE_GRADS];
-    T weight[4][STNI_PLANE_GRADS];
-    double sum[4][STNI_PLANE_GRADS];            /* over channels: the cotangent times the element */
-    double right[STNI_PLANE_GRADS], below[STNI_PLANE_GRADS], scale_x[STNI_PLANE_GRADS], scale_y[STNI_PLANE_GRADS];
-    int64_t grad[STNI_PLANE_GRADS];             /* where the points' cotangents lie in a channel, */
-    int64_t grad_grid[STNI_PLANE_GRADS];        /* and their coordinates' gradients */
+    int64_t from[4][STNI_SAMPLE_BLOCK], to[4][STNI_SAMPLE_BLOCK];
+    T weight[4][STNI_SAMPLE_BLOCK];
+    double sum[4][STNI_SAMPLE_BLOCK];            /* over channels: the cotangent times the element */
+    double right[STNI_SAMPLE_BLOCK], below[STNI_SAMPLE_BLOCK], scale_x[STNI_SAMPLE_BLOCK], scale_y[STNI_SAMPLE_BLOCK];
+    int64_t grad[STNI_SAMPLE_BLOCK];             /* where the points' cotangents lie in a channel, */
+    int64_t grad_grid[STNI_SAMPLE_BLOCK];        /* and their coordinates' gradients */
 };
 
 /* Tap k is the one below where k / 2, and the one to the right where k % 2. */
@@ -52,24 +52,6 @@ static void NAME(add_points)(const struct stni_sample_args *a, const T *grid, in
         NAME(set_tap)(a, p, first, k, row, column);
 }
 
-/* One channel adds to the gradients of the elements, in the order of points and of their reads, and to the sums.
- * Compiled for what is wanted. */
-static inline __attribute__((always_inline)) void NAME(add_channel)(struct NAME(points) *p, const T *grad, const T *from,
-                                                                    T *to, int sums, int adds)
-{
-    for (int i = 0; i < p->n; i++) {
-        const T g = grad[p->grad[i]];
-        for (int k = 0; k < 4; k++) {
-            if (p->to[k][i] < 0)
-                continue;
-            if (adds)
-                to[p->to[k][i]] += p->weight[k][i] * g;
-            if (sums)
-                p->sum[k][i] += (double)g * (double)from[p->from[k][i]];
-        }
-    }
-}
-
 /* The gradients of the coordinates. */
 static void NAME(put_points)(const struct stni_sample_args *a, T *to, const struct NAME(points) *p)
 {
@@ -90,18 +72,8 @@ static void NAME(put_points)(const struct stni_sample_args *a, T *to, const stru
 
 static STNI_NO_DEDUCTION void NAME(take_points)(const struct stni_sample_args *a, int64_t batch, struct NAME(points) *p)
 {
-    const T *grad = (const T *)a->output.data + batch * a->output.batch;
-    const T *from = (const T *)a->input.data + batch * a->input.batch;
-    T *to = (T *)a->grad_input.data + batch * a->grad_input.batch;
-    for (int64_t c = 0; c < a->n_channels; c++) {
-        const T *g = grad + c * a->output.channel, *x = from + c * a->input.channel;
-        if (!a->grad_grid.data)
-            NAME(add_channel)(p, g, x, to + c * a->grad_input.channel, 0, 1);
-        else if (!a->grad_input.data)
-            NAME(add_channel)(p, g, x, NULL, 1, 0);
-        else
-            NAME(add_channel)(p, g, x, to + c * a->grad_input.channel, 1, 1);
-    }
+    const struct NAME(reads) reads = {p->n, p->grad, p->from[0], p->to[0], p->weight[0], p->sum[0]};
+    NAME(add_channels)(a, batch, &reads, 4);
     if (a->grad_grid.data)
         NAME(put_points)(a, (T *)a->grad_grid.data + batch * a->grad_grid.batch, p);
     p->n = 0;
@@ -110,11 +82,12 @@ static STNI_NO_DEDUCTION void NAME(take_points)(const struct stni_sample_args *a
 static void NAME(batch_planes)(const struct stni_sample_args *a, int64_t batch)
 {
     const T *grid = (const T *)a->grid.data + batch * a->grid.batch;
-    struct NAME(points) points = {.n = 0};
+    struct NAME(points) points;
+    points.n = 0;
     for (int64_t r = 0; r < a->n_points[1]; r++)
         for (int64_t c = 0, n; c < a->n_points[2]; c += n) {
             n = a->n_points[2] - c < STNI_PLANE_RUN ? a->n_points[2] - c : STNI_PLANE_RUN;
-            if (points.n + n > STNI_PLANE_GRADS)
+            if (points.n + n > STNI_SAMPLE_BLOCK)
                 NAME(take_points)(a, batch, &points);
             NAME(add_points)(a, grid, r, c, (int)n, &points);
         }

@@ -45,31 +45,51 @@ static void NAME(find)(const struct stni_sample_args *a, int64_t batch, int64_t 
     }
 }
 
+/* Points and what they read, of any block: read k of point i is element k * STNI_SAMPLE_BLOCK + i. */
+struct NAME(reads) {
+    int n;
+    const int64_t *grad, *from, *to;
+    const T *weight;
+    double *sum;
+};
+
 /* One channel adds to the gradients of the elements, in the order of points and of their reads, and to the sums.
- * Either may be NULL. Compiled for each number of reads. */
-static inline __attribute__((always_inline)) void NAME(channel_reads)(struct NAME(block) *b, int n_reads,
-                                                                      const T *grad, const T *from, T *to)
+ * Compiled for each number of reads, and for what is wanted. */
+static inline __attribute__((always_inline)) void NAME(add_reads)(const struct NAME(reads) *r, int n_reads,
+                                                                  const T *grad, const T *from, T *to, int sums, int adds)
 {
-    for (int i = 0; i < b->n; i++) {
-        const T g = grad[b->grad[i]];
+    for (int i = 0; i < r->n; i++) {
+        const T g = grad[r->grad[i]];
         for (int k = 0; k < n_reads; k++) {
-            if (b->to[k][i] < 0)
+            const int at = k * STNI_SAMPLE_BLOCK + i;
+            if (r->to[at] < 0)
                 continue;
-            if (to)
-                to[b->to[k][i]] += b->weight[k][i] * g;
-            if (from)
-                b->sum[k][i] += (double)g * (double)from[b->from[k][i]];
+            if (adds)
+                to[r->to[at]] += r->weight[at] * g;
+            if (sums)
+                r->sum[at] += (double)g * (double)from[r->from[at]];
         }
     }
 }
 
-static void NAME(channel)(struct NAME(block) *b, const T *grad, const T *from, T *to)
+/* All channels of the points. Inlined, so that the block's arrays are known. */
+static inline __attribute__((always_inline)) void NAME(add_channels)(const struct stni_sample_args *a, int64_t batch,
+                                                                     const struct NAME(reads) *r, int n_reads)
 {
     enum { PLANE_READS = 4 }; /* of bilinear sampling in two dims */
-    if (b->n_reads == PLANE_READS && from && to)
-        NAME(channel_reads)(b, PLANE_READS, grad, from, to);
-    else
-        NAME(channel_reads)(b, b->n_reads, grad, from, to);
+    const T *grad = (const T *)a->output.data + batch * a->output.batch;
+    const T *from = (const T *)a->input.data + batch * a->input.batch;
+    T *to = (T *)a->grad_input.data + batch * a->grad_input.batch;
+    const int sums = a->grad_grid.data != NULL, adds = a->grad_input.data != NULL;
+    for (int64_t c = 0; c < a->n_channels; c++) {
+        if (n_reads == PLANE_READS && sums && adds)
+            NAME(add_reads)(r, PLANE_READS, grad, from, to, 1, 1);
+        else
+            NAME(add_reads)(r, n_reads, grad, from, to, sums, adds);
+        grad += a->output.channel;
+        from += a->input.channel;
+        to += a->grad_input.channel;
+    }
 }
 
 /* The gradients of the coordinates. */
@@ -102,15 +122,11 @@ static void NAME(batch_points)(const struct stni_sample_args *a, int64_t batch)
 {
     struct NAME(block) b = {.n_reads = stni_sample_n_reads(a)};
     const int64_t points = a->n_points[0] * a->n_points[1] * a->n_points[2];
-    const T *grad = (const T *)a->output.data + batch * a->output.batch;
-    const T *from = a->grad_grid.data ? (const T *)a->input.data + batch * a->input.batch : NULL;
-    T *to = a->grad_input.data ? (T *)a->grad_input.data + batch * a->grad_input.batch : NULL;
+    struct NAME(reads) reads = {0, b.grad, b.from[0], b.to[0], b.weight[0], b.sum[0]};
     for (int64_t first = 0; first < points; first += STNI_SAMPLE_BLOCK) {
-        b.n = (int)(points - first < STNI_SAMPLE_BLOCK ? points - first : STNI_SAMPLE_BLOCK);
+        b.n = reads.n = (int)(points - first < STNI_SAMPLE_BLOCK ? points - first : STNI_SAMPLE_BLOCK);
         NAME(find)(a, batch, first, &b);
-        for (int64_t c = 0; c < a->n_channels; c++)
-            NAME(channel)(&b, grad + c * a->output.channel, from ? from + c * a->input.channel : NULL,
-                          to ? to + c * a->grad_input.channel : NULL);
+        NAME(add_channels)(a, batch, &reads, b.n_reads);
         if (a->grad_grid.data)
             NAME(put_gradients)(a, batch, first, &b);
     }

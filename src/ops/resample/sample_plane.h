@@ -8,12 +8,12 @@
 #include "ops/resample/sample_kernel.h"
 
 enum {
-    /* Points that are sampled at a time: enough that a channel's plane is read again while it is in the cache; the
-     * same of gradients; and those of a row that are placed at a time. */
+    /* Points that are sampled at a time: enough that a channel's plane is read again while it is in the cache; and those
+     * of a row that are placed at a time. */
     STNI_PLANE_POINTS = 512,
-    STNI_PLANE_GRADS = 128,
     STNI_PLANE_RUN = 64
 };
+_Static_assert((int)STNI_PLANE_RUN <= (int)STNI_SAMPLE_BLOCK, "a run fits a block");
 
 /* Whether a sampling is one of these. */
 static inline int stni_sample_is_plane(const struct stni_sample_args *a)

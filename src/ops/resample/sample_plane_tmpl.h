@@ -58,7 +58,8 @@ static inline __attribute__((always_inline)) void NAME(sample_plane)(const struc
 }
 
 /* Samples all channels at the points that were placed. */
-static STNI_NO_DEDUCTION void NAME(sample_planes)(const struct stni_sample_args *a, const T *from, T *to, const struct NAME(plane) *p)
+static STNI_NO_DEDUCTION void NAME(sample_planes)(const struct stni_sample_args *a, const T *from, T *to,
+                                                  const struct NAME(plane) *p)
 {
     const int64_t down = a->input.dim[1], across = a->input.dim[2];
     for (int64_t c = 0; c < a->n_channels; c++)
@@ -72,9 +73,10 @@ static void NAME(batch_planes)(const struct stni_sample_args *a, int64_t b)
 {
     const T *from = (const T *)a->input.data + b * a->input.batch, *grid = (const T *)a->grid.data + b * a->grid.batch;
     T *to = (T *)a->output.data + b * a->output.batch;
-    struct NAME(plane) plane = {.n = 0};
+    struct NAME(plane) plane;
     struct NAME(block) block = {.n = 1, .n_reads = 4};
     int32_t rest[STNI_PLANE_RUN];
+    plane.n = 0;
     for (int64_t r = 0; r < a->n_points[1]; r++)
         for (int64_t c = 0, n; c < a->n_points[2]; c += n) {
             n = a->n_points[2] - c < STNI_PLANE_RUN ? a->n_points[2] - c : STNI_PLANE_RUN;
