@@ -46,7 +46,8 @@ def cases(context, dtype):
     rows, places, classes = index(8192, 8192), index(8192, 8192, 4096), index(4096, 8192)
     torch.cuda.synchronize()
     ours_rows, ours_places, ours_classes = (context.from_dlpack(t) for t in (rows, places, classes))
-    heads = [drawn(2, 8, 1024, 64) for _ in range(3)]
+    heads, longer = ([drawn(*shape) for _ in range(3)] for shape in ((2, 8, 1024, 64), (8, 16, 2048, 64)))
+    wide = [drawn(4, 16, 2048, 128) for _ in range(3)]
     return {
         "softmax": ([x], lambda a: ops.softmax(a, 1), lambda a: a.softmax(1)),
         "log_softmax": ([x], lambda a: ops.log_softmax(a, 1), lambda a: a.log_softmax(1)),
@@ -89,6 +90,8 @@ def cases(context, dtype):
         "roll": ([x], lambda a: ops.roll(a, [3], [1]), lambda a: a.roll(3, 1)),
         "mse_loss": ([x, drawn(8192, 4096)], ops.mse_loss, F.mse_loss),
         "attention": (heads, ops.scaled_dot_product_attention, F.scaled_dot_product_attention),
+        "attention of 2048": (longer, ops.scaled_dot_product_attention, F.scaled_dot_product_attention),
+        "attention of 128": (wide, ops.scaled_dot_product_attention, F.scaled_dot_product_attention),
         "cumsum": ([x], lambda a: ops.cumsum(a, 1), lambda a: a.cumsum(1)),
         "cdist": ([drawn(4096, 64), drawn(4096, 64)], ops.cdist, torch.cdist),
         "tril": ([x], ops.tril, torch.tril),
@@ -99,6 +102,18 @@ def cases(context, dtype):
                         lambda a, s: a.scatter_add(0, places, s)),
         "cross_entropy": ([x], lambda a: ops.cross_entropy(a, ours_classes), lambda a: F.cross_entropy(a, classes)),
         "topk": ([x], lambda a: ops.topk(a, 32, 1)[0], lambda a: a.topk(32, 1)[0]),
+        "sort of rows": ([x], lambda a: ops.sort(a, 1)[0], lambda a: a.sort(1)[0]),
+        "sum of columns": ([x], lambda a: ops.sum(a, [0]), lambda a: a.sum(0)),
+    } | (transforms(images) if dtype == torch.float32 else {})
+
+
+def transforms(images):
+    planes = torch.complex(images[:4], images[4:])
+    torch.cuda.synchronize()
+    return {
+        "fft2": ([planes], ops.fft2, torch.fft.fft2),
+        "rfft2": ([images], ops.rfft2, torch.fft.rfft2),
+        "rfft": ([images], ops.rfft, torch.fft.rfft),
     }
 
 
