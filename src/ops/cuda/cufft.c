@@ -76,20 +76,26 @@ static cudaDataType type_of(const struct stni_cufft_lines *lines, int is_real)
     return is_real ? CUDA_R_32F : CUDA_C_32F;
 }
 
-/* cuFFT reads strides where it is told of dims that enclose the lines; with one dim, not how large that is. */
+/* cuFFT reads strides where it is told of dims that enclose the lines; with one dim, not how large that is. It takes
+ * pointers to what it may change. */
 static stn_status make(struct stni_cuda_plan *head)
 {
     struct plan *plan = (struct plan *)head;
     const struct stni_cufft_lines *lines = &plan->lines;
     const struct functions *call = calls_of(plan);
-    long long n = lines->n, enclosing = lines->n;
+    long long n[STNI_CUFFT_MOST_DIMS], in[STNI_CUFFT_MOST_DIMS], out[STNI_CUFFT_MOST_DIMS];
+    for (int d = 0; d < STNI_CUFFT_MOST_DIMS; d++) {
+        n[d] = lines->n[d];
+        in[d] = lines->in.enclosing[d];
+        out[d] = lines->out.enclosing[d];
+    }
     STNI_TRY(status_of(call->create(&plan->handle)));
     plan->is_made = 1;
     STNI_TRY(status_of(call->set_allocation(plan->handle, 0)));
-    return status_of(call->make(plan->handle, 1, &n, &enclosing, lines->in.step, lines->in.line,
-                                type_of(lines, lines->kind == STNI_CUFFT_HALVE), &enclosing, lines->out.step,
-                                lines->out.line, type_of(lines, lines->kind == STNI_CUFFT_RESTORE), lines->count,
-                                &plan->workspace, type_of(lines, 0)));
+    return status_of(call->make(plan->handle, (int)lines->dims, n, in, lines->in.step, lines->in.line,
+                                type_of(lines, lines->kind == STNI_CUFFT_HALVE), out, lines->out.step, lines->out.line,
+                                type_of(lines, lines->kind == STNI_CUFFT_RESTORE), lines->count, &plan->workspace,
+                                type_of(lines, 0)));
 }
 
 static void plan_destroy(struct stni_cuda_plan *head)

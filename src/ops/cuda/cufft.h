@@ -13,17 +13,23 @@ enum stni_cufft_kind {
     STNI_CUFFT_RESTORE  /* back, backward; what is read may be overwritten */
 };
 
-/* Where lines lie: elements from one element of a line to the next, and from one line to the next. All above 0. */
+enum { STNI_CUFFT_MOST_DIMS = 3 };
+
+/* Where lines lie: elements from one element of a line to the next, and from one line to the next. Of more dims a line
+ * is all that is transformed together, `step` is of the last dim, and that of each dim before is `enclosing` of the
+ * one behind it times its step. All above 0; enclosing[0] is the first dim's length. */
 struct stni_cufft_side {
-    int64_t step, line;
+    int64_t step, line, enclosing[STNI_CUFFT_MOST_DIMS];
 };
 
-/* Transforms of length n, one a line, not scaled. Addresses are those of complex numbers, of real elements too.
- * Compared by its bytes: set whole from {0}. */
+/* Transforms of lengths n, slowest dim first, one a line, not scaled; the last dim is the one that is halved or
+ * restored. Of halves that are restored, what stands for its own conjugate is real, and with more dims, what stand for
+ * each other's are conjugates. Addresses are those of complex numbers, of real elements too. Compared by its bytes:
+ * set whole from {0}. */
 struct stni_cufft_lines {
     int32_t kind; /* enum stni_cufft_kind */
     int32_t real; /* f32 or f64: the dtype of real numbers, and of the parts of complex ones */
-    int64_t n, count;
+    int64_t dims, n[STNI_CUFFT_MOST_DIMS], count;
     struct stni_cufft_side in, out;
 };
 

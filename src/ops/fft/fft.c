@@ -202,19 +202,16 @@ static stn_tensor *transform(const struct rule *rule, const struct task *task, s
 {
     const int last = task->n - 1;
     const double scale = scale_of(task, rule->inverse);
-    stn_ints dims = {.n = rule->kind == COMPLEX ? task->n : last};
-    for (int i = 0; i < dims.n; i++)
+    stn_ints dims = {.n = task->n};
+    for (int i = 0; i < task->n; i++) {
         dims.v[i] = task->dims[i];
-    for (int i = 0; i < task->n; i++)
         x = resize(x, task->dims[i], rule->kind == RESTORE && i == last ? task->sizes[i] / 2 + 1 : task->sizes[i]);
+    }
     if (rule->kind == COMPLEX)
         return stni_fft_complex(x, &dims, rule->inverse, scale);
-    if (rule->kind == HALVE) {
-        x = stni_fft_halve(x, task->dims[last], scale, 1);
-        return dims.n > 0 ? stni_fft_complex(x, &dims, 0, 1) : x;
-    }
-    x = dims.n > 0 ? stni_fft_complex(x, &dims, 1, 1) : x;
-    return stni_fft_restore(x, task->dims[last], task->sizes[last], scale, 1);
+    if (rule->kind == HALVE)
+        return stni_fft_halve(x, &dims, scale, 1);
+    return stni_fft_restore(x, &dims, task->sizes[last], scale, 1);
 }
 
 static stn_status compose(stn_op_call *call, const struct task *task)

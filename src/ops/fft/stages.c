@@ -3,7 +3,10 @@
  * Dims that lie whole on the ranks are transformed where they are. Those that are sharded become whole by one
  * exchange, which shards other dims instead: dims that are not transformed, or have been, or (where those are too
  * short) another one that is transformed later. At the end one exchange leads back to the input's layout. Only where
- * a tensor has no other dim is it gathered. Linear: pending sums stay pending. */
+ * a tensor has no other dim is it gathered. Linear: pending sums stay pending.
+ *
+ * Reals are halved along their dim before the others are transformed, and restored after them. Two or three dims that
+ * are whole go to the device at once where it takes them so. */
 #include "ops/fft/stages.h"
 
 #include "core/base/dtype.h"
@@ -26,8 +29,10 @@ struct stage_attrs {
     int64_t n; /* restore: elements of a whole line */
 };
 
-/* Transforms of one dim: what a line of n elements of the input becomes. */
+/* What a line of n elements becomes along the dim that changes: the last one of `dims`, but for complex numbers. */
 enum kind { COMPLEX, HALVE, RESTORE };
+
+enum { LINES, PLANES };
 
 static enum kind kind_of(const stn_op_call *call)
 {
@@ -40,19 +45,27 @@ stn_tensor *stni_fft_complex(stn_tensor *input, const stn_ints *dims, int invers
     return stni_call(STNI_OP_fft_complex, 1, &input, &attrs);
 }
 
-stn_tensor *stni_fft_halve(stn_tensor *input, int64_t dim, double scale, double interior)
+stn_tensor *stni_fft_halve(stn_tensor *input, const stn_ints *dims, double scale, double interior)
 {
-    struct stage_attrs attrs = {.dims = {.n = 1, .v = {dim}}, .scale = scale, .interior = interior};
+    struct stage_attrs attrs = {.dims = *dims, .scale = scale, .interior = interior};
     return stni_call(STNI_OP_fft_halve, 1, &input, &attrs);
 }
 
-stn_tensor *stni_fft_restore(stn_tensor *input, int64_t dim, int64_t n, double scale, double interior)
+stn_tensor *stni_fft_restore(stn_tensor *input, const stn_ints *dims, int64_t n, double scale, double interior)
 {
-    struct stage_attrs attrs = {.dims = {.n = 1, .v = {dim}}, .inverse = 1, .scale = scale, .interior = interior, .n = n};
+    struct stage_attrs attrs = {.dims = *dims, .inverse = 1, .scale = scale, .interior = interior, .n = n};
     return stni_call(STNI_OP_fft_restore, 1, &input, &attrs);
 }
 
-/* Elements of an output line for `n` of the input. */
+/* The dim whose length changes, as a bit: reals are halved along it, or restored. `dims` has been checked. */
+static uint32_t changing_dim(const stn_op_call *call)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    const stn_ints last = {.n = 1, .v = {attrs->dims.v[attrs->dims.n > 0 ? attrs->dims.n - 1 : 0]}};
+    return kind_of(call) == COMPLEX ? 0 : stni_dims_mask_of(&last, call->in_spec[0]->layout.ndim);
+}
+
+/* Elements along the dim that changes for `n` of the input. */
 static int64_t size_after(const stn_op_call *call, int64_t n)
 {
     const struct stage_attrs *attrs = call->attrs;
@@ -81,15 +94,17 @@ static stn_status check(stn_op_call *call)
     if (in->ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape (), wanted at least one dim");
     STNI_TRY(stni_dims_mask(call, "dims", &attrs->dims, in->ndim, &mask));
-    if (kind_of(call) != COMPLEX && attrs->dims.n != 1)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dims' got %lld dims, wanted one", (long long)attrs->dims.n);
+    if (kind_of(call) != COMPLEX && attrs->dims.n < 1)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dims' got %lld dims, wanted at least one",
+                           (long long)attrs->dims.n);
+    const uint32_t changing = changing_dim(call);
     *out = (stn_meta){.dtype = dtype_after(call, in->dtype), .ndim = in->ndim};
     for (int d = 0; d < in->ndim; d++) {
-        out->shape[d] = mask >> d & 1 ? size_after(call, in->shape[d]) : in->shape[d];
+        out->shape[d] = changing >> d & 1 ? size_after(call, in->shape[d]) : in->shape[d];
         if ((mask >> d & 1) && (in->shape[d] < 1 || out->shape[d] < 1))
             return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape[%d] = %lld, wanted elements along the dims to transform", d,
                                (long long)in->shape[d]);
-        if ((mask >> d & 1) && kind_of(call) == RESTORE && attrs->n / 2 + 1 != in->shape[d])
+        if ((changing >> d & 1) && kind_of(call) == RESTORE && attrs->n / 2 + 1 != in->shape[d])
             return stn_op_fail(call, STN_ERR_SHAPE, "'n' got %lld, wanted %lld or one more", (long long)attrs->n,
                                (long long)(2 * in->shape[d] - 2));
     }
@@ -114,34 +129,79 @@ static stn_status place(stn_op_call *call)
     return stni_spec_intern(call->context, &layout, &call->out_spec[0]);
 }
 
-/* One dim of a chunk, where it is whole. */
-static stn_status launch(const stn_op_call *call, const stn_tensor *in, const stn_tensor *out, int dim, double scale)
+/* The kind of transform along these dims, which go to the device together. */
+static enum stni_transform_kind transform_of(const stn_op_call *call, uint32_t dims)
 {
-    static const enum stni_transform_kind kinds[][2] = {{STNI_TRANSFORM_FORWARD, STNI_TRANSFORM_BACKWARD},
-                                                        {STNI_TRANSFORM_HALVE, STNI_TRANSFORM_HALVE},
-                                                        {STNI_TRANSFORM_RESTORE, STNI_TRANSFORM_RESTORE}};
     const struct stage_attrs *attrs = call->attrs;
-    const stn_spec *spec = in->spec;
-    const int is_f64 = stn_dtype_size(spec->layout.dtype) / (stni_dtype_is_complex(spec->layout.dtype) ? 2 : 1) == sizeof(double);
-    struct stni_fft_args args = {.kind = kinds[kind_of(call)][attrs->inverse != 0], .real = is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32,
-                                 .real_in = kind_of(call) == COMPLEX && !stni_dtype_is_complex(spec->layout.dtype),
-                                 .n_in = spec->layout.shape[dim], .n_out = out->spec->layout.shape[dim], .step_in = in->strides[dim],
-                                 .step_out = out->strides[dim], .in = in->data, .out = out->data, .scale = scale, .interior = attrs->interior};
-    args.n = kind_of(call) == RESTORE ? args.n_out : args.n_in;
-    for (int d = 0; d < spec->layout.ndim; d++)
-        if (d != dim) {
-            args.shape[args.ndim] = spec->local_shape[d];
-            args.strides_in[args.ndim] = in->strides[d];
-            args.strides_out[args.ndim++] = out->strides[d];
+    if (!(dims & changing_dim(call)))
+        return attrs->inverse ? STNI_TRANSFORM_BACKWARD : STNI_TRANSFORM_FORWARD;
+    return kind_of(call) == HALVE ? STNI_TRANSFORM_HALVE : STNI_TRANSFORM_RESTORE;
+}
+
+/* The dim of these whose lines a kernel begins or ends with: the one that changes, else the last. */
+static int main_dim(const stn_op_call *call, uint32_t dims)
+{
+    const uint32_t changing = dims & changing_dim(call);
+    int dim = 0;
+    for (uint32_t left = changing ? changing : dims; left > 1; left >>= 1)
+        dim++;
+    return dim;
+}
+
+static void add_dims(struct stni_fft_args *args, const stn_tensor *in, const stn_tensor *out, uint32_t dims, int main)
+{
+    for (int d = 0; d < in->spec->layout.ndim; d++) {
+        if (d == main)
+            continue;
+        if (dims >> d & 1) {
+            args->more[args->n_more++] =
+                (struct stni_fft_dim){in->spec->layout.shape[d], in->strides[d], out->strides[d]};
+            continue;
         }
-    args.ndim = stni_merge_dims(args.ndim, args.shape, 2, (int64_t *[]){args.strides_out, args.strides_in});
-    if (args.ndim == 0)
-        args.shape[args.ndim++] = 1;
-    const size_t bytes = stn_op_workspace(call, 0, spec->layout.dtype, &args);
+        args->shape[args->ndim] = in->spec->local_shape[d];
+        args->strides_in[args->ndim] = in->strides[d];
+        args->strides_out[args->ndim++] = out->strides[d];
+    }
+    args->ndim = stni_merge_dims(args->ndim, args->shape, 2, (int64_t *[]){args->strides_out, args->strides_in});
+    if (args->ndim == 0)
+        args->shape[args->ndim++] = 1;
+}
+
+/* Of a chunk whose dims of the transform are whole; all but the workspace. */
+static struct stni_fft_args args_of(const stn_op_call *call, const stn_tensor *in, const stn_tensor *out, uint32_t dims)
+{
+    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_layout *layout = &in->spec->layout;
+    const int is_complex = stni_dtype_is_complex(layout->dtype), main = main_dim(call, dims);
+    const int is_f64 = stn_dtype_size(layout->dtype) / (is_complex ? 2 : 1) == sizeof(double);
+    struct stni_fft_args args = {.kind = transform_of(call, dims), .real = is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32,
+                                 .n_in = layout->shape[main], .n_out = out->spec->layout.shape[main],
+                                 .step_in = in->strides[main], .step_out = out->strides[main], .in = in->data,
+                                 .out = out->data, .scale = 1, .interior = attrs->interior};
+    args.real_in = args.kind != STNI_TRANSFORM_HALVE && !is_complex;
+    args.n = args.kind == STNI_TRANSFORM_RESTORE ? args.n_out : args.n_in;
+    add_dims(&args, in, out, dims, main);
+    return args;
+}
+
+static stn_status launch_lines(const stn_op_call *call, stn_dtype dtype, struct stni_fft_args *args)
+{
+    const size_t bytes = stn_op_workspace(call, LINES, dtype, args);
     STNI_TRY(call->context->error.status); /* of what the kernel needs beside memory */
     if (bytes > 0)
-        STNI_TRY(stn_op_scratch(call, bytes, &args.workspace));
-    return stn_op_launch(call, 0, spec->layout.dtype, &args, sizeof args);
+        STNI_TRY(stn_op_scratch(call, bytes, &args->workspace));
+    return stn_op_launch(call, LINES, dtype, args, sizeof *args);
+}
+
+/* `is_taken`: whether the device takes these dims at once. */
+static stn_status launch_planes(const stn_op_call *call, stn_dtype dtype, struct stni_fft_args *args, int *is_taken)
+{
+    const size_t bytes = stn_op_workspace(call, PLANES, dtype, args);
+    *is_taken = bytes > 0;
+    if (!*is_taken)
+        return STN_OK;
+    STNI_TRY(stn_op_scratch(call, bytes, &args->workspace));
+    return stn_op_launch(call, PLANES, dtype, args, sizeof *args);
 }
 
 /* A tensor on its way. `own`: nobody else sees its memory, so that it is transformed in place. */
@@ -160,41 +220,138 @@ static stn_status go(struct journey *j, const stn_spec *spec)
     return STN_OK;
 }
 
-static stn_status transform_dim(const stn_op_call *call, struct journey *j, int dim)
+/* What the tensor on its way is after these dims: what it is already where neither dtype nor shape changes, so that
+ * its own memory holds that. */
+static stn_status spec_after(const stn_op_call *call, const struct journey *j, uint32_t dims, const stn_spec **out)
 {
     struct stni_layout layout = j->at->spec->layout;
-    stn_tensor *to = j->at;
-    if (!j->own) {
-        const stn_spec *spec;
-        layout.dtype = call->out_spec[0]->layout.dtype;
-        layout.shape[dim] = call->out_spec[0]->layout.shape[dim];
-        STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
-        STNI_TRY(stni_tensor_create(call->context, spec, &to));
+    const struct stni_layout *end = &call->out_spec[0]->layout;
+    const uint32_t changing = dims & changing_dim(call);
+    if (kind_of(call) == COMPLEX || changing)
+        layout.dtype = end->dtype;
+    for (int d = 0; d < layout.ndim; d++)
+        if (changing >> d & 1)
+            layout.shape[d] = end->shape[d];
+    return stni_spec_intern(call->context, &layout, out);
+}
+
+/* The scale goes with the dim that changes, else with the first ones. */
+static double take_scale(const stn_op_call *call, double *scale, uint32_t dims)
+{
+    double taken = 1;
+    if (kind_of(call) == COMPLEX || (dims & changing_dim(call))) {
+        taken = *scale;
+        *scale = 1;
     }
-    stn_status status = j->at->spec->local_numel > 0 ? launch(call, j->at, to, dim, j->scale) : STN_OK;
-    if (!j->own)
-        stni_tensor_drop(&j->at);
+    return taken;
+}
+
+static int count_dims(uint32_t dims)
+{
+    int n = 0;
+    for (; dims; dims &= dims - 1)
+        n++;
+    return n;
+}
+
+/* Dims that are whole: one, or several where the device takes them at once. */
+static stn_status transform(const stn_op_call *call, struct journey *j, uint32_t dims, int *is_done)
+{
+    const stn_spec *spec;
+    stn_tensor *to = j->at;
+    STNI_TRY(spec_after(call, j, dims, &spec));
+    const int in_place = j->own && spec == j->at->spec;
+    if (!in_place)
+        STNI_TRY(stni_tensor_create(call->context, spec, &to));
+    stn_status status = STN_OK;
+    double left = j->scale;
+    const double scale = take_scale(call, &left, dims);
+    *is_done = 1;
+    if (j->at->spec->local_numel > 0) {
+        struct stni_fft_args args = args_of(call, j->at, to, dims);
+        const stn_dtype dtype = j->at->spec->layout.dtype;
+        args.scale = scale;
+        status = args.n_more > 0 ? launch_planes(call, dtype, &args, is_done) : launch_lines(call, dtype, &args);
+    }
+    if (!in_place)
+        stni_tensor_drop(*is_done ? &j->at : &to);
+    if (!*is_done)
+        return status;
+    j->scale = left;
     j->at = to;
     j->own = 1;
-    j->scale = 1;
     return status;
+}
+
+/* The first n of these, and the last; all where there are not so many. */
+static uint32_t first_dims(uint32_t dims, int n)
+{
+    uint32_t rest = dims;
+    while (n-- > 0)
+        rest &= rest - 1;
+    return dims & ~rest;
+}
+
+static uint32_t last_dims(uint32_t dims, int n)
+{
+    while (count_dims(dims) > n)
+        dims &= dims - 1;
+    return dims;
+}
+
+/* At most `most` of the dims that are left, such as are whole and whose turn it is; 0 where there are none. The dim
+ * that is restored comes last, with as many others as there may be: the first ones go before. */
+static uint32_t whole_dims(const stn_op_call *call, uint32_t left, uint32_t cut, int most)
+{
+    const uint32_t changing = left & changing_dim(call), others = left & ~cut & ~changing;
+    if (!changing)
+        return last_dims(others, most);
+    if (kind_of(call) == HALVE)
+        return changing & cut ? 0 : changing | last_dims(others, most - 1);
+    if (!(left & cut) && count_dims(left) <= most)
+        return left;
+    const int before = count_dims(left) - 1 - STNI_FFT_MOST_MORE;
+    return first_dims(others, before < 1 ? 1 : before < most ? before : most);
+}
+
+/* The most dims that go at once; `left` has those that remain. Where none are whole, it is as it was. */
+static stn_status transform_whole(const stn_op_call *call, struct journey *j, uint32_t *left)
+{
+    const uint32_t cut = stni_cut_dims(&j->at->spec->layout);
+    for (int most = 1 + STNI_FFT_MOST_MORE, is_done = 0; most > 0 && !is_done; most--) {
+        const uint32_t dims = whole_dims(call, *left, cut, most);
+        if (count_dims(dims) < most)
+            continue;
+        STNI_TRY(transform(call, j, dims, &is_done));
+        *left &= is_done ? ~dims : ~0u;
+    }
+    return STN_OK;
+}
+
+/* One exchange after which there is a dim that is whole and whose turn it is; if possible all are whole. */
+static stn_status make_whole(const stn_op_call *call, struct journey *j, uint32_t left)
+{
+    const uint32_t changing = left & changing_dim(call);
+    const uint32_t others = left & ~changing, behind = others ? others : left;
+    const uint32_t turn = kind_of(call) == HALVE && changing ? changing : behind;
+    struct stni_layout layout = j->at->spec->layout;
+    const stn_spec *spec;
+    STNI_TRY(stni_layout_unshard(call->context, &layout, left));
+    if (!(turn & ~stni_cut_dims(&layout))) {
+        layout = j->at->spec->layout;
+        STNI_TRY(stni_layout_unshard(call->context, &layout, turn));
+    }
+    STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
+    return go(j, spec);
 }
 
 static stn_status travel(const stn_op_call *call, struct journey *j, uint32_t left)
 {
     while (left) {
-        const uint32_t whole = left & ~stni_cut_dims(&j->at->spec->layout);
-        for (int d = 0; d < STN_MAX_NDIM; d++)
-            if (whole >> d & 1)
-                STNI_TRY(transform_dim(call, j, d));
-        left &= ~whole;
-        if (!left || whole)
-            continue;
-        struct stni_layout layout = j->at->spec->layout;
-        const stn_spec *spec;
-        STNI_TRY(stni_layout_unshard(call->context, &layout, left));
-        STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
-        STNI_TRY(go(j, spec));
+        const uint32_t before = left;
+        STNI_TRY(transform_whole(call, j, &left));
+        if (left == before)
+            STNI_TRY(make_whole(call, j, left));
     }
     return go(j, call->out_spec[0]);
 }
@@ -228,15 +385,15 @@ static stn_status halve_backward(stn_backward_call *call)
 {
     const struct stage_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const int64_t dim = attrs->dims.v[0] + (attrs->dims.v[0] < 0 ? in->ndim : 0);
-    call->grad_in[0] = stni_fft_restore(call->grad_out[0], dim, in->shape[dim], attrs->scale, attrs->interior / 2);
+    const int64_t last = attrs->dims.v[attrs->dims.n - 1], n = in->shape[last + (last < 0 ? in->ndim : 0)];
+    call->grad_in[0] = stni_fft_restore(call->grad_out[0], &attrs->dims, n, attrs->scale, attrs->interior / 2);
     return stn_context_status(call->context);
 }
 
 static stn_status restore_backward(stn_backward_call *call)
 {
     const struct stage_attrs *attrs = call->attrs;
-    call->grad_in[0] = stni_fft_halve(call->grad_out[0], attrs->dims.v[0], attrs->scale, 2 * attrs->interior);
+    call->grad_in[0] = stni_fft_halve(call->grad_out[0], &attrs->dims, attrs->scale, 2 * attrs->interior);
     return stn_context_status(call->context);
 }
 
@@ -252,7 +409,8 @@ static const struct stage_attrs attrs_init = {.dims = {.n = -1}, .scale = 1, .in
 
 enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128 };
 
-static const stn_kernel_slot slots[] = {{"lines", sizeof(struct stni_fft_args)}};
+static const stn_kernel_slot slots[] = {[LINES] = {"lines", sizeof(struct stni_fft_args)},
+                                        [PLANES] = {"planes", sizeof(struct stni_fft_args)}};
 static const stn_kernel kernels[] = {STNI_CPU_ROW("lines", DTYPES, struct stni_fft_args, stni_fft_cpu, stni_fft_workspace)};
 static const stn_op_impl complex_impl = {
     .check = check, .place = place, .run = run, .backward = complex_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
