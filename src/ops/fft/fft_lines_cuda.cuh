@@ -42,23 +42,6 @@ STNI_DEVICE bool is_interior(const stni_fft_args &a, int64_t k)
     return k >= 1 && k <= (a.n - 1) / 2;
 }
 
-/* Element i of a dense buffer of what goes into a transform, and of what comes out of it. R: of parts. */
-template <class R> STNI_DEVICE void put_number(const stni_fft_args &a, void *buffer, int64_t i, number x)
-{
-    if (a.kind == STNI_TRANSFORM_HALVE)
-        static_cast<R *>(buffer)[i] = (R)x.re;
-    else
-        static_cast<stni_complex<R> *>(buffer)[i] = stni_complex<R>((R)x.re, (R)x.im);
-}
-
-template <class R> STNI_DEVICE number take_number(const stni_fft_args &a, const void *buffer, int64_t i)
-{
-    if (a.kind == STNI_TRANSFORM_RESTORE)
-        return number((double)static_cast<const R *>(buffer)[i]);
-    const stni_complex<R> z = static_cast<const stni_complex<R> *>(buffer)[i];
-    return number((double)z.re, (double)z.im);
-}
-
 /* Element k of the whole line: where half of it is there, what is not is the conjugate of what is. R: of parts. */
 template <class R> STNI_DEVICE number read_number(const stni_fft_args &a, int64_t begin, int64_t k)
 {

@@ -24,8 +24,9 @@ struct span {
  * a dense buffer is of. */
 struct line_map {
     operands<1> lines;
-    int64_t first, elements, length; /* the first line; elements of all lines and of one */
-    int64_t planes;                  /* lines of a transform */
+    int64_t first, count;     /* lines of the span */
+    int64_t elements, length; /* of all these lines and of one */
+    int64_t planes;           /* lines of a transform */
     divider by_length, by_planes, by_more;
     bool are_pairs; /* complex numbers lie where both parts may be read at once */
 };
@@ -57,7 +58,8 @@ inline line_map map_of(const stni_fft_args &a, bool is_in, const span &s)
     m.planes = planes_of(a);
     m.length = !is_in ? a.n_out : a.kind == STNI_TRANSFORM_RESTORE ? a.n / 2 + 1 : a.n;
     m.first = s.first * m.planes;
-    m.elements = s.count * m.planes * m.length;
+    m.count = s.count * m.planes;
+    m.elements = m.count * m.length;
     m.are_pairs = (uintptr_t)(is_in ? a.in : a.out) % bytes == 0;
     if (m.elements >> SMALL_COUNT_BITS == 0) {
         m.by_length = divider_of(m.length);
@@ -103,44 +105,80 @@ template <class R> STNI_DEVICE pair_of<R> complex_at(const void *data, int64_t a
     return {parts[0], parts[1]};
 }
 
-/* Element i of what goes into the transforms, scaled. Of halves that are restored, what stands for its own conjugate
- * is made what cuFFT wants of it. Transforms see no difference: along a line nobody reads the imaginary part there,
- * and with more dims this is the real part of what comes of them. */
-template <class R, class I>
-STNI_DEVICE pair_of<R> scaled_element(const stni_fft_args &a, const line_map &m, R scale, R interior, I i)
+/* What the numbers are multiplied by: most of them, and those that stand for their conjugates too. */
+template <class R> struct factors {
+    R most, interior;
+};
+
+template <class R> STNI_DEVICE factors<R> factors_of(const stni_fft_args &a, stni_transform_kind with_interior)
 {
-    const I line = quotient_in_dim(i, m.length, m.by_length) + (I)m.first, k = i - (line - (I)m.first) * (I)m.length;
+    return {(R)a.scale, (R)(a.kind == with_interior ? a.scale * a.interior : a.scale)};
+}
+
+/* Element k of a line of what goes into the transforms, scaled. Of halves that are restored, what stands for its own
+ * conjugate is made what cuFFT wants of it. Transforms see no difference: along a line nobody reads the imaginary part
+ * there, and with more dims this is the real part of what comes of them. */
+template <class R, class I>
+STNI_DEVICE pair_of<R> scaled_element(const stni_fft_args &a, const line_map &m, const factors<R> &by, I line, I k)
+{
     const int64_t step = (int64_t)k * a.step_in, at = line_at(m, line) + step;
     if (a.real_in || a.kind == STNI_TRANSFORM_HALVE)
-        return {static_cast<const R *>(a.in)[at] * scale, 0};
-    pair_of<R> z = complex_at<R>(a.in, at, m.are_pairs);
-    if (a.kind != STNI_TRANSFORM_RESTORE)
-        return {z.re * scale, z.im * scale};
-    if (is_interior(a, (int64_t)k))
-        return {z.re * interior, z.im * interior};
+        return {static_cast<const R *>(a.in)[at] * by.most, 0};
+    const pair_of<R> z = complex_at<R>(a.in, at, m.are_pairs);
+    const bool is_inside = is_interior(a, (int64_t)k);
+    if (a.kind != STNI_TRANSFORM_RESTORE || is_inside)
+        return {z.re * (is_inside ? by.interior : by.most), z.im * (is_inside ? by.interior : by.most)};
     if (a.n_more == 0)
-        return {z.re * scale, 0};
+        return {z.re * by.most, 0};
     const pair_of<R> other = complex_at<R>(a.in, line_at(m, opposite_line(a, m, line)) + step, m.are_pairs);
-    return {(z.re + other.re) * (scale / 2), (z.im - other.im) * (scale / 2)};
+    return {(z.re + other.re) * (by.most / 2), (z.im - other.im) * (by.most / 2)};
+}
+
+template <class R> STNI_DEVICE void put_number(const stni_fft_args &a, void *buffer, int64_t i, const pair_of<R> &x)
+{
+    if (a.kind == STNI_TRANSFORM_HALVE)
+        static_cast<R *>(buffer)[i] = x.re;
+    else
+        static_cast<pair_of<R> *>(buffer)[i] = x;
 }
 
 template <class R, class I>
 __global__ void __launch_bounds__(THREADS)
     gather_elements(const __grid_constant__ stni_fft_args a, const __grid_constant__ line_map m, void *buffer)
 {
-    const I first = (I)blockIdx.x * (THREADS * EACH) + threadIdx.x, count = (I)m.elements;
-    const R scale = (R)a.scale, interior = (R)(a.scale * a.interior);
+    const I first = (I)blockIdx.x * (THREADS * EACH) + threadIdx.x, count = (I)m.elements, length = (I)m.length;
+    const factors<R> by = factors_of<R>(a, STNI_TRANSFORM_RESTORE);
     pair_of<R> x[EACH];
+    STNI_UNROLL
+    for (int e = 0; e < EACH; e++) {
+        const I i = first + e * THREADS, line = quotient_in_dim(i, m.length, m.by_length);
+        if (i < count)
+            x[e] = scaled_element<R>(a, m, by, (I)(line + (I)m.first), (I)(i - line * length));
+    }
+    STNI_UNROLL
     for (int e = 0; e < EACH; e++)
         if (first + e * THREADS < count)
-            x[e] = scaled_element<R>(a, m, scale, interior, (I)(first + e * THREADS));
-    for (int e = 0; e < EACH; e++) {
-        const I i = first + e * THREADS;
-        if (i < count && a.kind == STNI_TRANSFORM_HALVE)
-            static_cast<R *>(buffer)[i] = x[e].re;
-        else if (i < count)
-            static_cast<pair_of<R> *>(buffer)[i] = x[e];
-    }
+            put_number<R>(a, buffer, (int64_t)(first + e * THREADS), x[e]);
+}
+
+template <class R> STNI_DEVICE pair_of<R> take_number(const stni_fft_args &a, const void *buffer, int64_t i)
+{
+    if (a.kind == STNI_TRANSFORM_RESTORE)
+        return {static_cast<const R *>(buffer)[i], 0};
+    return static_cast<const pair_of<R> *>(buffer)[i];
+}
+
+/* Element k of a line of the result, scaled. */
+template <class R>
+STNI_DEVICE void store_scaled(const stni_fft_args &a, int64_t begin, int64_t k, const pair_of<R> &x,
+                              const factors<R> &by)
+{
+    const int64_t at = begin + k * a.step_out;
+    const R factor = is_interior(a, k) ? by.interior : by.most;
+    if (a.kind == STNI_TRANSFORM_RESTORE)
+        static_cast<R *>(a.out)[at] = x.re * factor;
+    else
+        static_cast<stni_complex<R> *>(a.out)[at] = stni_complex<R>(x.re * factor, x.im * factor);
 }
 
 /* Scales what is in a dense buffer, or without one in the result. */
@@ -149,70 +187,74 @@ __global__ void __launch_bounds__(THREADS)
     store_elements(const __grid_constant__ stni_fft_args a, const __grid_constant__ line_map m, const void *buffer)
 {
     const I first = (I)blockIdx.x * (THREADS * EACH) + threadIdx.x, count = (I)m.elements;
-    const bool are_real = a.kind == STNI_TRANSFORM_RESTORE;
-    const R scale = (R)a.scale, interior = a.kind == STNI_TRANSFORM_HALVE ? (R)(a.scale * a.interior) : (R)a.scale;
+    const factors<R> by = factors_of<R>(a, STNI_TRANSFORM_HALVE);
+    pair_of<R> x[EACH];
+    int64_t begin[EACH], k[EACH];
+    STNI_UNROLL
     for (int e = 0; e < EACH; e++) {
-        const I i = first + e * THREADS;
+        const I i = first + e * THREADS, line = quotient_in_dim(i, m.length, m.by_length);
         if (i >= count)
-            return;
-        const I line = quotient_in_dim(i, m.length, m.by_length), k = i - line * (I)m.length;
-        const int64_t at = line_at(m, line + (I)m.first) + (int64_t)k * a.step_out;
-        const R factor = is_interior(a, (int64_t)k) ? interior : scale;
-        if (are_real) {
-            static_cast<R *>(a.out)[at] = static_cast<const R *>(buffer)[i] * factor;
             continue;
-        }
-        const pair_of<R> z =
-            buffer ? static_cast<const pair_of<R> *>(buffer)[i] : complex_at<R>(a.out, at, m.are_pairs);
-        static_cast<stni_complex<R> *>(a.out)[at] = stni_complex<R>(z.re * factor, z.im * factor);
+        begin[e] = line_at(m, (I)(line + (I)m.first));
+        k[e] = (int64_t)(i - line * (I)m.length);
+        x[e] = buffer ? take_number<R>(a, buffer, (int64_t)i)
+                      : complex_at<R>(a.out, begin[e] + k[e] * a.step_out, m.are_pairs);
     }
+    STNI_UNROLL
+    for (int e = 0; e < EACH; e++)
+        if (first + e * THREADS < count)
+            store_scaled(a, begin[e], k[e], x[e], by);
 }
 
 /* Lines that lie side by side in memory, each an element from the next, are dense in the buffer: a tile of both goes
  * through shared memory, so that neighbouring threads touch neighbours on either side. */
 struct tile_of_lines {
-    int64_t line, element; /* the first ones */
+    int64_t line, element; /* the first ones, of the map's */
     int across, down;      /* of the thread */
 };
 
-STNI_DEVICE tile_of_lines tile_of(int64_t length)
+STNI_DEVICE tile_of_lines tile_of(const line_map &m)
 {
-    const int64_t tiles = (length + SIDE - 1) / SIDE, tile = blockIdx.x;
-    return {tile / tiles * SIDE, tile % tiles * SIDE, (int)threadIdx.x % SIDE, (int)threadIdx.x / SIDE};
+    const unsigned tiles = (unsigned)((m.length + SIDE - 1) / SIDE), tile = blockIdx.x;
+    return {(int64_t)(tile / tiles) * SIDE, (int64_t)(tile % tiles) * SIDE, (int)threadIdx.x % SIDE,
+            (int)threadIdx.x / SIDE};
 }
 
-template <class R>
+template <class R, class I>
 __global__ void __launch_bounds__(THREADS)
-    gather_tiles(const __grid_constant__ stni_fft_args a, const __grid_constant__ span s, int64_t length, void *buffer)
+    gather_tiles(const __grid_constant__ stni_fft_args a, const __grid_constant__ line_map m, void *buffer)
 {
-    STNI_SHARED(number, tile, SIDE * PITCH);
-    const tile_of_lines t = tile_of(length);
-    if (t.line + t.across < s.count) {
-        const int64_t begin = line_begin(a, a.strides_in, s.first + t.line + t.across);
-        for (int e = t.down; e < SIDE && t.element + e < length; e += ROWS)
-            tile[e * PITCH + t.across] = a.scale * read_number<R>(a, begin, t.element + e);
-    }
+    STNI_SHARED(pair_of<R>, tile, SIDE * PITCH);
+    const tile_of_lines t = tile_of(m);
+    const factors<R> by = factors_of<R>(a, STNI_TRANSFORM_RESTORE);
+    const int64_t lines = m.count - t.line, elements = m.length - t.element;
+    if (t.across < lines)
+        for (int e = t.down; e < SIDE && e < elements; e += ROWS)
+            tile[e * PITCH + t.across] =
+                scaled_element<R>(a, m, by, (I)(m.first + t.line + t.across), (I)(t.element + e));
     __syncthreads();
-    for (int l = t.down; l < SIDE && t.line + l < s.count; l += ROWS)
-        if (t.element + t.across < length)
-            put_number<R>(a, buffer, (t.line + l) * length + t.element + t.across, tile[t.across * PITCH + l]);
+    if (t.across < elements)
+        for (int l = t.down; l < SIDE && l < lines; l += ROWS)
+            put_number<R>(a, buffer, (t.line + l) * m.length + t.element + t.across, tile[t.across * PITCH + l]);
 }
 
-template <class R>
+template <class R, class I>
 __global__ void __launch_bounds__(THREADS)
-    store_tiles(const __grid_constant__ stni_fft_args a, const __grid_constant__ span s, const void *buffer)
+    store_tiles(const __grid_constant__ stni_fft_args a, const __grid_constant__ line_map m, const void *buffer)
 {
-    STNI_SHARED(number, tile, SIDE * PITCH);
-    const tile_of_lines t = tile_of(a.n_out);
-    for (int l = t.down; l < SIDE && t.line + l < s.count; l += ROWS)
-        if (t.element + t.across < a.n_out)
-            tile[t.across * PITCH + l] = take_number<R>(a, buffer, (t.line + l) * a.n_out + t.element + t.across);
+    STNI_SHARED(pair_of<R>, tile, SIDE * PITCH);
+    const tile_of_lines t = tile_of(m);
+    const factors<R> by = factors_of<R>(a, STNI_TRANSFORM_HALVE);
+    const int64_t lines = m.count - t.line, elements = m.length - t.element;
+    if (t.across < elements)
+        for (int l = t.down; l < SIDE && l < lines; l += ROWS)
+            tile[t.across * PITCH + l] = take_number<R>(a, buffer, (t.line + l) * m.length + t.element + t.across);
     __syncthreads();
-    if (t.line + t.across >= s.count)
+    if (t.across >= lines)
         return;
-    const int64_t begin = line_begin(a, a.strides_out, s.first + t.line + t.across);
-    for (int e = t.down; e < SIDE && t.element + e < a.n_out; e += ROWS)
-        write_number<R>(a, begin, t.element + e, tile[e * PITCH + t.across]);
+    const int64_t begin = line_at(m, (I)(m.first + t.line + t.across));
+    for (int e = t.down; e < SIDE && e < elements; e += ROWS)
+        store_scaled(a, begin, t.element + e, tile[e * PITCH + t.across], by);
 }
 
 /* Whether lines lie side by side: enough of them to fill half of a tile. */
@@ -221,36 +263,48 @@ inline bool are_side_by_side(const stni_fft_args &a, const int64_t *strides, int
     return a.n_more == 0 && strides[a.ndim - 1] == 1 && step > 1 && a.shape[a.ndim - 1] >= SIDE / 2;
 }
 
-inline unsigned tiles_of(int64_t count, int64_t length)
+inline unsigned tiles_of(const line_map &m)
 {
-    return blocks_for(((count + SIDE - 1) / SIDE) * ((length + SIDE - 1) / SIDE), 1);
+    return blocks_for(((m.count + SIDE - 1) / SIDE) * ((m.length + SIDE - 1) / SIDE), 1);
+}
+
+template <class R, class I>
+void launch_gather_by(const stni_fft_args &a, const line_map &m, void *buffer, cudaStream_t stream)
+{
+    if (are_side_by_side(a, a.strides_in, a.step_in))
+        STNI_LAUNCH((gather_tiles<R, I>), tiles_of(m), THREADS, stream, a, m, buffer);
+    else
+        STNI_LAUNCH((gather_elements<R, I>), blocks_for(m.elements, THREADS * EACH), THREADS, stream, a, m, buffer);
+}
+
+template <class R, class I>
+void launch_store_by(const stni_fft_args &a, const line_map &m, const void *buffer, cudaStream_t stream)
+{
+    if (buffer && are_side_by_side(a, a.strides_out, a.step_out))
+        STNI_LAUNCH((store_tiles<R, I>), tiles_of(m), THREADS, stream, a, m, buffer);
+    else
+        STNI_LAUNCH((store_elements<R, I>), blocks_for(m.elements, THREADS * EACH), THREADS, stream, a, m, buffer);
 }
 
 template <class R> void launch_gather(const stni_fft_args &a, const span &s, void *buffer, cudaStream_t stream)
 {
     const line_map m = map_of(a, true, s);
-    const unsigned blocks = blocks_for(m.elements, THREADS * EACH);
-    if (are_side_by_side(a, a.strides_in, a.step_in))
-        STNI_LAUNCH(gather_tiles<R>, tiles_of(s.count, m.length), THREADS, stream, a, s, m.length, buffer);
-    else if (is_small(m))
-        STNI_LAUNCH((gather_elements<R, uint32_t>), blocks, THREADS, stream, a, m, buffer);
+    if (is_small(m))
+        launch_gather_by<R, uint32_t>(a, m, buffer, stream);
     else
-        STNI_LAUNCH((gather_elements<R, int64_t>), blocks, THREADS, stream, a, m, buffer);
+        launch_gather_by<R, int64_t>(a, m, buffer, stream);
 }
 
 /* Without a buffer: what is in the result. */
 template <class R> void launch_store(const stni_fft_args &a, const span &s, const void *buffer, cudaStream_t stream)
 {
     const line_map m = map_of(a, false, s);
-    const unsigned blocks = blocks_for(m.elements, THREADS * EACH);
     if (m.elements == 0)
         return;
-    if (buffer && are_side_by_side(a, a.strides_out, a.step_out))
-        STNI_LAUNCH(store_tiles<R>, tiles_of(s.count, a.n_out), THREADS, stream, a, s, buffer);
-    else if (is_small(m))
-        STNI_LAUNCH((store_elements<R, uint32_t>), blocks, THREADS, stream, a, m, buffer);
+    if (is_small(m))
+        launch_store_by<R, uint32_t>(a, m, buffer, stream);
     else
-        STNI_LAUNCH((store_elements<R, int64_t>), blocks, THREADS, stream, a, m, buffer);
+        launch_store_by<R, int64_t>(a, m, buffer, stream);
 }
 
 }

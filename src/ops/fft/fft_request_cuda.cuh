@@ -18,9 +18,9 @@ enum {
 /* `calls` times the same number of transforms, of which the last call may have fewer. A side is where the tensor is,
  * or a dense buffer. */
 struct request {
-    stni_cufft_lines lines; /* of a call */
-    int64_t calls, last;    /* transforms of the last call */
-    bool gathers, stores;   /* what is read, what is written are buffers' */
+    stni_cufft_lines lines;      /* of a call */
+    int64_t calls, last;         /* transforms of the last call */
+    bool gathers, stores;        /* what is read, what is written are buffers' */
     int64_t call_in, call_out;   /* else: elements from call to call */
     size_t from_bytes, to_bytes; /* of these buffers; a complex transform in one buffer needs no other */
 };
@@ -145,8 +145,9 @@ inline void split_calls(const stni_fft_args &a, request &r)
 {
     const int64_t all = lines_of(a);
     const size_t from = (size_t)dense_side(a, true).line * element_bytes(a, true),
-                 to = r.stores && r.lines.kind != STNI_CUFFT_COMPLEX ? (size_t)r.lines.out.line * element_bytes(a, false)
-                                                                      : 0;
+                 to = r.stores && r.lines.kind != STNI_CUFFT_COMPLEX
+                          ? (size_t)r.lines.out.line * element_bytes(a, false)
+                          : 0;
     const int64_t fit = (int64_t)(MOST_BYTES / (from + to));
     r.lines.count = fit < 1 ? 1 : fit < all ? fit : all;
     if (r.lines.count < all && r.lines.count > 1)
