@@ -328,14 +328,21 @@ static stn_status transform_whole(const stn_op_call *call, struct journey *j, ui
     return STN_OK;
 }
 
+/* Whether the result's layout is one in which all that are left are whole, and nothing else changes any more. */
+static int ends_here(const stn_op_call *call, const struct journey *j, uint32_t left)
+{
+    return j->own && !(left & (changing_dim(call) | stni_cut_dims(&call->out_spec[0]->layout)));
+}
+
 /* One exchange after which there is a dim that is whole and whose turn it is; if possible all are whole. */
 static stn_status make_whole(const stn_op_call *call, struct journey *j, uint32_t left)
 {
-    const uint32_t changing = left & changing_dim(call);
-    const uint32_t others = left & ~changing, behind = others ? others : left;
-    const uint32_t turn = kind_of(call) == HALVE && changing ? changing : behind;
+    const uint32_t changing = left & changing_dim(call), others = left & ~changing;
+    const uint32_t turn = kind_of(call) == HALVE && changing ? changing : others ? others : changing;
     struct stni_layout layout = j->at->spec->layout;
     const stn_spec *spec;
+    if (ends_here(call, j, left))
+        return go(j, call->out_spec[0]);
     STNI_TRY(stni_layout_unshard(call->context, &layout, left));
     if (!(turn & ~stni_cut_dims(&layout))) {
         layout = j->at->spec->layout;

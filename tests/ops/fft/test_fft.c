@@ -146,6 +146,10 @@ static stn_status moves_body(stn_context *context, void *arg)
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
     y = stn_rfft(stn_real(x), 0, 0, STN_FFT_BACKWARD); /* 7 of 12 rows, where they are */
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_SHARD);
+    stn_context_stats_reset(context);
+    stn_rfftn(stn_real(x), 2, NULL, (const int[]){1, 0}, STN_FFT_BACKWARD);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.redistributions, 2);
     return stn_scope_end(context);
 }
 
@@ -169,6 +173,15 @@ static stn_status pencil_body(stn_context *context, void *arg)
     stn_context_stats(context, &stats);
     CHECK_I64(stats.redistributions, 2);
     CHECK(stats.bytes_sent < 2 * CHUNK);
+    stn_tensor *real = stn_real(x);
+    stn_context_stats_reset(context);
+    stn_tensor *half = stn_rfftn(real, 2, NULL, (const int[]){0, 1}, STN_FFT_BACKWARD);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.redistributions, 2);
+    stn_context_stats_reset(context);
+    stn_irfftn(half, 2, NULL, (const int[]){0, 1}, STN_FFT_BACKWARD);
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.redistributions, 2);
     return stn_scope_end(context);
 }
 
