@@ -157,7 +157,9 @@ typedef struct stn_conv_attrs {
  *             -> (n, o, h', w'), h' = floor((h + 2 p - d (kh - 1) - 1) / s) + 1. Floating and complex dtypes, all equal.
  * Placement:  n, h and w stay sharded, with rows and columns of neighbours' chunks fetched as halos, of any width, over any split;
  *             o sharded in weight (and bias) stays sharded; c sharded in both gives Partial(sum); Partial(sum) as in matmul.
- *             The split of h', w': balanced from balanced, else offset' = ceil(offset h' / h). Memory order: channels last.
+ *             The split of h', w': balanced from balanced, else offset' = ceil(offset h' / h).
+ *             Memory order: channels last; on a CUDA device row-major of f64, and of f32 without allow_tf32, where h and w
+ *             are whole and padded by zeros.
  * Collective: over the mesh where halos or inputs have to move.
  * Gradient:   yes, twice differentiable.
  * @param attrs  NULL: defaults.

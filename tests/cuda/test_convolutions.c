@@ -293,9 +293,64 @@ static void gradients_of_16_bit_weights_come_in_spans(void)
     check_spans(1, 64 << 20, 0, 1);
 }
 
+/* Copies of boxes, transposes among them, that were launched. */
+static struct {
+    stn_kernel_fn copy;
+    int64_t n;
+} copies;
+
+static stn_status counted_copy(stn_queue *queue, const void *args)
+{
+    copies.n++;
+    return copies.copy(queue, args);
+}
+
+/* Whether channels lie behind the pixels. */
+static int lies_channels_last(const stn_tensor *image)
+{
+    return stn_spec_memory_order(stn_tensor_spec(image))[3] == 1;
+}
+
+/* How y lies, and that where it is row-major nothing is copied for it and the gradients, which lie as their leaves. */
+static void check_order(stn_dtype dtype, int allow_tf32, stn_padding_mode mode, int channels_last)
+{
+    const struct call *call = &calls[1];
+    stn_tensor *in[2];
+    stn_context *context = both_open((stn_context_options){.device = "cuda", .allow_tf32 = allow_tf32});
+    if (!context)
+        return;
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}, .mode = {mode, mode}};
+    copies.copy = context->device->box_copy;
+    stn_scope_begin(context);
+    for (int i = 0; i < 2; i++) {
+        in[i] = stn_detach(drawn(context, dtype, call->in[i].ndim, call->in[i].shape, (uint64_t)i + 1));
+        stn_set_requires_grad(in[i], 1);
+    }
+    stn_tensor *cotangent = drawn(context, dtype, 4, (const int64_t[]){2, 4, 9, 10}, 9);
+    context->device->box_copy = counted_copy;
+    copies.n = 0;
+    stn_tensor *y = stn_conv2d(in[0], in[1], NULL, &attrs);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    context->device->box_copy = copies.copy;
+    CHECK_I64(lies_channels_last(y), channels_last);
+    CHECK(channels_last ? copies.n > 0 : copies.n == 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
+static void images_of_f32_and_f64_stay_row_major(void)
+{
+    check_order(STN_DTYPE_F32, 0, STN_PADDING_ZEROS, 0);
+    check_order(STN_DTYPE_F64, 1, STN_PADDING_ZEROS, 0);
+    check_order(STN_DTYPE_F32, 1, STN_PADDING_ZEROS, 1);
+    check_order(STN_DTYPE_BF16, 0, STN_PADDING_ZEROS, 1);
+    check_order(STN_DTYPE_F32, 0, STN_PADDING_CIRCULAR, 1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"images_of_f32_and_f64_stay_row_major", images_of_f32_and_f64_stay_row_major},
         {"values_and_gradients_are_the_librarys", values_and_gradients_are_the_librarys},
         {"every_question_may_be_refused", every_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},

@@ -74,8 +74,8 @@ spans spans_of(const stni_conv_args &args)
         return s;
     s.args.problem.n = 1;
     s.args.data.images = v.images * v.n;
-    s.args.data.x_step = v.images > 1 ? v.x_step : s.x;
-    s.args.data.y_step = v.images > 1 ? v.y_step : s.y;
+    s.args.data.x_step = v.images > 1 ? v.x.image : s.x;
+    s.args.data.y_step = v.images > 1 ? v.y.image : s.y;
     const int64_t fit = (int64_t)(MOST_BYTES / sizeof(float)) / (s.x + s.y);
     s.most = fit < s.args.data.images ? fit : s.args.data.images;
     s.x_bytes = padded((size_t)(s.most * s.x) * sizeof(float));
@@ -147,22 +147,25 @@ size_t workspace_of_solve(stn_queue *queue, const void *given)
     return bytes > 0 ? bytes + WORKSPACE_ALIGNMENT : 0;
 }
 
-/* Writes a channel's number to each of its elements: `block` of them in an image, `step` from one image to the next. */
+/* Writes a channel's number to each of its elements: `block` elements in an image, `step` from one image to the next,
+ * `run` of a channel one behind the other. */
 template <class S> __global__ void __launch_bounds__(THREADS)
-spread_bias(int64_t images, int64_t block, int64_t step, int64_t channels, S *dst, const S *bias)
+spread_bias(int64_t images, int64_t block, int64_t step, int64_t run, int64_t channels, S *dst, const S *bias)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < images * block)
-        dst[i / block * step + i % block] = bias[i % channels];
+        dst[i / block * step + i % block] = bias[i / run % channels];
 }
 
 template <class S> void launch_bias(const stni_conv_args &args, cudaStream_t stream)
 {
     const convolution v = convolution_of(args);
     const bool forward = args.problem.kind == STNI_CONV_FORWARD;
-    const int64_t channels = v.groups * (forward ? v.o : v.c), block = v.n * (forward ? v.pixels_out : v.pixels_in) * channels;
+    const int64_t channels = v.groups * (forward ? v.o : v.c), pixels = forward ? v.pixels_out : v.pixels_in;
+    const int64_t block = v.n * pixels * channels;
     S *dst = static_cast<S *>(forward ? args.data.y : args.data.x);
-    STNI_LAUNCH(spread_bias<S>, blocks_for(v.images * block, THREADS), THREADS, stream, v.images, block, forward ? v.y_step : v.x_step, channels, dst,
+    STNI_LAUNCH(spread_bias<S>, blocks_for(v.images * block, THREADS), THREADS, stream, v.images, block,
+                forward ? v.y.image : v.x.image, v.row_major ? pixels : 1, channels, dst,
                 static_cast<const S *>(args.data.bias));
 }
 

@@ -23,7 +23,7 @@ STNI_DEVICE void places_of(int64_t index, const int64_t (&size)[DIMS], int64_t (
 }
 
 /* x or its copy: pixels of `units` units, samples one behind the other in an image, `step` units from image to
- * image. */
+ * image. A sample is all channels of one, or where they are row-major one channel of it. */
 struct frame_side {
     int64_t size[DIMS], pixels, step;
     int64_t begin[DIMS]; /* place of the first pixel, counted from that of the other side */
@@ -118,11 +118,12 @@ inline void launch_frame(const stni_conv_args &to, const stni_conv_args &from, c
     const stni_conv_problem &p = to.problem;
     const int64_t size = element_bytes(p.dtype);
     const uint64_t steps = to.data.images > 1 ? (uint64_t)to.data.x_step | (uint64_t)from.data.x_step : 0;
+    const int64_t samples = p.row_major ? p.n * p.c : p.n, elements = p.row_major ? 1 : p.c; /* of a pixel */
     const uint64_t bits = (uint64_t)(uintptr_t)to.data.x | (uint64_t)(uintptr_t)from.data.x |
-                          ((uint64_t)p.c | steps) * (uint64_t)size | sizeof(unit16);
+                          ((uint64_t)elements | steps) * (uint64_t)size | sizeof(unit16);
     const int64_t unit = (int64_t)(bits & (0 - bits)), per_unit = unit > size ? unit / size : 1;
     frame_copy c = {side_of(to, to.data.x_step / per_unit), side_of(from, from.data.x_step / per_unit),
-                    to.data.images * p.n, p.n, p.c / per_unit};
+                    to.data.images * samples, samples, elements / per_unit};
     memcpy(c.to.begin, begin, sizeof begin);
     dispatch_unit((size_t)(unit > size ? unit : size), [&](auto w) {
         typedef decltype(w) W;

@@ -1,5 +1,7 @@
 #include "ops/conv/conv_labels.h"
 
+#include "core/context/context.h"
+
 #include <string.h>
 
 static const uint8_t row_major[STN_MAX_NDIM] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -9,6 +11,29 @@ static struct stni_labels unlabelled(void)
     struct stni_labels none = {.memory_order = row_major};
     memset(none.of, STNI_NO_LABEL, sizeof none.of);
     return none;
+}
+
+/* Whether a mesh axis cuts a windowed dim of x or y, as they are given. */
+static int cuts_windows(const stn_op_call *call, const struct stni_conv *conv)
+{
+    const struct stni_conv_roles *roles = &stni_conv_roles[conv->kind];
+    for (int i = 0; i < 2; i++)
+        for (int d = 0; d < conv->dims && roles->in[i] != STNI_CONV_WEIGHT; d++)
+            if (call->in_spec[i]->layout.split[stni_conv_dim(conv, d)] != NULL)
+                return 1;
+    return 0;
+}
+
+int stni_conv_wants_row_major(const stn_op_call *call, const struct stni_conv *conv)
+{
+    const stn_dtype dtype = call->in_spec[0]->layout.dtype;
+    const int is_exact = dtype == STN_DTYPE_F64 || (dtype == STN_DTYPE_F32 && !call->context->allow_tf32);
+    if (call->context->device->is_cpu || !is_exact || cuts_windows(call, conv))
+        return 0;
+    for (int d = 0; d < conv->dims; d++)
+        if (conv->window[d].boundary != STNI_BOUNDARY_ZERO)
+            return 0;
+    return 1;
 }
 
 /* Labels of the windowed dims follow these. */
@@ -37,7 +62,7 @@ void stni_conv_label(const struct stni_conv *conv, struct stni_conv_labels *labe
         labels->windows |= 1u << (WINDOW + d);
     }
     labels->memory_order[at] = (uint8_t)channel;
-    x->memory_order = y->memory_order = labels->memory_order;
+    x->memory_order = y->memory_order = conv->row_major ? row_major : labels->memory_order;
 }
 
 struct stni_labels stni_conv_label_bias(const struct stni_conv *conv, const struct stni_labels *out)

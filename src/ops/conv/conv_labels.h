@@ -5,7 +5,13 @@
 #include "ops/conv/conv_geometry.h"
 #include "ops/placement/bilinear.h"
 
-/* x and y lie channels-last in memory: their labels point into the struct itself. */
+/* Whether x and y are to lie row-major in memory. They lie channels-last otherwise, as the CPU's kernels and tensor
+ * cores want them. cuDNN's engines for f32 that is not rounded to TF32, and for f64, read row-major images and turn
+ * others round before and behind. Of channels-last images alone rows lie dense, which parts of a convolution are where
+ * it has a halo or a boundary that is not zero. A pure function of what `place` is called with. */
+int stni_conv_wants_row_major(const stn_op_call *call, const struct stni_conv *conv);
+
+/* Labels of a convolution whose `row_major` is set. Those of x and y point into the struct itself. */
 struct stni_conv_labels {
     struct stni_labels of[STNI_CONV_ROLES];
     uint8_t memory_order[STN_MAX_NDIM];

@@ -1,8 +1,8 @@
 /* Our own kernels for convolutions of dense chunks, for every dtype: each element of the result is summed up by itself,
  * after the formula of conv_problem.h. They are what serves where cuDNN does not.
  *
- * Sizes: T taps; C, O channels of x and y in a group. x and y are channels-last, so that neighbouring threads have
- * neighbouring channels. */
+ * Sizes: T taps; C, O channels of x and y in a group. Neighbouring threads have neighbouring elements of the result:
+ * channels where it is channels-last, pixels where it is row-major. */
 #ifndef STNI_OPS_CONV_CONV_OWN_CUH
 #define STNI_OPS_CONV_CONV_OWN_CUH
 
@@ -18,14 +18,24 @@ namespace {
 
 enum { THREADS = 128 };
 
+/* How x or y lies: elements from pixel to pixel and from channel to channel of a sample, from image to image. */
+struct layout {
+    int64_t pixel, channel, image;
+};
+
 /* Dims that a problem lacks have one element, and one tap that stands still. */
 struct convolution {
     int64_t images, n, groups, c, o; /* c, o: channels in a group */
     int64_t in[DIMS], out[DIMS], kernel[DIMS], stride[DIMS], dilation[DIMS], pad[DIMS];
     int64_t taps, pixels_in, pixels_out;
-    int64_t x_step, y_step; /* from image to image, in elements */
-    int accumulate;
+    layout x, y;
+    int row_major, accumulate;
 };
+
+layout layout_of(int row_major, int64_t channels, int64_t pixels, int64_t image)
+{
+    return row_major ? layout{1, pixels, image} : layout{channels, 1, image};
+}
 
 convolution convolution_of(const stni_conv_args &args)
 {
@@ -47,10 +57,29 @@ convolution convolution_of(const stni_conv_args &args)
         v.dilation[d] = has ? p.dilation[d] : 1;
         v.pad[d] = has ? p.pad_low[d] : 0;
     }
-    v.x_step = args.data.x_step;
-    v.y_step = args.data.y_step;
+    v.row_major = p.row_major;
+    v.x = layout_of(p.row_major, p.c, v.pixels_in, args.data.x_step);
+    v.y = layout_of(p.row_major, p.o, v.pixels_out, args.data.y_step);
     v.accumulate = args.data.accumulate;
     return v;
+}
+
+/* Which element of x or y a thread has; the thread's number counts them in memory order. */
+struct place {
+    int64_t sample, pixel, channel;
+};
+
+STNI_DEVICE place place_of(int64_t i, int row_major, int64_t pixels, int64_t channels)
+{
+    if (row_major)
+        return {i / pixels / channels, i % pixels, i / pixels % channels};
+    return {i / channels / pixels, i / channels % pixels, i % channels};
+}
+
+/* Where a sample begins, in elements: `n` samples of `size` elements lie one behind the other in an image. */
+STNI_DEVICE int64_t sample_at(const layout &l, int64_t sample, int64_t n, int64_t size)
+{
+    return sample / n * l.image + sample % n * size;
 }
 
 /* The pixel of x that a tap reads for a pixel of y; -1: one outside, which is 0. */
@@ -95,22 +124,23 @@ solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *
 {
     typedef typename product_types<S>::total W;
     const int64_t channels = v.groups * v.o, i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    const int64_t o = i % channels, pixel = i / channels % v.pixels_out, sample = i / channels / v.pixels_out, image = sample / v.n;
-    if (image >= v.images)
+    const place p = place_of(i, v.row_major, v.pixels_out, channels);
+    if (p.sample >= v.images * v.n)
         return;
-    const S *from = x + image * v.x_step + sample % v.n * v.pixels_in * v.groups * v.c + o / v.o * v.c;
+    const S *from = x + sample_at(v.x, p.sample, v.n, v.pixels_in * v.groups * v.c) + p.channel / v.o * v.c * v.x.channel;
+    const V *factors = weight + p.channel * v.c * v.taps;
     int64_t out[DIMS], tap[DIMS];
     W sum = zero_of<W>();
-    places_of(pixel, v.out, out);
+    places_of(p.pixel, v.out, out);
     for (int64_t t = 0; t < v.taps; t++) {
         places_of(t, v.kernel, tap);
         const int64_t read = pixel_read(v, out, tap);
         if (read >= 0)
-            sum = sum + widen(dot(from + read * v.groups * v.c, 1, weight + o * v.c * v.taps + t, v.taps, v.c), &sum);
+            sum = sum + widen(dot(from + read * v.x.pixel, v.x.channel, factors + t, v.taps, v.c), &sum);
     }
     if (bias)
-        sum = sum + widen((typename product_types<S>::term)load(bias[o]), &sum);
-    S &element = y[image * v.y_step + (sample % v.n * v.pixels_out + pixel) * channels + o];
+        sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
+    S &element = y[sample_at(v.y, p.sample, v.n, v.pixels_out * channels) + p.pixel * v.y.pixel + p.channel * v.y.channel];
     store(element, narrow(sum, &element));
 }
 
@@ -120,23 +150,24 @@ solve_grad_input(const __grid_constant__ convolution v, S *x, const S *y, const 
 {
     typedef typename product_types<S>::total W;
     const int64_t channels = v.groups * v.c, i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    const int64_t c = i % channels, pixel = i / channels % v.pixels_in, sample = i / channels / v.pixels_in, image = sample / v.n;
-    if (image >= v.images)
+    const place p = place_of(i, v.row_major, v.pixels_in, channels);
+    if (p.sample >= v.images * v.n)
         return;
-    const int64_t first = c / v.c * v.o; /* channel of y */
-    const S *from = y + image * v.y_step + sample % v.n * v.pixels_out * v.groups * v.o + first;
+    const int64_t first = p.channel / v.c * v.o; /* channel of y */
+    const S *from = y + sample_at(v.y, p.sample, v.n, v.pixels_out * v.groups * v.o) + first * v.y.channel;
+    const V *factors = weight + (first * v.c + p.channel % v.c) * v.taps;
     int64_t in[DIMS], tap[DIMS];
     W sum = zero_of<W>();
-    places_of(pixel, v.in, in);
+    places_of(p.pixel, v.in, in);
     for (int64_t t = 0; t < v.taps; t++) {
         places_of(t, v.kernel, tap);
         const int64_t reading = pixel_reading(v, in, tap);
         if (reading >= 0)
-            sum = sum + widen(dot(from + reading * v.groups * v.o, 1, weight + (first * v.c + c % v.c) * v.taps + t, v.c * v.taps, v.o), &sum);
+            sum = sum + widen(dot(from + reading * v.y.pixel, v.y.channel, factors + t, v.c * v.taps, v.o), &sum);
     }
     if (bias)
-        sum = sum + widen((typename product_types<S>::term)load(bias[c]), &sum);
-    S &element = x[image * v.x_step + (sample % v.n * v.pixels_in + pixel) * channels + c];
+        sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
+    S &element = x[sample_at(v.x, p.sample, v.n, v.pixels_in * channels) + p.pixel * v.x.pixel + p.channel * v.x.channel];
     store(element, narrow(sum, &element));
 }
 
@@ -153,13 +184,14 @@ solve_grad_weight(const __grid_constant__ convolution v, const S *x, const S *y,
     W sum = zero_of<W>();
     places_of(i % v.taps, v.kernel, tap);
     for (int64_t k = threadIdx.x % WARP; k < v.images * v.n * v.pixels_out; k += WARP) {
-        const int64_t pixel = k % v.pixels_out, sample = k / v.pixels_out % v.n, image = k / v.pixels_out / v.n;
+        const int64_t pixel = k % v.pixels_out, sample = k / v.pixels_out;
         places_of(pixel, v.out, out);
         const int64_t read = pixel_read(v, out, tap);
         if (read < 0)
             continue;
-        const S xs = x[image * v.x_step + (sample * v.pixels_in + read) * v.groups * v.c + o / v.o * v.c + c];
-        const S ys = y[image * v.y_step + (sample * v.pixels_out + pixel) * v.groups * v.o + o];
+        const int64_t x_at = sample_at(v.x, sample, v.n, v.pixels_in * v.groups * v.c) + read * v.x.pixel;
+        const int64_t y_at = sample_at(v.y, sample, v.n, v.pixels_out * v.groups * v.o) + pixel * v.y.pixel;
+        const S xs = x[x_at + (o / v.o * v.c + c) * v.x.channel], ys = y[y_at + o * v.y.channel];
         sum = multiply_add(widen((T)load(xs), &sum), widen((T)load(ys), &sum), sum);
     }
     sum = reduce_warp(sum, [](W a, W b) { return a + b; });

@@ -1,5 +1,5 @@
-/* One convolution of dense chunks: what a kernel computes. Channels-last x (n, in…, c) and y (n, out…, o), row-major weight (o, c / groups, kernel…),
- * bias (o):
+/* One convolution of dense chunks: what a kernel computes. Channels-last x (n, in…, c) and y (n, out…, o), or where a
+ * device is asked for it row-major x (n, c, in…) and y (n, o, out…); row-major weight (o, c / groups, kernel…), bias (o):
  *
  *     y[n, p, o] = bias[o] + sum over taps t and channels c of o's group of x[n, p * stride - pad_low + t * dilation, c] weight[o, c, t],
  *
@@ -28,7 +28,7 @@ struct stni_conv_problem {
     int32_t dtype;        /* of x and y */
     int32_t weight_dtype; /* f32 may stand for bf16, so that gradients are summed in it; else dtype */
     int32_t has_bias;     /* FORWARD */
-    int32_t unused;
+    int32_t row_major;    /* 1: x and y are row-major; 0: channels-last */
     int64_t n, groups, c, o;
     int64_t in[STNI_CONV_MAX_DIMS], out[STNI_CONV_MAX_DIMS], kernel[STNI_CONV_MAX_DIMS];
     int64_t stride[STNI_CONV_MAX_DIMS], dilation[STNI_CONV_MAX_DIMS];

@@ -35,6 +35,7 @@ static struct stni_conv_problem problem(const struct solver *s, const struct stn
     memset(&p, 0, sizeof p);
     p.kind = (int32_t)s->kind, p.dims = conv->dims;
     p.dtype = (int32_t)s->dtype, p.weight_dtype = (int32_t)s->weight_dtype, p.has_bias = s->bias != NULL && s->kind == STNI_CONV_FORWARD;
+    p.row_major = conv->row_major;
     p.n = s->images.n, p.c = x->channels, p.o = y->channels;
     /* Of groups that are shared out, the channels here are whole ones. */
     int64_t group = conv->c / conv->groups;
@@ -221,6 +222,8 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
 {
     struct stni_conv_image buffers[STNI_CONV_MAX_PARTS];
     struct stni_halo_way halo = {0};
+    if (s->conv->row_major) /* neither a halo nor a boundary: there are no parts */
+        return launch(s, &s->x, &s->y, AT_ONCE, 0);
     stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
     s->windowed = s->plan.has_base && choose_windowed(s);
     if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))

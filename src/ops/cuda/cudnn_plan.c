@@ -85,18 +85,19 @@ static stn_status make_tensor(struct maker *m, int part, int64_t name, int32_t d
     return status_of(m->call->finalize(m->part[part]));
 }
 
-/* x or y: channels last. */
+/* x or y: the channels' stride is one, or that of all pixels. */
 static stn_status make_image(struct maker *m, int part, int64_t name, int64_t channels, const int64_t *size, int64_t step)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
     const int n = spatial_dims(p);
-    int64_t shape[NDIM] = {p->n * m->conv->images, channels}, strides[NDIM] = {0, 1}, stride = channels;
+    int64_t shape[NDIM] = {p->n * m->conv->images, channels}, strides[NDIM] = {0}, stride = p->row_major ? 1 : channels;
     for (int d = n - 1; d >= 0; d--) {
         shape[2 + d] = along(p, size, d, 1);
         strides[2 + d] = stride;
-        stride *= along(p, size, d, 1);
+        stride *= shape[2 + d];
     }
-    strides[0] = m->conv->images > 1 ? step : stride;
+    strides[1] = p->row_major ? stride : 1;
+    strides[0] = m->conv->images > 1 ? step : p->row_major ? stride * channels : stride;
     return make_tensor(m, part, name, p->dtype, shape, strides);
 }
 
