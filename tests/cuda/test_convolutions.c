@@ -232,32 +232,33 @@ static void only_where_it_is_allowed_f32_is_rounded_to_tf32(void)
     check_tf32(1, "cudnn", STN_DTYPE_F32, 0);
 }
 
-/* Samples whose first and last pixels alone are read: (1 + 2^-10) - 1, then 0 + 2^-11, whose sum tells a sample that
- * was left out, was added twice or has lost bits. */
-static stn_tensor *far_apart(stn_context *context, int64_t samples, int64_t pixels)
+/* Pixels that a circular convolution reads of 3 step - 1, padded by one: step - 1 and 2 step - 1 directly, the last and
+ * the first, which are 0, around the ends, so that it has parts beside its base. The two are (1 + 2^-10) - 1 in one
+ * sample, then 0 + 2^-11: the sum tells a sample that was left out, was added twice or has lost bits. */
+static stn_tensor *far_apart(stn_context *context, int64_t samples, int64_t step)
 {
-    const int64_t shape[] = {samples, 1, pixels};
+    const int64_t pixels = 3 * step - 1, shape[] = {samples, 1, pixels};
     const stn_spec *spec = NULL;
     uint16_t *data = calloc((size_t)(samples * pixels), sizeof *data);
     if (!CHECK(data != NULL))
         return NULL;
-    data[0] = 0x3c01, data[pixels - 1] = 0xbc00;
+    data[step - 1] = 0x3c01, data[2 * step - 1] = 0xbc00;
     if (samples > 1)
-        data[2 * pixels - 1] = 0x1000;
+        data[pixels + 2 * step - 1] = 0x1000;
     CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F16, 3, shape, &spec), STN_OK);
     stn_tensor *x = stn_from_host(context, spec, data);
     free(data);
     return x;
 }
 
-/* The library is told to run for y, and for each span of the gradient of a weight of one element up to one that is
- * refused. On GPUs cuDNN may serve factors of 16 bits whole. */
-static void check_spans(int64_t samples, int64_t pixels, int64_t refused, int64_t runs)
+/* How often the library is told to run for y and for the gradient of a weight of one element, up to a run that is
+ * refused. On GPUs cuDNN may refuse others. */
+static void check_runs(int64_t samples, int64_t step, stn_padding_mode mode, int64_t refused, int64_t runs)
 {
     const int64_t most = refused ? refused : 1000;
-    static const uint16_t ones[] = {0x3c00, 0x3c00, 0x3c00, 0x3c00};
-    const stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {pixels - 1}};
-    const int64_t one[] = {1, 1, 1}, result[] = {samples, 1, 2};
+    static const uint16_t ones[] = {0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00};
+    const stn_conv_attrs attrs = {.size = sizeof attrs, .stride = {step}, .padding = {1}, .mode = {mode}};
+    const int64_t one[] = {1, 1, 1}, result[] = {samples, 1, 4};
     const stn_spec *of_weight = NULL, *of_y = NULL;
     stn_context *context = both_open((stn_context_options){.device = "cuda"});
     if (!context)
@@ -267,7 +268,7 @@ static void check_spans(int64_t samples, int64_t pixels, int64_t refused, int64_
     CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F16, 3, one, &of_weight), STN_OK);
     CHECK_STATUS(stni_spec_local(context, STN_DTYPE_F16, 3, result, &of_y), STN_OK);
     stn_tensor *weight = stn_detach(stn_from_host(context, of_weight, ones)), *gradient = NULL;
-    stn_tensor *x = far_apart(context, samples, pixels), *cotangent = stn_from_host(context, of_y, ones);
+    stn_tensor *x = far_apart(context, samples, step), *cotangent = stn_from_host(context, of_y, ones);
     stn_set_requires_grad(weight, 1);
     injected->run = most;
     stn_tensor *y = stn_conv1d(x, weight, NULL, &attrs);
@@ -284,13 +285,20 @@ static void check_spans(int64_t samples, int64_t pixels, int64_t refused, int64_
 }
 
 /* Copies in f32 of 16-bit factors may have 256 MiB: a sample of 40 Mi elements is a span; one of 64 Mi, with its y, is
- * too large. */
-static void gradients_of_16_bit_weights_come_in_spans(void)
+ * too large. Both parts of the gradient have a span. Of those of y only the first one of one sample lies at multiples
+ * of 16 bytes, and is the library's. */
+static void sums_of_parts_of_16_bit_gradients_come_in_spans(void)
 {
-    check_spans(2, 1000, 0, 2);
-    check_spans(2, 40 << 20, 0, 3);
-    check_spans(2, 40 << 20, 3, 3);
-    check_spans(1, 64 << 20, 0, 1);
+    check_runs(2, 1000, STN_PADDING_CIRCULAR, 0, 1 + 1 + 2);
+    check_runs(2, (40 << 20) / 3, STN_PADDING_CIRCULAR, 0, 1 + 2 + 2);
+    check_runs(2, (40 << 20) / 3, STN_PADDING_CIRCULAR, 3, 3);
+    check_runs(1, (64 << 20) / 3 + 1, STN_PADDING_CIRCULAR, 0, 2 + 0 + 2);
+}
+
+static void gradients_of_16_bit_weights_without_parts_are_not_copied(void)
+{
+    check_runs(2, 1000, STN_PADDING_ZEROS, 0, 2);
+    check_runs(1, (64 << 20) / 3 + 1, STN_PADDING_ZEROS, 0, 2);
 }
 
 /* Copies of boxes, transposes among them, that were launched. */
@@ -355,7 +363,9 @@ int main(int argc, char **argv)
         {"every_question_may_be_refused", every_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"only_where_it_is_allowed_f32_is_rounded_to_tf32", only_where_it_is_allowed_f32_is_rounded_to_tf32},
-        {"gradients_of_16_bit_weights_come_in_spans", gradients_of_16_bit_weights_come_in_spans},
+        {"sums_of_parts_of_16_bit_gradients_come_in_spans", sums_of_parts_of_16_bit_gradients_come_in_spans},
+        {"gradients_of_16_bit_weights_without_parts_are_not_copied",
+         gradients_of_16_bit_weights_without_parts_are_not_copied},
     };
     return TEST_MAIN(argc, argv, cases);
 }

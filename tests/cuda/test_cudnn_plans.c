@@ -91,15 +91,28 @@ static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16"};
 static const char *const kind_names[] = {"forward", "gradient of x", "gradient of the weight"};
 
-/* Gradients of 16-bit weights are summed in f32. What may serve these beside factors of 16 bits is compiled when it is
- * first used, for which cuDNN wants a driver; so conv_cuda.cu asks again, for f32 copies of the factors and with TF32,
- * which has all their bits. A batch is one span here. And where pads differ it asks for the problem in its frame. */
-static struct stni_cudnn_conv as_asked_for(struct stni_cudnn_conv conv)
+/* Where pads differ conv_cuda.cu asks for the problem in its frame. */
+static struct stni_cudnn_conv in_frame(struct stni_cudnn_conv conv)
 {
     struct stni_conv_problem *p = &conv.problem;
     if (stni_cudnn_frame(p) && conv.images > 1)
         conv.x_step = p->n * p->c * p->in[0] * (p->dims > 1 ? p->in[1] : 1) * (p->dims > 2 ? p->in[2] : 1);
-    if (p->kind != STNI_CONV_GRAD_WEIGHT || (p->dtype != STN_DTYPE_BF16 && p->dtype != STN_DTYPE_F16))
+    return conv;
+}
+
+static int is_gradient_of_16_bits(const struct stni_conv_problem *p)
+{
+    return p->kind == STNI_CONV_GRAD_WEIGHT && (p->dtype == STN_DTYPE_BF16 || p->dtype == STN_DTYPE_F16);
+}
+
+/* Gradients of 16-bit weights that have several parts are summed in f32. What may serve these beside factors of 16 bits
+ * is compiled when it is first used, for which cuDNN wants a driver; so conv_cuda.cu asks for f32 copies of the factors
+ * and with TF32, which has all their bits. A batch is one span here. */
+static struct stni_cudnn_conv as_asked_for(const struct stni_cudnn_conv *given)
+{
+    struct stni_cudnn_conv conv = in_frame(*given);
+    struct stni_conv_problem *p = &conv.problem;
+    if (!is_gradient_of_16_bits(p))
         return conv;
     p->dtype = p->weight_dtype = STN_DTYPE_F32;
     p->n *= conv.images;
@@ -108,20 +121,23 @@ static struct stni_cudnn_conv as_asked_for(struct stni_cudnn_conv conv)
     return conv;
 }
 
-/* Images of f32 and f64 are row-major where they are whole. */
-static int may_be_row_major(const struct stni_cudnn_conv *conv)
+/* The other way in which it may be asked for, of images that are whole: those of f32 and f64 row-major, gradients of
+ * 16-bit weights in their own dtype. 0: there is none. */
+static int is_asked_for_whole(const struct stni_cudnn_conv *given, struct stni_cudnn_conv *conv)
 {
-    return (conv->problem.dtype == STN_DTYPE_F32 || conv->problem.dtype == STN_DTYPE_F64) && conv->images == 1;
+    *conv = in_frame(*given);
+    struct stni_conv_problem *p = &conv->problem;
+    const int is_16_bits = is_gradient_of_16_bits(p);
+    p->row_major = p->dtype == STN_DTYPE_F32 || p->dtype == STN_DTYPE_F64;
+    p->weight_dtype = p->dtype;
+    return conv->images == 1 && (p->row_major || (is_16_bits && !conv->adds));
 }
 
-/* A problem, and where that may be the same of row-major images. */
 static int has_plans(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *given)
 {
-    struct stni_cudnn_conv conv = as_asked_for(*given);
-    if (!has_plan(device, &conv))
-        return 0;
-    conv.problem.row_major = may_be_row_major(given);
-    return !conv.problem.row_major || has_plan(device, &conv);
+    struct stni_cudnn_conv whole;
+    const struct stni_cudnn_conv conv = as_asked_for(given);
+    return has_plan(device, &conv) && (!is_asked_for_whole(given, &whole) || has_plan(device, &whole));
 }
 
 static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
@@ -225,7 +241,7 @@ static void tensor_cores_sum_gradients_of_16_bit_weights(void)
         int fast = 0;
         for (int i = 0; device && i < N_SHAPES; i++) {
             const struct stni_cudnn_conv conv = conv_of(&shapes[i], STNI_CONV_GRAD_WEIGHT, STN_DTYPE_BF16, 0);
-            fast += uses_tensor_cores(device, as_asked_for(conv), 1) == 1;
+            fast += uses_tensor_cores(device, as_asked_for(&conv), 1) == 1;
         }
         printf("capability %d: %d of %d\n", versions[v], fast, (int)N_SHAPES);
         CHECK(2 * fast > N_SHAPES); /* which, cuDNN decides */

@@ -218,14 +218,20 @@ static stn_status solve_inside(struct solver *s, struct stni_halo_way *halo)
     return solved != STN_OK ? solved : arrived;
 }
 
+/* Row-major images have neither a halo nor a boundary, so that there are no parts. */
+static void plan(struct solver *s)
+{
+    s->plan.has_base = 1;
+    if (s->conv->row_major)
+        return;
+    stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
+    s->windowed = s->plan.has_base && choose_windowed(s);
+}
+
 static stn_status solve(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader)
 {
     struct stni_conv_image buffers[STNI_CONV_MAX_PARTS];
     struct stni_halo_way halo = {0};
-    if (s->conv->row_major) /* neither a halo nor a boundary: there are no parts */
-        return launch(s, &s->x, &s->y, AT_ONCE, 0);
-    stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
-    s->windowed = s->plan.has_base && choose_windowed(s);
     if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))
         STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), inside_work(s), buffers, &halo));
     STNI_TRY(solve_inside(s, &halo));
@@ -241,11 +247,18 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
     return STN_OK;
 }
 
+/* Whether the kernel sums up everything in one problem, and so rounds each element once. The CPU's adds block to
+ * block. */
+static int is_rounded_once(const struct solver *s)
+{
+    return !s->call->context->device->is_cpu && s->plan.has_base + s->plan.n_parts == 1 && !s->windowed;
+}
+
 /* The gradient of a 16-bit weight is summed in f32 and rounded at the end. */
 static stn_status solve_weight(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader, const stn_tensor *weight)
 {
     int64_t n = weight->spec->local_numel;
-    if (stni_wide_dtype(s->dtype) == s->dtype)
+    if (stni_wide_dtype(s->dtype) == s->dtype || is_rounded_once(s))
         return solve(s, source, reader);
     s->weight_dtype = STN_DTYPE_F32;
     STNI_TRY(stn_op_scratch(s->call, (size_t)n * sizeof(float), &s->weight));
@@ -276,6 +289,7 @@ stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv
         STNI_TRY_GOTO(stni_tensor_dense(bias, &held[3]), out);
         s.bias = held[3]->data;
     }
+    plan(&s);
     stn_tensor *source = held[kind == STNI_CONV_GRAD_INPUT];
     status = kind == STNI_CONV_GRAD_WEIGHT ? solve_weight(&s, source, &reader, weight) : solve(&s, source, &reader);
 out:
