@@ -62,6 +62,7 @@ typedef enum {
 } cudnnBackendAttributeType_t;
 
 typedef enum {
+    CUDNN_HEUR_MODE_B = 1,
     CUDNN_HEUR_MODE_FALLBACK = 2,
     CUDNN_HEUR_MODE_A = 3
 } cudnnBackendHeurMode_t;
