@@ -5,6 +5,7 @@
 #include "ops/conv/conv_frame.cuh"
 #include "ops/conv/conv_kernel.h"
 #include "ops/conv/conv_own.cuh"
+#include "ops/conv/conv_turned.cuh"
 #include "ops/cuda/cudnn.h"
 
 namespace {
@@ -48,6 +49,17 @@ bool has_plan(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *con
 {
     return args.problem.weight_dtype == args.problem.dtype && library_conv(queue, args, conv) &&
            stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
+}
+
+/* Whether cuDNN has a plan for a gradient by x as a convolution, and bytes of workspace. With TF32 the engines for
+ * gradients have tensor cores, too. */
+bool has_turned_plan(stn_queue *queue, const turned &t, stni_cudnn_conv *conv, size_t *bytes)
+{
+    size_t scratch = 0;
+    if (t.bytes == 0 || !has_plan(queue, t.args, conv, &scratch) || conv->allow_tf32)
+        return false;
+    *bytes = t.bytes + scratch;
+    return true;
 }
 
 /* Gradients of 16-bit weights in f32: the engine that cuDNN has for these is six times slower than one of f32, so that
@@ -132,7 +144,8 @@ bool is_served(stn_queue *queue, const stni_conv_args &args, const framed &f, si
     stni_cudnn_conv conv;
     const bool lacks_biased = args.problem.kind == STNI_CONV_GRAD_INPUT && has_bias(args) && exceeds_frame(args.problem);
     return !lacks_biased && !is_empty(convolution_of(f.args)) &&
-           (has_plan(queue, f.args, &conv, bytes) || has_span_plans(queue, spans_of(f.args), bytes));
+           (has_turned_plan(queue, turned_of(f.args), &conv, bytes) || has_plan(queue, f.args, &conv, bytes) ||
+            has_span_plans(queue, spans_of(f.args), bytes));
 }
 
 size_t workspace_of_solve(stn_queue *queue, const void *given)
@@ -219,6 +232,11 @@ bool run_library(stn_queue *queue, stni_conv_args &rest, cudaStream_t stream)
     size_t bytes = 0;
     if (is_empty(convolution_of(rest)))
         return false;
+    const turned t = turned_of(rest);
+    if (has_turned_plan(queue, t, &conv, &bytes)) {
+        launch_turn(rest, t, stream);
+        return run_whole(queue, t.args, conv, stream) == STN_OK;
+    }
     if (has_plan(queue, rest, &conv, &bytes))
         return run_whole(queue, rest, conv, stream) == STN_OK;
     const spans s = spans_of(rest);

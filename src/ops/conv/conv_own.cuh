@@ -127,7 +127,8 @@ solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *
     const place p = place_of(i, v.row_major, v.pixels_out, channels);
     if (p.sample >= v.images * v.n)
         return;
-    const S *from = x + sample_at(v.x, p.sample, v.n, v.pixels_in * v.groups * v.c) + p.channel / v.o * v.c * v.x.channel;
+    const int64_t first = p.channel / v.o * v.c; /* channel of x */
+    const S *from = x + sample_at(v.x, p.sample, v.n, v.pixels_in * v.groups * v.c) + first * v.x.channel;
     const V *factors = weight + p.channel * v.c * v.taps;
     int64_t out[DIMS], tap[DIMS];
     W sum = zero_of<W>();
@@ -140,7 +141,8 @@ solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *
     }
     if (bias)
         sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
-    S &element = y[sample_at(v.y, p.sample, v.n, v.pixels_out * channels) + p.pixel * v.y.pixel + p.channel * v.y.channel];
+    S *to = y + sample_at(v.y, p.sample, v.n, v.pixels_out * channels);
+    S &element = to[p.pixel * v.y.pixel + p.channel * v.y.channel];
     store(element, narrow(sum, &element));
 }
 
@@ -167,7 +169,8 @@ solve_grad_input(const __grid_constant__ convolution v, S *x, const S *y, const 
     }
     if (bias)
         sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
-    S &element = x[sample_at(v.x, p.sample, v.n, v.pixels_in * channels) + p.pixel * v.x.pixel + p.channel * v.x.channel];
+    S *to = x + sample_at(v.x, p.sample, v.n, v.pixels_in * channels);
+    S &element = to[p.pixel * v.x.pixel + p.channel * v.x.channel];
     store(element, narrow(sum, &element));
 }
 

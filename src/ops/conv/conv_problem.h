@@ -1,5 +1,5 @@
-/* One convolution of dense chunks: what a kernel computes. Channels-last x (n, in…, c) and y (n, out…, o), or where a
- * device is asked for it row-major x (n, c, in…) and y (n, o, out…); row-major weight (o, c / groups, kernel…), bias (o):
+/* One convolution of dense chunks: what a kernel computes. Channels-last x (n, in…, c) and y (n, out…, o), on a device
+ * also row-major x (n, c, in…) and y (n, o, out…); row-major weight (o, c / groups, kernel…), bias (o):
  *
  *     y[n, p, o] = bias[o] + sum over taps t and channels c of o's group of x[n, p * stride - pad_low + t * dilation, c] weight[o, c, t],
  *
