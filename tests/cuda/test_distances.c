@@ -1,10 +1,12 @@
 /* Distances between many rows, and their gradients, on a CUDA device: rows and elements around the sizes of tiles,
- * batches that a side has or has not, rows with gaps and columns, equal rows, and NaN. */
+ * batches that a side has or has not, rows with gaps and columns, equal rows, NaN, and rows whose squares f32 has no
+ * room for. */
 #include "both.h"
 
 #include "harness.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { ROWS1, ROWS2, ELEMENTS }; /* of a shape */
 enum { BATCHES = 5 };
@@ -69,11 +71,54 @@ static void gradients_are_the_cpus(void)
     compare(&work, (const double[]){1e-4, 1e-11, 3e-2, 1e-2});
 }
 
+/* The distances of many rows, and the rows' gradients where all cotangents are 1, with rows that are `scale` times as
+ * large. */
+static void scaled(stn_context *context, stn_dtype dtype, double scale, double *distances, double *gradients)
+{
+    const int64_t shape[] = {BATCHES, 200, 70}, others[] = {257, 70};
+    stn_tensor *x[2] = {stn_mul_number(both_input(context, dtype, 3, shape, 1), scale),
+                        stn_mul_number(both_input(context, dtype, 2, others, 2), scale)}, *grad[2];
+    stn_set_requires_grad(x[0], 1);
+    stn_set_requires_grad(x[1], 1);
+    stn_tensor *y = stn_cdist(x[0], x[1], 2);
+    stn_tensor *cotangent = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 2, x, 0, 0, grad), STN_OK);
+    CHECK_STATUS(stn_to_host(stn_cast(y, STN_DTYPE_F64), distances, BATCHES * 200 * 257 * sizeof(double)), STN_OK);
+    stn_tensor *first = stn_cast(grad[0], STN_DTYPE_F64);
+    CHECK_STATUS(stn_to_host(first, gradients, BATCHES * 200 * 70 * sizeof(double)), STN_OK);
+}
+
+/* Squares that f32 has no room for, or loses, and weights of gradients that it has none for: powers of two change no
+ * digit of what is right. */
+static void far_and_near_rows_keep_their_digits(void)
+{
+    enum { DISTANCES = BATCHES * 200 * 257, GRADIENTS = BATCHES * 200 * 70 };
+    static const double scales[] = {1, 0x1p122, 0x1p-70};
+    static double distances[2][DISTANCES], gradients[2][GRADIENTS];
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!CHECK(context != NULL))
+        return;
+    for (int i = 0; i < 3; i++) {
+        int64_t wrong = 0;
+        stn_scope_begin(context);
+        scaled(context, STN_DTYPE_F32, scales[i], distances[i > 0], gradients[i > 0]);
+        for (int k = 0; i > 0 && k < DISTANCES; k++)
+            wrong += !(fabs(distances[1][k] / scales[i] - distances[0][k]) <= 1e-5 * distances[0][k]);
+        for (int k = 0; i > 0 && k < GRADIENTS; k++)
+            wrong += !(fabs(gradients[1][k] - gradients[0][k]) <= 1e-4);
+        if (!CHECK_I64(wrong, 0))
+            fprintf(stderr, "rows %g times as large\n", scales[i]);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"distances_are_the_cpus", distances_are_the_cpus},
         {"gradients_are_the_cpus", gradients_are_the_cpus},
+        {"far_and_near_rows_keep_their_digits", far_and_near_rows_keep_their_digits},
     };
     return TEST_MAIN(argc, argv, cases);
 }

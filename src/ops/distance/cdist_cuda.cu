@@ -1,8 +1,8 @@
 /* Distances between rows on a CUDA device: tiles of SIDE x SIDE pairs, SIDE elements of their rows at a time.
  * Differences are taken in the type of arithmetic, sums in f64.
  *
- * Of many rows there are larger tiles, whose elements are in f64 before they are subtracted; a thread has several pairs
- * (cdist_pairs.cuh), or of a gradient several elements (cdist_sums.cuh). */
+ * Of many rows there are larger tiles, of which a thread has several pairs (cdist_pairs.cuh), or of a gradient several
+ * elements (cdist_sums.cuh). Their sums are in f64 from tile to tile. */
 #include "core/device/cuda/kernel.cuh"
 #include "ops/distance/cdist_pairs.cuh"
 #include "ops/distance/cdist_sums.cuh"
@@ -79,9 +79,10 @@ distance_tiles(const __grid_constant__ distances v, S *out, const S *x1, const S
         store(out[at[DISTANCE] + (first1 + i) * v.row[DISTANCE] + (first2 + j) * v.col[DISTANCE]], (A)distance_of(v.m, v.p, sum));
 }
 
-/* x1's gradient: a thread each element. */
+/* x1's gradient: a thread each element. `anew`: of elements that are there and are not finite. */
 template <class S> __global__ void __launch_bounds__(THREADS)
-sum_gradient(const __grid_constant__ distances v, S *grad1, const S *x1, const S *x2, const S *distance, const S *grad)
+sum_gradient(const __grid_constant__ distances v, S *grad1, const S *x1, const S *x2, const S *distance, const S *grad,
+             bool anew)
 {
     typedef typename computed<S>::type A;
     const int64_t index = (int64_t)blockIdx.x * THREADS + threadIdx.x, k = index % v.n, i = index / v.n % v.rows1;
@@ -90,6 +91,9 @@ sum_gradient(const __grid_constant__ distances v, S *grad1, const S *x1, const S
     if (batch >= v.own.count)
         return;
     offsets_of(v.own, batch, at);
+    S &to = grad1[at[GRAD1] + i * v.row[GRAD1] + k * v.col[GRAD1]];
+    if (anew && is_finite(load(to)))
+        return;
     double sum = 0;
     for (int64_t b = 0; b < v.summed.count; b++) {
         offsets_of(v.summed, b, of_sum);
@@ -101,7 +105,7 @@ sum_gradient(const __grid_constant__ distances v, S *grad1, const S *x1, const S
             sum += derivative<S>(v.m, v.p, x - y, weight_of(v.m, v.p, g, d), d);
         }
     }
-    store(grad1[at[GRAD1] + i * v.row[GRAD1] + k * v.col[GRAD1]], (A)sum);
+    store(to, (A)sum);
 }
 
 /* `exchanged`: of x2's gradient, which is x1's with the sides exchanged. */
@@ -137,9 +141,9 @@ template <class S> void launch_forward_of(const stni_cdist_args &a, cudaStream_t
     const int64_t tiles1 = (v.rows1 + SIDE - 1) / SIDE, tiles2 = (v.rows2 + SIDE - 1) / SIDE, blocks = v.own.count * tiles1 * tiles2;
     const S *x1 = static_cast<const S *>(a.x1.data), *x2 = static_cast<const S *>(a.x2.data);
     S *out = static_cast<S *>(a.distance.data);
-    const int64_t squares = squares_of(v);
-    if (squares > 0)
-        STNI_LAUNCH(distance_squares<S>, (unsigned)squares, SQUARE_THREADS, stream, v, out, x1, x2);
+    const int64_t pair_tiles = pair_tiles_of<typename computed<S>::type>(v);
+    if (pair_tiles > 0)
+        STNI_LAUNCH(distance_pairs<S>, (unsigned)pair_tiles, PAIRS_THREADS, stream, v, out, x1, x2);
     else if (blocks > 0)
         STNI_LAUNCH(distance_tiles<S>, blocks_for(blocks, 1), SIDE * SIDE, stream, v, out, x1, x2, tiles1, tiles2);
 }
@@ -152,10 +156,13 @@ template <class S> void launch_side(const stni_cdist_args &a, bool exchanged, cu
     const S *distance = static_cast<const S *>(a.distance.data), *grad = static_cast<const S *>(a.grad.data);
     S *out = static_cast<S *>(exchanged ? a.grad2.data : a.grad1.data);
     const int64_t tiles = sums_of(v);
-    if (out && count > 0 && tiles > 0)
+    if (!out || count == 0)
+        return;
+    if (tiles > 0)
         STNI_LAUNCH(sum_gradient_tiles<S>, (unsigned)tiles, SUMS_THREADS, stream, v, out, x1, x2, distance, grad);
-    else if (out && count > 0)
-        STNI_LAUNCH(sum_gradient<S>, blocks_for(count, THREADS), THREADS, stream, v, out, x1, x2, distance, grad);
+    if (tiles == 0 || loses_range<typename computed<S>::type>(v.m))
+        STNI_LAUNCH(sum_gradient<S>, blocks_for(count, THREADS), THREADS, stream, v, out, x1, x2, distance, grad,
+                    tiles > 0);
 }
 
 template <class S> void launch_backward_of(const stni_cdist_args &a, cudaStream_t stream)

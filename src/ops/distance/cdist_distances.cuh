@@ -4,6 +4,7 @@
 
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
+#include "core/device/cuda/packs.cuh"
 #include "ops/distance/cdist_kernel.h"
 
 namespace {
@@ -25,6 +26,45 @@ struct distances {
     double p;
     int64_t rows1, rows2, n, row[OPERANDS], col[OPERANDS];
 };
+
+/* As many elements side by side as a pack has numbers of their type of arithmetic; read and written at once. */
+template <class S> struct alignas(sizeof(S) * pack<typename computed<S>::type>::SIZE) side_by_side {
+    enum { SIZE = pack<typename computed<S>::type>::SIZE };
+    S v[SIZE];
+};
+
+/* A warp's threads as 4 x 8. Where lanes that differ in the last bit, or in the last but one, read the same pack of
+ * shared memory, the packs of a warp come in half the time; so rows are of the last bit, columns of the next. */
+enum { WARP = 32, WARP_ROWS = 4, WARP_COLS = 8 };
+
+STNI_DEVICE int row_in_warp()
+{
+    const int lane = (int)threadIdx.x % WARP;
+    return (lane & 1) + 2 * (lane / 16);
+}
+
+STNI_DEVICE int col_in_warp()
+{
+    return (int)threadIdx.x % WARP / 2 % WARP_COLS;
+}
+
+/* Where the e-th of N numbers of thread `thread` lies in a line of which `threads` threads have packs in turn. */
+template <class A> STNI_HOST_DEVICE int place_in_line(int e, int thread, int threads)
+{
+    return (e / pack<A>::SIZE * threads + thread) * pack<A>::SIZE + e % pack<A>::SIZE;
+}
+
+/* The N numbers of a thread, from where its first pack is. */
+template <class A, int N> STNI_DEVICE void read_packs(const pack<A> *from, int threads, A (&to)[N])
+{
+    STNI_UNROLL
+    for (int p = 0; p < N / pack<A>::SIZE; p++) {
+        const pack<A> read = from[p * threads];
+        STNI_UNROLL
+        for (int e = 0; e < pack<A>::SIZE; e++)
+            to[p * pack<A>::SIZE + e] = read.v[e];
+    }
+}
 
 }
 
