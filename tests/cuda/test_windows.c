@@ -169,6 +169,27 @@ static int sampled(stn_context *context, stn_dtype dtype, const int64_t *shape, 
     return n;
 }
 
+/* The same between planes, of few channels and of more than a thread reads at once. */
+static int sampled_volumes(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    static const stn_sample_padding paddings[] = {STN_SAMPLE_ZEROS, STN_SAMPLE_BORDER, STN_SAMPLE_REFLECTION};
+    const int64_t n = shape[0], c = shape[1], of_grid[] = {n, 3, 9, 8, 3};
+    stn_tensor *x = both_input(context, dtype, 5, (const int64_t[]){n, c, 4, shape[2], shape[3]}, 4), *y, *loss, *in[2];
+    int k = 0;
+    stn_set_requires_grad(x, 1);
+    for (int m = 0; m < 4; m++) {
+        stn_tensor *grid = both_input(context, dtype, 5, of_grid, 5 + m);
+        grid = stn_detach(stn_mul_number(grid, m < 2 ? 0.4 : 0.01));
+        stn_set_requires_grad(grid, 1);
+        y = stn_grid_sample(x, grid, m == 2 ? STN_SAMPLE_NEAREST : STN_SAMPLE_BILINEAR, paddings[m % 3], m % 2);
+        loss = stn_sum(stn_square(y), 0, NULL, 0);
+        in[0] = x, in[1] = grid;
+        CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 2, in, 0, 0, out + k), STN_OK);
+        k += 2;
+    }
+    return k;
+}
+
 static double tolerance_of(stn_dtype dtype)
 {
     return dtype == STN_DTYPE_F64 ? 1e-12 : dtype == STN_DTYPE_F32 ? 3e-6 : dtype == STN_DTYPE_F16 ? 4e-3 : 3e-2;
@@ -242,6 +263,16 @@ static void sampled_images_are_the_cpus(void)
     both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F32, many, 1e-4);
 }
 
+static void sampled_volumes_are_the_cpus(void)
+{
+    for (int s = 0; s < MANY; s++) {
+        if (both_takes(s))
+            both_compare(&(const both_work){"sampled volumes", sampled_volumes}, STN_DTYPE_F64, shapes[s], 1e-9);
+        if (both_takes(s + 1))
+            both_compare(&(const both_work){"sampled volumes", sampled_volumes}, STN_DTYPE_F32, shapes[s], 1e-4);
+    }
+}
+
 static void no_images_have_no_windows(void)
 {
     static const int64_t none[][4] = {{0, 3, 4, 6}, {2, 0, 4, 6}};
@@ -262,6 +293,7 @@ int main(int argc, char **argv)
         {"maxima_among_equals_and_nan_are_the_cpus", maxima_among_equals_and_nan_are_the_cpus},
         {"volumes_and_long_windows_are_the_cpus", volumes_and_long_windows_are_the_cpus},
         {"sampled_images_are_the_cpus", sampled_images_are_the_cpus},
+        {"sampled_volumes_are_the_cpus", sampled_volumes_are_the_cpus},
         {"no_images_have_no_windows", no_images_have_no_windows},
     };
     return TEST_MAIN(argc, argv, cases);

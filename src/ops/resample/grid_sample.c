@@ -107,6 +107,7 @@ static stn_status backward_run(stn_op_call *call)
     }
     if (attrs->wanted & 2)
         a.grad_grid = stni_sample_field(grid, grid->spec->layout.ndim - 1);
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, 0, a.dtype, &a), &a.work));
     return stn_op_launch(call, 0, a.dtype, &a, sizeof a);
 }
 

@@ -1,147 +1,17 @@
-/* The gradients of grid_sample on a CUDA device. The grid's: a thread each point. The input's: a block each channel,
- * which adds up what points give to elements in the order of points and of their reads, as the CPU does, so that sums
- * have the same bits in every run. */
+/* The gradients of grid_sample on a CUDA device. The input's: points are put in order by the elements that they read,
+ * and these gather (sample_gather.cuh). The grid's: a team of threads each point, which reads rows of channels
+ * (sample_slopes.cuh), or a thread each point, where copying the input would take longer.
+ *
+ * Some batch entries are worked on at once, and of many points or elements some: so much memory as SPAN_BYTES says. */
 #include "core/device/cuda/dispatch.cuh"
-#include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
-#include "core/device/cuda/turns.cuh"
-#include "ops/resample/sample_kernel.h"
+#include "ops/resample/sample_gather.cuh"
+#include "ops/resample/sample_rows.cuh"
+#include "ops/resample/sample_slopes.cuh"
 
 namespace {
 
 enum { THREADS = 128 };
-
-/* What a point reads. */
-struct sampled_point {
-    int64_t at[STNI_SAMPLE_DIMS];
-    stni_sample_taps taps[STNI_SAMPLE_DIMS];
-    int n_taps;
-};
-
-template <class S> STNI_DEVICE void find_point(const stni_sample_args &a, int64_t batch, int64_t i, sampled_point &p)
-{
-    double coordinate[STNI_SAMPLE_DIMS] = {0};
-    stni_sample_point(&a, i, p.at);
-    const S *grid = (const S *)a.grid.data + batch * a.grid.batch + stni_sample_offset(&a.grid, p.at);
-    for (int d = 0; d < a.dims; d++)
-        coordinate[d] = (double)grid[d * a.grid.channel];
-    p.n_taps = stni_sample_taps_of(&a, coordinate, p.taps);
-}
-
-enum {
-    ADD_THREADS = 1024,
-    ADD_CHANNELS = 4, /* of a block, for which it finds reads once; of f64 one */
-    ADD_ENOUGH = 64   /* blocks; where there were fewer a block has one channel */
-};
-
-/* Read `read` of a batch entry's points. */
-struct point_read {
-    int64_t place;  /* its element, -1: none is there */
-    int64_t output; /* its point's */
-    double weight;
-};
-
-template <class S> STNI_DEVICE point_read find_read(const stni_sample_args &a, int64_t batch, int64_t read)
-{
-    const int n_reads = stni_sample_n_reads(&a);
-    sampled_point p;
-    int tap[STNI_SAMPLE_DIMS];
-    int64_t place[STNI_SAMPLE_DIMS];
-    find_point<S>(a, batch, read / n_reads, p);
-    stni_sample_split(&a, (int)(read % n_reads), p.n_taps, tap);
-    const bool is_there = stni_sample_locate(&a, p.taps, tap, place);
-    return {is_there ? stni_sample_offset(&a.grad_input, place) : -1, stni_sample_offset(&a.output, p.at),
-            p.taps[0].weight[tap[0]] * p.taps[1].weight[tap[1]] * p.taps[2].weight[tap[2]]};
-}
-
-/* The same; of a read beyond the last none is there. */
-template <class S> STNI_DEVICE point_read find_read_of(const stni_sample_args &a, unsigned batch, int64_t read)
-{
-    if (read < a.n_points[0] * a.n_points[1] * a.n_points[2] * stni_sample_n_reads(&a))
-        return find_read<S>(a, batch, read);
-    return {-1, 0, 0};
-}
-
-STNI_DEVICE unsigned rounds_of(const stni_sample_args &a)
-{
-    const int64_t reads = a.n_points[0] * a.n_points[1] * a.n_points[2] * stni_sample_n_reads(&a);
-    return (unsigned)((reads + ADD_THREADS - 1) / ADD_THREADS);
-}
-
-/* What many threads that wait have for one element, channel by channel; `to` is the thread's own element. */
-template <class S, int CHANNELS>
-STNI_DEVICE void add_crowd(S *to, int64_t apart, int64_t my_place, bool waits, const S (&mine)[CHANNELS], int left)
-{
-    STNI_SHARED(int64_t, place, ADD_THREADS);
-    STNI_SHARED(S, value, ADD_THREADS);
-    const int me = (int)threadIdx.x;
-    place[me] = waits ? my_place : -1;
-    __syncthreads();
-    const bool is_first = is_first_of_place(place);
-    STNI_UNROLL
-    for (int c = 0; c < CHANNELS; c++) {
-        value[me] = mine[c];
-        __syncthreads();
-        if (is_first && c < left) {
-            S sum = to[c * apart];
-            STNI_KEEP_LOOP
-            for (int k = me; k < ADD_THREADS; k++)
-                sum = place[k] == my_place ? sum + value[k] : sum;
-            to[c * apart] = sum;
-        }
-        __syncthreads();
-    }
-}
-
-/* Adds what the read gives to its element in `left` channels of CHANNELS. */
-template <class S, int CHANNELS>
-STNI_DEVICE void add_read(const stni_sample_args &a, const turns &t, const point_read &read, unsigned batch,
-                          unsigned channel, int left)
-{
-    const S *grad = (const S *)a.output.data + batch * a.output.batch + channel * a.output.channel + read.output;
-    S *to = (S *)a.grad_input.data + batch * a.grad_input.batch + channel * a.grad_input.channel + read.place;
-    const unsigned slot = slot_of_place(read.place);
-    bool waits = read.place >= 0, more = true;
-    S value[CHANNELS];
-    STNI_UNROLL
-    for (int c = 0; c < CHANNELS; c++)
-        value[c] = waits && c < left ? (S)read.weight * grad[c * a.output.channel] : 0;
-    STNI_KEEP_LOOP
-    for (int turn = 0; more && turn < MOST_TURNS; turn++) {
-        const bool mine = begin_turn(t, slot, waits);
-        STNI_UNROLL
-        for (int c = 0; c < CHANNELS; c++)
-            if (mine && c < left)
-                value[c] += to[c * a.grad_input.channel];
-        STNI_UNROLL
-        for (int c = 0; c < CHANNELS; c++)
-            if (mine && c < left)
-                to[c * a.grad_input.channel] = value[c];
-        waits = waits && !mine;
-        more = end_turn(t, slot, mine, waits);
-    }
-    if (more)
-        add_crowd(to, a.grad_input.channel, read.place, waits, value, left);
-}
-
-/* A block each batch entry and CHANNELS channels. Each round has so many points that every thread has a read of one;
- * reads of one element add in their order. */
-template <class S, int CHANNELS>
-__global__ void __launch_bounds__(ADD_THREADS)
-    add_to_input(const __grid_constant__ stni_sample_args a, unsigned groups)
-{
-    STNI_SHARED(unsigned, slots, TURN_SLOTS);
-    STNI_SHARED(unsigned, waiting, 1);
-    const turns t = {slots, waiting};
-    const unsigned batch = blockIdx.x / groups, channel = blockIdx.x % groups * CHANNELS, rounds = rounds_of(a);
-    const int left = channel + CHANNELS < a.n_channels ? CHANNELS : (int)(a.n_channels - channel);
-    init_turns(t, ADD_THREADS);
-    STNI_KEEP_LOOP
-    for (unsigned round = 0; round < rounds; round++) {
-        const point_read read = find_read_of<S>(a, batch, (int64_t)round * ADD_THREADS + threadIdx.x);
-        add_read<S, CHANNELS>(a, t, read, batch, channel, left);
-    }
-}
 
 /* Over channels: the cotangent of a point times the element that it reads at each of READS offsets; -1: none. */
 template <class S, int READS>
@@ -210,37 +80,213 @@ template <class S> __global__ void __launch_bounds__(THREADS) put_gradients(cons
         to[d * a.grad_grid.channel] = (S)gradient[STNI_SAMPLE_DIMS - 1 - d];
 }
 
-template <class S, int CHANNELS> void launch_adding(const stni_sample_args &a, cudaStream_t stream)
+/* How the work is divided, and how wide rows are. */
+struct grad_plan {
+    int64_t width, lines, points, elements;
+    bool gathers, has_slopes; /* the input's gradient is wanted; the grid's, by rows */
+};
+
+/* The workspace of a span. Copies of the input come where the lists were. */
+template <class S> struct grad_space {
+    S *rows, *input_rows;
+    lists<S> l;
+    double *pieces;
+    size_t bytes;
+};
+
+constexpr int64_t SPAN_BYTES = 256 << 20, SPAN_ELEMENTS = 1 << 25;
+
+inline int64_t smaller(int64_t a, int64_t b)
 {
-    const int64_t groups = stni_ceil_div(a.n_channels, CHANNELS);
-    STNI_LAUNCH((add_to_input<S, CHANNELS>), blocks_for(a.n_batch * groups, 1), ADD_THREADS, stream, a,
-                (unsigned)groups);
+    return a < b ? a : b;
+}
+
+template <class S> grad_space<S> place_span(const stni_sample_args &a, const grad_plan &p, const span &s, void *memory)
+{
+    grad_space<S> space = {};
+    char *at = static_cast<char *>(memory);
+    const size_t rows = round_to_256((size_t)(s.lines * s.points * p.width) * sizeof(S));
+    const int64_t pieces = s.lines * ((s.points << shift_of(a)) / GATHER_PIECE) * p.width;
+    size_t gathering = 0, slopes = 0;
+    space.rows = reinterpret_cast<S *>(at);
+    space.input_rows = reinterpret_cast<S *>(at + rows);
+    if (p.gathers) {
+        gathering = place_lists(a, s, at + rows, space.l);
+        space.pieces = reinterpret_cast<double *>(at + rows + gathering);
+        gathering += (size_t)pieces * sizeof(double);
+    }
+    if (p.has_slopes)
+        slopes = (size_t)(s.lines * elements_of(a) * p.width) * sizeof(S);
+    space.bytes = rows + (gathering > slopes ? gathering : slopes);
+    return space;
+}
+
+/* A copy of the input pays where points read it at least once, and rows fill what a read fetches. */
+template <class S> bool pays_by_rows(const stni_sample_args &a, int64_t width)
+{
+    const int64_t elements = elements_of(a), reads = points_of(a) * stni_sample_n_reads(&a);
+    return a.n_channels >= 32 / (int64_t)sizeof(S) && elements <= reads &&
+           elements * width * (int64_t)sizeof(S) <= SPAN_BYTES / 2;
+}
+
+template <class S> grad_plan plan_gradients(const stni_sample_args &a)
+{
+    const int64_t reads = stni_sample_n_reads(&a), vector = a.n_channels < gather_vector<S> ? 1 : gather_vector<S>;
+    grad_plan p = {stni_ceil_div(a.n_channels, vector) * vector, 1, points_of(a), elements_of(a), false, false};
+    p.gathers = a.grad_input.data != NULL;
+    p.has_slopes = a.grad_grid.data && pays_by_rows<S>(a, p.width);
+    const int64_t of_read = (int64_t)(2 * sizeof(read_entry) + sizeof(S)),
+                  of_point = p.width * (int64_t)sizeof(S) + reads * of_read + reads * p.width / 8 + 1;
+    p.points = smaller(p.points, SPAN_BYTES / 2 / of_point + GATHER_PIECE);
+    p.elements = smaller(p.elements, SPAN_ELEMENTS);
+    const span one = {0, 1, 0, p.points, 0, p.elements};
+    const int64_t fit = SPAN_BYTES / (int64_t)(place_span<S>(a, p, one, NULL).bytes + 1);
+    const int64_t spans = stni_ceil_div(a.n_batch, fit > 0 ? fit : 1);
+    p.lines = stni_ceil_div(a.n_batch, spans);
+    return p;
+}
+
+/* Whether there is anything to add. */
+inline bool has_terms(const stni_sample_args &a)
+{
+    return a.n_batch > 0 && a.n_channels > 0 && points_of(a) > 0;
+}
+
+template <class S> size_t workspace_of(const stni_sample_args &a)
+{
+    const grad_plan p = plan_gradients<S>(a);
+    const span s = {0, p.lines, 0, p.points, 0, p.elements};
+    return p.gathers || p.has_slopes ? place_span<S>(a, p, s, NULL).bytes : 0;
+}
+
+size_t sample_workspace(stn_queue *, const void *args)
+{
+    const stni_sample_args &a = *static_cast<const stni_sample_args *>(args);
+    if (!has_terms(a))
+        return 0;
+    return a.dtype == STN_DTYPE_F64 ? workspace_of<double>(a) : workspace_of<float>(a);
+}
+
+template <class S>
+void copy_cotangents(const stni_sample_args &a, const span &s, int64_t width, S *to, cudaStream_t stream)
+{
+    row_copy<S> r = {};
+    r.from = (const S *)a.output.data + s.first_line * a.output.batch;
+    r.batch = a.output.batch;
+    r.channel = a.output.channel;
+    r.n_channels = a.n_channels;
+    r.places = places_of(a.output, a.n_points);
+    r.first = s.first_point;
+    r.n_places = s.points;
+    r.lines = s.lines;
+    r.width = width;
+    r.to = to;
+    launch_rows(r, stream);
+}
+
+template <class S> void copy_input(const stni_sample_args &a, const span &s, int64_t width, S *to, cudaStream_t stream)
+{
+    row_copy<S> r = {};
+    r.from = (const S *)a.input.data + s.first_line * a.input.batch;
+    r.batch = a.input.batch;
+    r.channel = a.input.channel;
+    r.n_channels = a.n_channels;
+    r.places = elements_in(a, a.input);
+    r.n_places = elements_of(a);
+    r.lines = s.lines;
+    r.width = width;
+    r.to = to;
+    launch_rows(r, stream);
+}
+
+/* What the span's points give to its elements. */
+template <class S>
+void gather_span(const stni_sample_args &a, const span &s, int64_t width, grad_space<S> &space, cudaStream_t stream)
+{
+    gathering<S> g = {};
+    list_reads(a, s, space.l, stream);
+    g.l = space.l;
+    g.rows = space.rows;
+    g.width = width;
+    g.pieces = space.pieces;
+    g.points = s.points;
+    g.n_pieces = space.l.n_reads / GATHER_PIECE;
+    g.elements = s.elements;
+    g.lines = s.lines;
+    g.to = (S *)a.grad_input.data + s.first_line * a.grad_input.batch;
+    g.batch = a.grad_input.batch;
+    g.channel = a.grad_input.channel;
+    g.n_channels = a.n_channels;
+    g.first_element = s.first_element;
+    g.places = elements_in(a, a.grad_input);
+    g.adds = s.first_point > 0;
+    if (width < gather_vector<S>)
+        launch_gathering<S, 1>(g, stream);
+    else
+        launch_gathering<S, gather_vector<S>>(g, stream);
+}
+
+template <class S>
+void find_slopes(const stni_sample_args &a, const span &s, int64_t width, grad_space<S> &space, cudaStream_t stream)
+{
+    copy_input(a, s, width, space.input_rows, stream);
+    launch_slopes<S, gather_vector<S>>(a, {s.first_line, s.lines, s.first_point, s.points, width, elements_of(a), 0, 0,
+                                           space.rows, space.input_rows}, stream);
+}
+
+template <class S> void launch_span(const stni_sample_args &a, const grad_plan &p, span s, cudaStream_t stream)
+{
+    grad_space<S> space = place_span<S>(a, p, s, a.work);
+    copy_cotangents(a, s, p.width, space.rows, stream);
+    for (s.first_element = 0; p.gathers && s.first_element < elements_of(a); s.first_element += p.elements) {
+        s.elements = smaller(p.elements, elements_of(a) - s.first_element);
+        space = place_span<S>(a, p, s, a.work);
+        gather_span(a, s, p.width, space, stream);
+    }
+    if (p.has_slopes)
+        find_slopes(a, s, p.width, space, stream);
+}
+
+/* The grid's gradient without copies. */
+template <class S> void launch_points(const stni_sample_args &a, cudaStream_t stream)
+{
+    STNI_LAUNCH(put_gradients<S>, blocks_for(a.n_batch * points_of(a), THREADS), THREADS, stream, a);
 }
 
 template <class S> void launch_gradients_of(const stni_sample_args &a, cudaStream_t stream)
 {
-    const int64_t points = a.n_batch * a.n_points[0] * a.n_points[1] * a.n_points[2];
-    const bool adds = a.grad_input.data && points > 0 && a.n_channels > 0;
-    constexpr int channels = sizeof(S) < sizeof(double) ? (int)ADD_CHANNELS : 1;
-    const bool is_wide = a.n_batch * (a.n_channels / channels) >= ADD_ENOUGH;
-    if (adds && is_wide)
-        launch_adding<S, channels>(a, stream);
-    else if (adds)
-        launch_adding<S, 1>(a, stream);
-    if (a.grad_grid.data && points > 0)
-        STNI_LAUNCH(put_gradients<S>, blocks_for(points, THREADS), THREADS, stream, a);
+    const grad_plan p = plan_gradients<S>(a);
+    for (int64_t line = 0; (p.gathers || p.has_slopes) && line < a.n_batch; line += p.lines)
+        for (int64_t point = 0; point < points_of(a); point += p.points) {
+            const span s = {line, smaller(p.lines, a.n_batch - line), point, smaller(p.points, points_of(a) - point), 0,
+                            p.elements};
+            launch_span<S>(a, p, s, stream);
+        }
+    if (a.grad_grid.data && !p.has_slopes)
+        launch_points<S>(a, stream);
+}
+
+/* Without channels, or points, gradients are zero. */
+void launch_zeros(const stni_sample_args &a, cudaStream_t stream)
+{
+    if (a.grad_input.data && a.grad_input_bytes > 0)
+        cudaMemsetAsync(a.grad_input.data, 0, a.grad_input_bytes, stream);
+    if (a.grad_grid.data && a.n_batch * points_of(a) > 0)
+        dispatch<float, double>(a.dtype, [&](auto element) { launch_points<decltype(element)>(a, stream); });
 }
 
 void launch_gradients(const stni_sample_args &a, cudaStream_t stream)
 {
-    if (a.grad_input.data && a.grad_input_bytes > 0)
-        cudaMemsetAsync(a.grad_input.data, 0, a.grad_input_bytes, stream);
-    dispatch<float, double>(a.dtype, [&](auto element) { launch_gradients_of<decltype(element)>(a, stream); });
+    if (!has_terms(a))
+        launch_zeros(a, stream);
+    else
+        dispatch<float, double>(a.dtype, [&](auto element) { launch_gradients_of<decltype(element)>(a, stream); });
 }
 
 }
 
 STNI_CUDA_KERNELS(sample_grad) = {
-    STNI_CUDA_KERNEL("grid_sample_backward.forward", STNI_SAMPLE_GRAD_DTYPES, stni_sample_args, launch_gradients),
+    STNI_CUDA_KERNEL_WITH("grid_sample_backward.forward", STNI_SAMPLE_GRAD_DTYPES, stni_sample_args, launch_gradients,
+                          sample_workspace),
     STNI_CUDA_KERNELS_END
 };

@@ -26,6 +26,7 @@ struct stni_sample_args {
     struct stni_sample_field input, grid, output; /* backward: output is its cotangent */
     struct stni_sample_field grad_input, grad_grid; /* data NULL: not wanted */
     size_t grad_input_bytes;                        /* it is dense */
+    void *work; /* as many bytes as the kernel asks for */
 };
 
 enum { STNI_SAMPLE_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
