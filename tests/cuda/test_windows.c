@@ -190,6 +190,20 @@ static int sampled_volumes(stn_context *context, stn_dtype dtype, const int64_t 
     return k;
 }
 
+/* Samples themselves: of neighbours that read far from each other, and of those that read along a row. */
+static int samples(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const int64_t far[] = {shape[0], 9, 13, 2}, along[] = {shape[0], 2, 64, 2};
+    stn_tensor *x = images(context, dtype, shape), *grid[2];
+    grid[0] = stn_mul_number(both_input(context, dtype, 4, far, 6), 0.3);
+    grid[1] = stn_mul_number(both_input(context, dtype, 4, along, 7), 0.01);
+    for (int i = 0; i < 2; i++) {
+        out[2 * i] = stn_grid_sample(x, grid[i], STN_SAMPLE_BILINEAR, STN_SAMPLE_BORDER, 0);
+        out[2 * i + 1] = stn_grid_sample(x, grid[i], STN_SAMPLE_BICUBIC, STN_SAMPLE_ZEROS, 1);
+    }
+    return 4;
+}
+
 static double tolerance_of(stn_dtype dtype)
 {
     return dtype == STN_DTYPE_F64 ? 1e-12 : dtype == STN_DTYPE_F32 ? 3e-6 : dtype == STN_DTYPE_F16 ? 4e-3 : 3e-2;
@@ -263,6 +277,14 @@ static void sampled_images_are_the_cpus(void)
     both_compare(&(const both_work){"sampled", sampled}, STN_DTYPE_F32, many, 1e-4);
 }
 
+static void samples_of_every_dtype_and_layout_are_the_cpus(void)
+{
+    static const int64_t wide[] = {3, 35, 6, 5};
+    compare(&(const both_work){"samples", samples});
+    for (int d = 0; d < DTYPES; d++)
+        both_compare(&(const both_work){"samples", samples}, dtypes[d], wide, tolerance_of(dtypes[d]));
+}
+
 static void sampled_volumes_are_the_cpus(void)
 {
     for (int s = 0; s < MANY; s++) {
@@ -293,6 +315,7 @@ int main(int argc, char **argv)
         {"maxima_among_equals_and_nan_are_the_cpus", maxima_among_equals_and_nan_are_the_cpus},
         {"volumes_and_long_windows_are_the_cpus", volumes_and_long_windows_are_the_cpus},
         {"sampled_images_are_the_cpus", sampled_images_are_the_cpus},
+        {"samples_of_every_dtype_and_layout_are_the_cpus", samples_of_every_dtype_and_layout_are_the_cpus},
         {"sampled_volumes_are_the_cpus", sampled_volumes_are_the_cpus},
         {"no_images_have_no_windows", no_images_have_no_windows},
     };

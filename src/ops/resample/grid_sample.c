@@ -42,7 +42,10 @@ static stn_status run(stn_op_call *call)
 {
     struct stni_sample_args a;
     stni_sample_fill(call, call->out[0], &a);
-    return call->out[0]->spec->local_numel > 0 ? stn_op_launch(call, 0, a.dtype, &a, sizeof a) : STN_OK;
+    if (call->out[0]->spec->local_numel == 0)
+        return STN_OK;
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, 0, a.dtype, &a), &a.work));
+    return stn_op_launch(call, 0, a.dtype, &a, sizeof a);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)

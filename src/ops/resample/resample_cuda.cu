@@ -1,10 +1,9 @@
-/* Resampling, average pools and grid_sample on a CUDA device. With a plan of resample_plan.cuh a thread sums up one
+/* Resampling and average pools on a CUDA device. With a plan of resample_plan.cuh a thread sums up one
  * target of several images; without one, one target, in f64. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/resample/resample_plan.cuh"
-#include "ops/resample/sample_kernel.h"
 
 namespace {
 
@@ -302,49 +301,6 @@ void launch_resample(const stni_resample_args &a, cudaStream_t stream)
     dispatch_floating(a.dtype, [&](auto element) { launch_resample_of<decltype(element)>(a, stream); });
 }
 
-/* grid_sample: a thread each point, whose reads it finds once for all channels. */
-template <class S> __global__ void __launch_bounds__(THREADS) sample_grid(const __grid_constant__ stni_sample_args a)
-{
-    const int64_t points = a.n_points[0] * a.n_points[1] * a.n_points[2], i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    const int64_t batch = i / points;
-    if (batch >= a.n_batch)
-        return;
-    int64_t at[STNI_SAMPLE_DIMS], offset[STNI_SAMPLE_READS];
-    double coordinate[STNI_SAMPLE_DIMS] = {0}, weight[STNI_SAMPLE_READS];
-    struct stni_sample_taps taps[STNI_SAMPLE_DIMS];
-    stni_sample_point(&a, i % points, at);
-    const S *grid = (const S *)a.grid.data + batch * a.grid.batch + stni_sample_offset(&a.grid, at);
-    S *to = (S *)a.output.data + batch * a.output.batch + stni_sample_offset(&a.output, at);
-    for (int d = 0; d < a.dims; d++)
-        coordinate[d] = (double)load(grid[d * a.grid.channel]);
-    const int n_taps = stni_sample_taps_of(&a, coordinate, taps), n_reads = stni_sample_n_reads(&a);
-    for (int k = 0; k < n_reads; k++) {
-        int tap[STNI_SAMPLE_DIMS];
-        stni_sample_split(&a, k, n_taps, tap);
-        offset[k] = stni_sample_locate(&a, taps, tap, at) ? stni_sample_offset(&a.input, at) : -1;
-        weight[k] = taps[0].weight[tap[0]] * taps[1].weight[tap[1]] * taps[2].weight[tap[2]];
-    }
-    for (int64_t c = 0; c < a.n_channels; c++) {
-        const S *from = (const S *)a.input.data + batch * a.input.batch + c * a.input.channel;
-        double sum = 0;
-        for (int k = 0; k < n_reads; k++)
-            sum += offset[k] >= 0 ? weight[k] * (double)load(from[offset[k]]) : 0;
-        store(to[c * a.output.channel], (typename computed<S>::type)sum);
-    }
-}
-
-template <class S> void launch_sample_of(const stni_sample_args &a, cudaStream_t stream)
-{
-    const int64_t count = a.n_batch * a.n_points[0] * a.n_points[1] * a.n_points[2];
-    if (count > 0)
-        STNI_LAUNCH(sample_grid<S>, blocks_for(count, THREADS), THREADS, stream, a);
-}
-
-void launch_sample(const stni_sample_args &a, cudaStream_t stream)
-{
-    dispatch_floating(a.dtype, [&](auto element) { launch_sample_of<decltype(element)>(a, stream); });
-}
-
 }
 
 #define ROW(op) \
@@ -360,6 +316,5 @@ STNI_CUDA_KERNELS(resample) = {
     ROW("adaptive_avg_pool2d"),
     ROW("adaptive_avg_pool3d"),
     ROW("avg_pool_backward"),
-    STNI_CUDA_KERNEL("grid_sample.forward", STNI_SAMPLE_DTYPES, stni_sample_args, launch_sample),
     STNI_CUDA_KERNELS_END
 };

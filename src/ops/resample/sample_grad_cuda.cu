@@ -94,12 +94,7 @@ template <class S> struct grad_space {
     size_t bytes;
 };
 
-constexpr int64_t SPAN_BYTES = 256 << 20, SPAN_ELEMENTS = 1 << 25;
-
-inline int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+constexpr int64_t SPAN_ELEMENTS = 1 << 25;
 
 template <class S> grad_space<S> place_span(const stni_sample_args &a, const grad_plan &p, const span &s, void *memory)
 {
@@ -121,20 +116,12 @@ template <class S> grad_space<S> place_span(const stni_sample_args &a, const gra
     return space;
 }
 
-/* A copy of the input pays where points read it at least once, and rows fill what a read fetches. */
-template <class S> bool pays_by_rows(const stni_sample_args &a, int64_t width)
-{
-    const int64_t elements = elements_of(a), reads = points_of(a) * stni_sample_n_reads(&a);
-    return a.n_channels >= 32 / (int64_t)sizeof(S) && elements <= reads &&
-           elements * width * (int64_t)sizeof(S) <= SPAN_BYTES / 2;
-}
-
 template <class S> grad_plan plan_gradients(const stni_sample_args &a)
 {
     const int64_t reads = stni_sample_n_reads(&a), vector = a.n_channels < gather_vector<S> ? 1 : gather_vector<S>;
-    grad_plan p = {stni_ceil_div(a.n_channels, vector) * vector, 1, points_of(a), elements_of(a), false, false};
+    grad_plan p = {padded_channels(a, vector), 1, points_of(a), elements_of(a), false, false};
     p.gathers = a.grad_input.data != NULL;
-    p.has_slopes = a.grad_grid.data && pays_by_rows<S>(a, p.width);
+    p.has_slopes = a.grad_grid.data && pays_by_rows(a, vector, sizeof(S));
     const int64_t of_read = (int64_t)(2 * sizeof(read_entry) + sizeof(S)),
                   of_point = p.width * (int64_t)sizeof(S) + reads * of_read + reads * p.width / 8 + 1;
     p.points = smaller(p.points, SPAN_BYTES / 2 / of_point + GATHER_PIECE);
@@ -184,21 +171,6 @@ void copy_cotangents(const stni_sample_args &a, const span &s, int64_t width, S 
     launch_rows(r, stream);
 }
 
-template <class S> void copy_input(const stni_sample_args &a, const span &s, int64_t width, S *to, cudaStream_t stream)
-{
-    row_copy<S> r = {};
-    r.from = (const S *)a.input.data + s.first_line * a.input.batch;
-    r.batch = a.input.batch;
-    r.channel = a.input.channel;
-    r.n_channels = a.n_channels;
-    r.places = elements_in(a, a.input);
-    r.n_places = elements_of(a);
-    r.lines = s.lines;
-    r.width = width;
-    r.to = to;
-    launch_rows(r, stream);
-}
-
 /* What the span's points give to its elements. */
 template <class S>
 void gather_span(const stni_sample_args &a, const span &s, int64_t width, grad_space<S> &space, cudaStream_t stream)
@@ -229,7 +201,7 @@ void gather_span(const stni_sample_args &a, const span &s, int64_t width, grad_s
 template <class S>
 void find_slopes(const stni_sample_args &a, const span &s, int64_t width, grad_space<S> &space, cudaStream_t stream)
 {
-    copy_input(a, s, width, space.input_rows, stream);
+    copy_input(a, s.first_line, s.lines, width, space.input_rows, NULL, stream);
     launch_slopes<S, gather_vector<S>>(a, {s.first_line, s.lines, s.first_point, s.points, width, elements_of(a), 0, 0,
                                            space.rows, space.input_rows}, stream);
 }

@@ -66,17 +66,12 @@ __global__ void __launch_bounds__(LISTS_THREADS)
     if (line >= s.lines)
         return;
     find_point<S>(a, s.first_line + line, s.first_point + point, p);
-    const int64_t columns = stni_range_length(a.own[2]), rows = stni_range_length(a.own[1]);
     STNI_KEEP_LOOP
     for (int k = 0; k < n_reads; k++) {
-        int tap[STNI_SAMPLE_DIMS];
-        int64_t at[STNI_SAMPLE_DIMS], element = -1;
-        stni_sample_split(&a, k, p.n_taps, tap);
-        if (stni_sample_locate(&a, p.taps, tap, at))
-            element = (at[0] * rows + at[1]) * columns + at[2] - s.first_element;
+        const int64_t element = element_of_read(a, p, k) - s.first_element;
         const bool is_here = element >= 0 && element < s.elements;
         entries[i * n_reads + k] = {(uint32_t)(is_here ? element : s.elements), (uint32_t)(point * n_reads + k)};
-        weights[i * n_reads + k] = (S)(p.taps[0].weight[tap[0]] * p.taps[1].weight[tap[1]] * p.taps[2].weight[tap[2]]);
+        weights[i * n_reads + k] = (S)weight_of_read(a, p, k);
     }
 }
 

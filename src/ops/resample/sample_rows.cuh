@@ -4,7 +4,7 @@
 #define STNI_OPS_RESAMPLE_SAMPLE_ROWS_CUH
 
 #include "core/device/cuda/block.cuh"
-#include "ops/resample/sample_point.cuh"
+#include "ops/resample/sample_jumps.cuh"
 
 namespace {
 
@@ -19,6 +19,7 @@ template <class S> struct row_copy {
     unsigned tiles, groups; /* blocks along places and along channels */
     int64_t width;          /* of a row, in elements: what is beyond the channels is zero */
     S *to;
+    const unsigned *jumps; /* where it is copied only if points jump (sample_jumps.cuh); else NULL */
 };
 
 template <class S> __global__ void __launch_bounds__(ROWS_THREADS) copy_rows(const __grid_constant__ row_copy<S> r)
@@ -31,6 +32,8 @@ template <class S> __global__ void __launch_bounds__(ROWS_THREADS) copy_rows(con
     const int64_t column = (int64_t)group * ROWS_TILE;
     const bool is_place = first + lane < r.n_places;
     int64_t at[1] = {0};
+    if (r.jumps && !jumps_are_many(r.jumps))
+        return;
     if (is_place)
         any_offsets_of(r.places, r.first + first + lane, at);
     const S *from = r.from + line * r.batch + at[0];
@@ -49,6 +52,25 @@ template <class S> void launch_rows(row_copy<S> r, cudaStream_t stream)
     r.tiles = (unsigned)stni_ceil_div(r.n_places, ROWS_TILE);
     r.groups = (unsigned)stni_ceil_div(r.width, ROWS_TILE);
     STNI_LAUNCH(copy_rows<S>, blocks_for(r.lines * r.tiles * r.groups, 1), ROWS_THREADS, stream, r);
+}
+
+/* Of these batch entries all that is here of the input. */
+template <class S>
+void copy_input(const stni_sample_args &a, int64_t first_line, int64_t lines, int64_t width, S *to,
+                const unsigned *jumps, cudaStream_t stream)
+{
+    row_copy<S> r = {};
+    r.from = (const S *)a.input.data + first_line * a.input.batch;
+    r.batch = a.input.batch;
+    r.channel = a.input.channel;
+    r.n_channels = a.n_channels;
+    r.places = elements_in(a, a.input);
+    r.n_places = elements_of(a);
+    r.lines = lines;
+    r.width = width;
+    r.to = to;
+    r.jumps = jumps;
+    launch_rows(r, stream);
 }
 
 }

@@ -24,17 +24,6 @@ template <class S, int VECTOR> struct alignas(VECTOR * sizeof(S)) columns_of_row
     S v[VECTOR];
 };
 
-/* The element that read k of the point finds; -1: none. */
-STNI_DEVICE int32_t element_of_read(const stni_sample_args &a, const sampled_point &p, int k)
-{
-    int tap[STNI_SAMPLE_DIMS];
-    int64_t at[STNI_SAMPLE_DIMS];
-    stni_sample_split(&a, k, p.n_taps, tap);
-    if (!stni_sample_locate(&a, p.taps, tap, at))
-        return -1;
-    return (int32_t)((at[0] * stni_range_length(a.own[1]) + at[1]) * stni_range_length(a.own[2]) + at[2]);
-}
-
 /* What the sum of read k's products gives to the coordinates. */
 STNI_DEVICE void add_slope(const stni_sample_args &a, const sampled_point &p, int k, double sum,
                            double (&gradient)[STNI_SAMPLE_DIMS])
@@ -118,7 +107,7 @@ __global__ void __launch_bounds__(SLOPES_THREADS)
     STNI_KEEP_LOOP
     for (int read = 0; read < n_reads; read += SLOPES_READS) {
         for (int k = 0; k < SLOPES_READS; k++)
-            element[me + k] = is_there && read + k < n_reads ? element_of_read(a, p, read + k) : -1;
+            element[me + k] = is_there && read + k < n_reads ? (int32_t)element_of_read(a, p, read + k) : -1;
         __syncthreads();
         multiply_points<S, VECTOR>(s, line, first, element, sums);
         __syncthreads();
