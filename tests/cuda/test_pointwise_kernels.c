@@ -63,6 +63,13 @@ static stn_tensor *another_dtype(stn_tensor *x, stn_tensor *y, stn_tensor *s)
     return stn_cast(stn_gt(x, y), STN_DTYPE_F32);
 }
 
+static stn_tensor *between_halves(stn_tensor *x, stn_tensor *y, stn_tensor *s)
+{
+    (void)s;
+    return stn_cast(stn_add(stn_cast(stn_cast(x, STN_DTYPE_F16), STN_DTYPE_BF16), stn_cast(y, STN_DTYPE_BF16)),
+                    STN_DTYPE_F16);
+}
+
 static stn_tensor *a_sum(stn_tensor *x, stn_tensor *y, stn_tensor *s)
 {
     (void)y, (void)s;
@@ -147,7 +154,7 @@ static void kernels_of_runs_agree_with_the_cpu(void)
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
     static const function functions[] = {
         two_runs, three_runs,    a_number, a_repeated_element,   no_packs,              every_other,
-        in_place, another_dtype, a_sum,    a_squared_difference, losses_of_differences,
+        in_place, another_dtype, between_halves, a_sum, a_squared_difference, losses_of_differences,
         slopes_of_losses,
     };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];

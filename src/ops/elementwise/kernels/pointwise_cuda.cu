@@ -33,7 +33,7 @@ stn_status launch_pointwise(stn_queue *queue, const void *args)
 {
     const struct stni_pointwise_args &a = *static_cast<const struct stni_pointwise_args *>(args);
     const cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
-    if (!stni_pointwise_launch_broadcast(a, stream))
+    if (!stni_pointwise_launch_cast(a, stream) && !stni_pointwise_launch_broadcast(a, stream))
         launch_row_of(a, stni_cuda_host()->queue_value_record(queue), stream);
     return stni_cuda_launched(queue);
 }
