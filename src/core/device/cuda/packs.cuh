@@ -1,5 +1,8 @@
 /* All elements of a pack at once, in what they are computed, and back. 16-bit floats are taken from words of two
- * and joined to them, which takes an instruction an element and one for two. */
+ * and joined to them, which takes an instruction an element and one for two.
+ *
+ * The pack may lie in memory. It is copied whole from there or to there: of a memcpy of one word the compiler knows no
+ * more than the alignment of an element, and it would move bytes one by one. */
 #ifndef STNI_CORE_DEVICE_CUDA_PACKS_CUH
 #define STNI_CORE_DEVICE_CUDA_PACKS_CUH
 
@@ -52,15 +55,16 @@ template <class S> STNI_HOST_DEVICE uint32_t store_two(S, float first, float sec
 
 template <class S> STNI_DEVICE void load_pack(const pack<S> &from, typename computed<S>::type (&to)[pack<S>::SIZE])
 {
+    const pack<S> read = from;
     if constexpr (sizeof(S) == sizeof(typename computed<S>::type)) {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k++)
-            to[k] = from.v[k];
+            to[k] = read.v[k];
     } else {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k += 2) {
             uint32_t word;
-            memcpy(&word, &from.v[k], sizeof word);
+            memcpy(&word, &read.v[k], sizeof word);
             load_two(S{}, word, to[k], to[k + 1]);
         }
     }
@@ -68,17 +72,19 @@ template <class S> STNI_DEVICE void load_pack(const pack<S> &from, typename comp
 
 template <class S> STNI_DEVICE void store_pack(pack<S> &to, const typename computed<S>::type (&from)[pack<S>::SIZE])
 {
+    pack<S> written;
     if constexpr (sizeof(S) == sizeof(typename computed<S>::type)) {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k++)
-            to.v[k] = from[k];
+            written.v[k] = from[k];
     } else {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k += 2) {
             const uint32_t word = store_two(S{}, from[k], from[k + 1]);
-            memcpy(&to.v[k], &word, sizeof word);
+            memcpy(&written.v[k], &word, sizeof word);
         }
     }
+    to = written;
 }
 
 }
