@@ -265,6 +265,43 @@ static stn_tensor *triangles_of_lines_apart(stn_tensor *x, int64_t columns)
     return stn_add(lower, stn_transpose(stn_triu(stn_transpose(lower, 1, 2), 1), 1, 2));
 }
 
+/* Thirds, which every narrower dtype rounds. */
+static stn_tensor *thirds_of(stn_tensor *x)
+{
+    return stn_mul_number(stn_cast(x, STN_DTYPE_F32), 1.0 / 3);
+}
+
+static stn_tensor *both_roundings(stn_tensor *y)
+{
+    return stn_sub(stn_cast(stn_cast(y, STN_DTYPE_BF16), STN_DTYPE_F32),
+                   stn_cast(stn_cast(y, STN_DTYPE_F16), STN_DTYPE_F32));
+}
+
+static stn_tensor *a_rounded_run(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return both_roundings(thirds_of(x));
+}
+
+static stn_tensor *rounded_lines_apart(stn_tensor *x, int64_t columns)
+{
+    const int64_t first = columns / 2 / 8 * 8; /* where packs may begin */
+    return both_roundings(stn_narrow(thirds_of(x), 2, first, columns - first));
+}
+
+static stn_tensor *rounded_columns(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return both_roundings(stn_transpose(thirds_of(x), 1, 2));
+}
+
+static stn_tensor *a_copy_that_rounds(stn_tensor *x, int64_t columns)
+{
+    stn_tensor *wide = thirds_of(x), *narrow = stn_cast(wide, STN_DTYPE_BF16);
+    stn_copy_(stn_narrow(narrow, 2, 1, columns - 1), stn_narrow(wide, 2, 0, columns - 1));
+    return stn_copy_(wide, stn_mul_number(narrow, 2));
+}
+
 typedef stn_tensor *(*broadcast)(stn_tensor *x, int64_t columns);
 
 /* Runs `f` on the device of f32, converted to `dtype`; bytes of the result, which is f32 again. */
@@ -297,6 +334,7 @@ static void operands_that_repeat_agree_with_the_cpu(void)
         a_copied_row,  a_matrix_of_two,  lines_apart,          a_number_and_lines_apart,
         a_row_in_place, into_lines_apart, a_row_at_any_address, quotients_by_a_column,
         triangles,      triangles_far_off, triangles_of_lines_apart,
+        a_rounded_run,  rounded_lines_apart, rounded_columns, a_copy_that_rounds,
     };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
     stn_context *cpu = both_open((stn_context_options){.device = "cpu"});

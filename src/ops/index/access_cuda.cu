@@ -4,6 +4,7 @@
  * bytes. Writing values: the indices are sorted by the element of the table that they name,
  * where they keep the order of their positions; a thread then joins all values of one element, in that order, so that
  * results are the same in every run, and the CPU's. */
+#include "core/box/box_convert_cuda.h"
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/kernel.cuh"
@@ -258,7 +259,7 @@ void launch_write(const stni_access_write_args &given, stn_value_record *record,
     dispatch_all(args.dtype, [&](auto element) { launch_write_of<decltype(element)>(args, record, stream); });
 }
 
-/* Tables of 16-bit floats in f32, in which is computed. */
+/* Tables of 16-bit floats in f32, in which is computed, wherever their elements lie. */
 struct conversion {
     operands<2> boxes;
     void *dst;
@@ -282,6 +283,8 @@ __global__ void __launch_bounds__(THREADS) convert_box(const __grid_constant__ c
 void launch_convert(const stni_access_convert_args &a, cudaStream_t stream)
 {
     int order[STN_MAX_BOX_NDIM];
+    if (stni_box_convert_launch(a.dst, a.to, a.src, a.from, stream))
+        return;
     conversion c = {no_dims<2>(), a.dst.data, a.src.data, a.to, a.from};
     order_by_strides(a.dst, order);
     for (int i = 0; i < a.dst.ndim; i++)

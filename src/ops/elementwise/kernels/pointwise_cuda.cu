@@ -1,4 +1,5 @@
 /* Pointwise ops on CUDA devices: every op's slot has the same kernel, which goes to the list that the row is of. */
+#include "core/box/box_convert_cuda.h"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
 #include "ops/elementwise/unary_list.h"
@@ -29,11 +30,32 @@ void launch_row_of(const struct stni_pointwise_args &args, stn_value_record *val
 #undef CASE
 #undef UNARY_CASES
 
+stn_box box_of(const struct stni_pointwise_args &args, const struct stni_pointwise_operand &operand)
+{
+    stn_box box = {};
+    box.data = operand.data;
+    box.ndim = args.ndim;
+    for (int d = 0; d < args.ndim; d++) {
+        box.shape[d] = args.shape[d];
+        box.strides[d] = operand.strides[d];
+    }
+    return box;
+}
+
+/* The rows whose value is one of the operands as it is, where that and the result are of different dtypes. */
+bool launch_conversion(const struct stni_pointwise_args &args, cudaStream_t stream)
+{
+    const struct stni_pointwise_operand &from = args.in[args.op == STNI_POINTWISE_copy ? 1 : 0];
+    if ((args.op != STNI_POINTWISE_copy && args.op != STNI_POINTWISE_cast) || !from.data)
+        return false;
+    return stni_box_convert_launch(box_of(args, args.out), args.out.dtype, box_of(args, from), from.dtype, stream);
+}
+
 stn_status launch_pointwise(stn_queue *queue, const void *args)
 {
     const struct stni_pointwise_args &a = *static_cast<const struct stni_pointwise_args *>(args);
     const cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
-    if (!stni_pointwise_launch_cast(a, stream) && !stni_pointwise_launch_broadcast(a, stream))
+    if (!stni_pointwise_launch_broadcast(a, stream) && !launch_conversion(a, stream))
         launch_row_of(a, stni_cuda_host()->queue_value_record(queue), stream);
     return stni_cuda_launched(queue);
 }

@@ -15,7 +15,4 @@ void stni_pointwise_launch_activation(const struct stni_pointwise_args &args, st
 /* Operands that repeat along dims: false, and nothing is put on the stream, where its kernels do not serve. */
 bool stni_pointwise_launch_broadcast(const struct stni_pointwise_args &args, cudaStream_t stream);
 
-/* The same of casts between dense tensors of f32, bf16 and f16. */
-bool stni_pointwise_launch_cast(const struct stni_pointwise_args &args, cudaStream_t stream);
-
 #endif
