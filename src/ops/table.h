@@ -22,6 +22,7 @@
     X(logsumexp) \
     X(logsumexp_wide) \
     X(mean) \
+    X(mean_wide) \
     X(prod) \
     X(std) \
     X(sum) \

@@ -302,6 +302,32 @@ static stn_tensor *a_copy_that_rounds(stn_tensor *x, int64_t columns)
     return stn_copy_(wide, stn_mul_number(narrow, 2));
 }
 
+/* Gradients of variances: statistics of f32 beside elements of 16 bits, which repeat along `dims`. */
+static stn_tensor *deviations(stn_tensor *x, int n_dims, const int *dims)
+{
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    stn_tensor *var = stn_var(x, n_dims, dims, 0, 1);
+    return gradient_of(stn_sum(stn_mul(var, stn_add_number(stn_detach(var), 0.5)), 0, NULL, 0), x);
+}
+
+static stn_tensor *deviations_of_rows(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return deviations(x, 1, (int[]){2});
+}
+
+static stn_tensor *deviations_of_columns(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return deviations(x, 2, (int[]){0, 1});
+}
+
+static stn_tensor *deviations_of_all(stn_tensor *x, int64_t columns)
+{
+    (void)columns;
+    return deviations(x, 0, NULL);
+}
+
 typedef stn_tensor *(*broadcast)(stn_tensor *x, int64_t columns);
 
 /* Runs `f` on the device of f32, converted to `dtype`; bytes of the result, which is f32 again. */
@@ -324,6 +350,12 @@ static size_t run_broadcast(stn_context *context, broadcast f, stn_dtype dtype, 
     return bytes;
 }
 
+static int wants_floats(broadcast f)
+{
+    return f == a_row || f == a_number_and_lines_apart || f == quotients_by_a_column || f == deviations_of_rows ||
+           f == deviations_of_columns || f == deviations_of_all;
+}
+
 static void operands_that_repeat_agree_with_the_cpu(void)
 {
     static const int64_t shapes[][3] = {{2, 1, 2},   {2, 5, 3},    {2, 3, 8},   {2, 130, 9},
@@ -335,6 +367,7 @@ static void operands_that_repeat_agree_with_the_cpu(void)
         a_row_in_place, into_lines_apart, a_row_at_any_address, quotients_by_a_column,
         triangles,      triangles_far_off, triangles_of_lines_apart,
         a_rounded_run,  rounded_lines_apart, rounded_columns, a_copy_that_rounds,
+        deviations_of_rows, deviations_of_columns, deviations_of_all,
     };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
     stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
@@ -342,8 +375,7 @@ static void operands_that_repeat_agree_with_the_cpu(void)
     for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
             for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
-                if (dtypes[d] == STN_DTYPE_I32 && (functions[f] == a_row || functions[f] == a_number_and_lines_apart ||
-                                                   functions[f] == quotients_by_a_column))
+                if (dtypes[d] == STN_DTYPE_I32 && wants_floats(functions[f]))
                     continue;
                 const size_t bytes = run_broadcast(cpu, functions[f], dtypes[d], shapes[s], by_cpu);
                 CHECK(bytes > 0);

@@ -83,6 +83,7 @@
     X(hypot) \
     X(prelu) \
     X(glu) \
-    X(logsumexp_backward)
+    X(logsumexp_backward) \
+    X(scaled_difference)
 
 #endif

@@ -1,5 +1,6 @@
 /* mean over dims: each rank divides its sums by the number of elements of the whole, so that what is pending is the
- * sum of these. */
+ * sum of these. mean_wide is the same, of 16-bit floats in f32, for what is computed further of it. */
+#include "ops/cpu/widen.h"
 #include "ops/reduce/reduction.h"
 
 #include <shardtensor/ops.h>
@@ -24,7 +25,18 @@ static const struct stni_reduction_rule rule = {
     .divides = 1, .derivative = derivative,
 };
 
+static const struct stni_reduction_rule wide_rule = {
+    .op = STNI_REDUCTION_sum, .dtypes = DTYPES, .wanted = "a floating or complex dtype", .result = stni_wide_dtype,
+    .pending = STN_SUM, .divides = 1, .derivative = derivative,
+};
+
 const stn_op_desc stni_op_mean = {
     .size = sizeof(stn_op_desc), .name = "mean", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
     STNI_REDUCTION(&rule),
+};
+
+const stn_op_desc stni_op_mean_wide = {
+    .size = sizeof(stn_op_desc), .name = "mean_wide",
+    STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),
+    STNI_REDUCTION(&wide_rule), .flags = STN_OP_INTERNAL,
 };

@@ -203,7 +203,7 @@ void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
 STNI_CUDA_KERNELS(reduce) = {
     KERNEL("all.forward") KERNEL("amax.forward") KERNEL("amin.forward") KERNEL("any.forward")
     KERNEL("count_nonzero.forward") KERNEL("euclidean_norm.roots") KERNEL("euclidean_norm.squares")
-    KERNEL("max_all.forward") KERNEL("mean.forward") KERNEL("min_all.forward") KERNEL("prod.forward")
-    KERNEL("sum.forward")
+    KERNEL("max_all.forward") KERNEL("mean.forward") KERNEL("mean_wide.forward") KERNEL("min_all.forward")
+    KERNEL("prod.forward") KERNEL("sum.forward")
     STNI_CUDA_KERNELS_END
 };

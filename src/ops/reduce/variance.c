@@ -3,6 +3,8 @@
 #include "ops/common/call.h"
 #include "ops/common/list.h"
 #include "ops/cpu/widen.h"
+#include "ops/elementwise/pointwise.h"
+#include "ops/reduce/reduction.h"
 
 #include <shardtensor/ops.h>
 
@@ -31,48 +33,88 @@ stn_tensor *stn_std(stn_tensor *input, int n_dims, const int *dims, double corre
     return call_op(STNI_OP_std, "std", input, n_dims, dims, correction, keepdim);
 }
 
-/* x - mean, of 16-bit floats in f32, and what it is divided by: n - correction. */
-static stn_tensor *deviation(const stn_backward_call *call, uint32_t reduced, double *divisor)
+/* The dims that are reduced, and n - correction. */
+struct reduced {
+    int n, dims[STN_MAX_NDIM];
+    double divisor;
+};
+
+static struct reduced reduced_of(const stn_backward_call *call, uint32_t mask)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    int dims[STN_MAX_NDIM], n = 0;
+    struct reduced r = {0};
     double count = 1;
     for (int d = 0; d < in->ndim; d++)
-        if (reduced >> d & 1) {
-            dims[n++] = d;
+        if (mask >> d & 1) {
+            r.dims[r.n++] = d;
             count *= (double)in->shape[d];
         }
-    *divisor = count - stni_statistic_correction(call->attrs);
-    if (*divisor < 0)
-        *divisor = 0;
-    stn_tensor *x = stn_cast(call->in[0], stni_wide_dtype(in->dtype));
-    return stn_sub(x, stn_mean(x, n, dims, 1));
+    r.divisor = count - stni_statistic_correction(call->attrs);
+    if (r.divisor < 0)
+        r.divisor = 0;
+    return r;
+}
+
+static stn_tensor *wide(const stn_backward_call *call, stn_tensor *t)
+{
+    return stn_cast(t, stni_wide_dtype(call->in_spec[0]->layout.dtype));
+}
+
+/* factor (x - mean), in one pass over x: mean and factor, of 16-bit floats in f32, are as small as the result. */
+static stn_tensor *scaled_deviation(const stn_backward_call *call, const struct reduced *r, stn_tensor *factor)
+{
+    stn_tensor *x = call->in[0];
+    stn_tensor *mean = stni_reduction_call(STNI_OP_mean_wide, "mean_wide", x, r->n, r->dims, 1);
+    return stni_call(STNI_OP_scaled_difference, 3, (stn_tensor *[]){x, mean, factor}, NULL);
 }
 
 /* dy / dx = 2 (x - mean) / (n - correction) */
-static void var_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced)
+static void var_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t mask)
 {
-    double divisor;
-    stn_tensor *d = deviation(call, reduced, &divisor);
+    const struct reduced r = reduced_of(call, mask);
     (void)out;
-    call->grad_in[0] = stn_cast(stn_mul(d, stn_mul_number(stn_cast(grad, stn_tensor_dtype(d)), 2 / divisor)), stn_spec_dtype(call->in_spec[0]));
+    call->grad_in[0] = scaled_deviation(call, &r, stn_mul_number(wide(call, grad), 2 / r.divisor));
 }
 
 /* dy / dx = (x - mean) / (y (n - correction)); y from x, so that it is differentiated again. */
-static void std_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t reduced)
+static void std_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t mask)
 {
-    double divisor;
-    stn_tensor *d = deviation(call, reduced, &divisor);
-    if (stn_grad_enabled(call->context)) {
-        int dims[STN_MAX_NDIM], n = 0;
-        for (int k = 0; k < call->in_spec[0]->layout.ndim; k++)
-            if (reduced >> k & 1)
-                dims[n++] = k;
-        out = stn_std(call->in[0], n, dims, stni_statistic_correction(call->attrs), 1);
-    }
-    grad = stn_mul_number(stn_div(stn_cast(grad, stn_tensor_dtype(d)), out), 1 / divisor);
-    call->grad_in[0] = stn_cast(stn_mul(d, grad), stn_spec_dtype(call->in_spec[0]));
+    const struct reduced r = reduced_of(call, mask);
+    if (stn_grad_enabled(call->context))
+        out = stn_std(call->in[0], r.n, r.dims, stni_statistic_correction(call->attrs), 1);
+    call->grad_in[0] = scaled_deviation(call, &r, stn_mul_number(stn_div(wide(call, grad), out), 1 / r.divisor));
 }
+
+/* Derivatives of z (x - y). */
+
+static stn_tensor *by_input(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_mul(grad, call->in[2]);
+}
+
+static stn_tensor *by_mean(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_neg(stn_mul(grad, call->in[2]));
+}
+
+static stn_tensor *by_factor(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stn_mul(grad, stn_sub(call->in[0], call->in[1]));
+}
+
+/* The input alone says which dtype the result has. */
+static const struct stni_pointwise_rule difference_rule = {
+    .op = STNI_POINTWISE_scaled_difference, .dtypes = STNI_FLOATING, .promotes = 1,
+    .derivative = {{by_input, STNI_READS_IN(2)}, {by_mean, STNI_READS_IN(2)},
+                   {by_factor, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
+
+static const stn_input_schema difference_inputs[] = {{"input", 0, 0}, {"mean", 0, 0}, {"factor", 0, 0}};
+
+const stn_op_desc stni_op_scaled_difference = {
+    .size = sizeof(stn_op_desc), .name = "scaled_difference", STN_INPUTS(difference_inputs),
+    STNI_POINTWISE(&difference_rule), .flags = STN_OP_INTERNAL,
+};
 
 static const stn_attr_schema attrs_schema[] = {
     {"dim", STN_ATTR_INTS, offsetof(struct stni_statistic_attrs, dim), NULL},

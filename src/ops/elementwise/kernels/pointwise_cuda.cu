@@ -55,7 +55,7 @@ stn_status launch_pointwise(stn_queue *queue, const void *args)
 {
     const struct stni_pointwise_args &a = *static_cast<const struct stni_pointwise_args *>(args);
     const cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
-    if (!stni_pointwise_launch_broadcast(a, stream) && !launch_conversion(a, stream))
+    if (!launch_conversion(a, stream) && !stni_pointwise_launch_broadcast(a, stream))
         launch_row_of(a, stni_cuda_host()->queue_value_record(queue), stream);
     return stni_cuda_launched(queue);
 }
@@ -78,7 +78,7 @@ STNI_CUDA_KERNELS(pointwise) = {
     FORWARD(floor) FORWARD(floor_) FORWARD(ceil) FORWARD(ceil_) FORWARD(trunc) FORWARD(trunc_) FORWARD(round)
     FORWARD(round_) FORWARD(nan_to_num) FORWARD(nan_to_num_) FORWARD(real) FORWARD(imag) FORWARD(imag_backward)
     FORWARD(angle) FORWARD(angle_backward) FORWARD(complex) FORWARD(polar) FORWARD(atan2) FORWARD(hypot)
-    FORWARD(logsumexp_backward)
+    FORWARD(logsumexp_backward) FORWARD(scaled_difference)
     KERNEL("addmm.add") KERNEL("addmm.scale") KERNEL("baddbmm.add") KERNEL("baddbmm.scale") KERNEL("linear.add")
     STNI_CUDA_KERNELS_END
 };
