@@ -389,8 +389,21 @@ static void operands_that_repeat_agree_with_the_cpu(void)
 
 enum { EVERY_BF16 = 1 << 16 };
 
-/* Gelu of every element of bf16, from a dense run or from every other element of a longer one. */
-static void gelu_of_every_bf16(stn_context *context, int strided, uint16_t *result)
+typedef stn_tensor *(*unary)(stn_tensor *x);
+
+static stn_tensor *gelu_of(stn_tensor *x)
+{
+    return stn_gelu(x, STN_GELU_ERF);
+}
+
+static stn_tensor *slope_of_silu(stn_tensor *x)
+{
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    return gradient_of(stn_sum(stn_silu(x), 0, NULL, 0), x);
+}
+
+/* `f` of every element of bf16, from a dense run or from every other element of a longer one. */
+static void of_every_bf16(stn_context *context, unary f, int strided, uint16_t *result)
 {
     static uint16_t x[2 * EVERY_BF16];
     const int64_t n = strided ? 2 * EVERY_BF16 : EVERY_BF16;
@@ -401,7 +414,7 @@ static void gelu_of_every_bf16(stn_context *context, int strided, uint16_t *resu
         return;
     stn_scope_begin(context);
     stn_tensor *in = stn_from_host(context, spec, x);
-    stn_tensor *out = stn_gelu(strided ? stn_slice(in, 0, 0, n, 2) : in, STN_GELU_ERF);
+    stn_tensor *out = f(strided ? stn_slice(in, 0, 0, n, 2) : in);
     CHECK_STATUS(stn_to_host(out, result, EVERY_BF16 * sizeof *result), STN_OK);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
     stn_spec_release(&spec);
@@ -418,17 +431,13 @@ static int are_neighbours(uint16_t a, uint16_t b)
     return is_nan_bf16(a) && is_nan_bf16(b) ? 1 : (a ^ b) < 0x8000 && abs((int)a - (int)b) <= 1;
 }
 
-static void gelu_of_every_bf16_is_the_cpus_within_a_unit(void)
+static void compare_every_bf16(stn_context *cpu, stn_context *cuda, unary f)
 {
     static uint16_t by_cpu[EVERY_BF16], by_cuda[EVERY_BF16], strided[EVERY_BF16];
-    stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
-    stn_context *cuda = both_open((stn_context_options){.device = "cuda"});
     int64_t far = 0, different = 0, by_layout = 0;
-    if (!cpu || !cuda)
-        return;
-    gelu_of_every_bf16(cpu, 0, by_cpu);
-    gelu_of_every_bf16(cuda, 0, by_cuda);
-    gelu_of_every_bf16(cuda, 1, strided);
+    of_every_bf16(cpu, f, 0, by_cpu);
+    of_every_bf16(cuda, f, 0, by_cuda);
+    of_every_bf16(cuda, f, 1, strided);
     for (int i = 0; i < EVERY_BF16; i++) {
         far += !are_neighbours(by_cpu[i], by_cuda[i]);
         different += by_cpu[i] != by_cuda[i] && !is_nan_bf16(by_cpu[i]);
@@ -437,6 +446,15 @@ static void gelu_of_every_bf16_is_the_cpus_within_a_unit(void)
     CHECK_I64(far, 0);
     CHECK(different < EVERY_BF16 / 1000);
     CHECK_I64(by_layout, 0);
+}
+
+static void functions_of_every_bf16_are_the_cpus_within_a_unit(void)
+{
+    static const unary functions[] = {gelu_of, stn_exp, stn_sigmoid, stn_silu, slope_of_silu};
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
+    stn_context *cuda = both_open((stn_context_options){.device = "cuda"});
+    for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
+        compare_every_bf16(cpu, cuda, functions[f]);
     stn_context_destroy(&cpu);
     stn_context_destroy(&cuda);
 }
@@ -466,7 +484,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"kernels_of_runs_agree_with_the_cpu", kernels_of_runs_agree_with_the_cpu},
         {"operands_that_repeat_agree_with_the_cpu", operands_that_repeat_agree_with_the_cpu},
-        {"gelu_of_every_bf16_is_the_cpus_within_a_unit", gelu_of_every_bf16_is_the_cpus_within_a_unit},
+        {"functions_of_every_bf16_are_the_cpus_within_a_unit", functions_of_every_bf16_are_the_cpus_within_a_unit},
         {"integers_divided_by_zero_are_reported", integers_divided_by_zero_are_reported},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -10,8 +10,8 @@
 #include "core/device/cuda/packs.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
+#include "ops/elementwise/kernels/narrow_rows.cuh"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
-#include "ops/elementwise/kernels/pointwise_rows_of.cuh"
 
 #define UNARY_CASES(op, ...) CASE(op) CASE(op##_backward) CASE(op##_double_backward)
 
@@ -174,7 +174,7 @@ template <class T> struct any_args {
     T number[MAX_IN];
     part_of<T> a, b, c;
     int op, n_in, number_of_op;
-    int narrow; /* stni_pointwise_is_narrow */
+    int narrow; /* the row is that of 16-bit floats (narrow_rows.cuh) */
     stn_value_record *values; /* NULL: no divisor must be looked at */
 };
 
@@ -189,12 +189,42 @@ template <class T> STNI_DEVICE T value_of_row(int op, const row_operands<T> &in)
     return in.x;
 }
 
+STNI_DEVICE float value_of_narrow_row(int op, const row_operands<float> &in)
+{
+    switch (op) {
+#define CASE(op, ...) \
+    case STNI_POINTWISE_##op: return narrow_row_value<STNI_POINTWISE_##op>(in);
+        CASES
+#undef CASE
+    }
+    return in.x;
+}
+
+template <class S> bool is_narrow_row(int op)
+{
+    switch (op) {
+#define CASE(op, ...) \
+    case STNI_POINTWISE_##op: return has_narrow_row<STNI_POINTWISE_##op, S>;
+        CASES
+#undef CASE
+    }
+    return false;
+}
+
+/* Whether the operand that has the result's dtype by the op's rule, and the result, are such 16-bit floats. */
+bool is_narrow(const struct stni_pointwise_args &args)
+{
+    const stn_dtype dtype = args.out.dtype;
+    return args.in[0].dtype == dtype && ((dtype == STN_DTYPE_BF16 && is_narrow_row<bf16>(args.op)) ||
+                                         (dtype == STN_DTYPE_F16 && is_narrow_row<f16>(args.op)));
+}
+
 /* Every layout gives the bits that a dense one gives. */
 template <class T> STNI_DEVICE T value_of_any(const any_args<T> &g, const row_operands<T> &in)
 {
     if constexpr (is_same<T, float>) {
         if (g.narrow)
-            return gelu_for_bf16(in.x);
+            return value_of_narrow_row(g.op, in);
     }
     return value_of_row<T>(g.op, in);
 }
@@ -238,7 +268,7 @@ template <class T> void launch_any(const struct stni_pointwise_args &args, stn_v
     g.c = number_of<T>(args.c);
     g.op = args.op;
     g.n_in = args.n_in;
-    g.narrow = stni_pointwise_is_narrow(&args);
+    g.narrow = is_narrow(args);
     g.values = args.divides ? values : nullptr;
     g.number_of_op = args.number_of_op;
     STNI_LAUNCH(any<T>, blocks_for(g.space.count, THREADS), THREADS, stream, g);

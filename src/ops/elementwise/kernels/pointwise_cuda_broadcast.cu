@@ -6,8 +6,8 @@
  * whole pack has, or element after element where packs reach over the ends of lines or begin at any address. */
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/packs.cuh"
+#include "ops/elementwise/kernels/narrow_rows.cuh"
 #include "ops/elementwise/kernels/pointwise_cuda.h"
-#include "ops/elementwise/kernels/pointwise_rows_of.cuh"
 
 /* Operands that repeat are those of arithmetic, of the gradients of logsumexp, of variances and of the largest
  * elements. */
