@@ -271,6 +271,34 @@ static void writes_along_lines_agree_with_the_cpu(void)
             both_compare(&work, dtypes[i % 3], shapes[i], 0);
 }
 
+static void lines_that_share_rounds_agree_with_the_cpu(void)
+{
+    static const both_work work = {"lines that share rounds", lines_of_writes};
+    both_compare(&work, STN_DTYPE_BF16, (const int64_t[]){2100, 515, 7}, 0);
+}
+
+/* Elements of a table of so many rows that blocks go down strips of its columns, of which the last one may be narrower.
+ * Of a shape: lines of positions, and columns. */
+static int reads_in_strips(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    enum { ROWS = 1500 };
+    const int64_t table[] = {ROWS, shape[1]}, places[] = {shape[0], shape[1]};
+    stn_tensor *x = both_input(context, dtype, 2, table, 4);
+    stn_tensor *from_0 = stn_add_number(both_input(context, STN_DTYPE_F32, 2, places, 5), 4);
+    out[0] = stn_gather(x, 0, stn_cast(stn_mul_number(from_0, ROWS / 8.01), STN_DTYPE_I64));
+    return 1;
+}
+
+static void reads_in_strips_agree_with_the_cpu(void)
+{
+    static const both_work work = {"reads in strips", reads_in_strips};
+    static const int64_t shapes[][2] = {{5, 5 * 512}, {4, 5 * 512 + 100}, {1, 1025}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        both_compare(&work, STN_DTYPE_F32, shapes[i], 0);
+        both_compare(&work, STN_DTYPE_F64, shapes[i], 0);
+    }
+}
+
 /* Both of the results: values behind indices. */
 static stn_tensor *both(stn_tensor *values, stn_tensor *indices)
 {
@@ -399,6 +427,9 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {{"accesses_by_index_agree_with_the_cpu", accesses_by_index_agree_with_the_cpu},
                                              {"writes_along_lines_agree_with_the_cpu",
                                               writes_along_lines_agree_with_the_cpu},
+                                             {"lines_that_share_rounds_agree_with_the_cpu",
+                                              lines_that_share_rounds_agree_with_the_cpu},
+                                             {"reads_in_strips_agree_with_the_cpu", reads_in_strips_agree_with_the_cpu},
                                              {"orders_agree_with_the_cpu", orders_agree_with_the_cpu},
                                              {"values_that_cannot_be_used_are_reported", values_that_cannot_be_used_are_reported}};
     return TEST_MAIN(argc, argv, cases);

@@ -1,8 +1,8 @@
 /* Indexed access on a CUDA device.
  *
- * Reading: a thread each value; of lines of values that one index names together, a thread a few units of up to 16
- * bytes. Writing values: the indices are sorted by the element of the table that they name,
- * where they keep the order of their positions; a thread then joins all values of one element, in that order, so that
+ * Reading: a thread a few values (read_by_index.cuh); of lines of values that one index names together, a thread a few
+ * units of up to 16 bytes. Writing values: the indices are sorted by the element of the table that they name, where
+ * they keep the order of their positions; a thread then joins all values of one element, in that order, so that
  * results are the same in every run, and the CPU's. */
 #include "core/box/box_convert_cuda.h"
 #include "core/device/cuda/convert.cuh"
@@ -10,29 +10,13 @@
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/radix.cuh"
 #include "ops/index/lines.cuh"
+#include "ops/index/read_by_index.cuh"
 #include "ops/index/write_in_order.cuh"
 
 namespace {
 
 enum { THREADS = 256 };
 constexpr uint32_t INDEX_DTYPES = dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32);
-
-template <class W> __global__ void __launch_bounds__(THREADS) read_by_index(const __grid_constant__ access a)
-{
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    int64_t at[SIDES];
-    if (i >= a.positions.count)
-        return;
-    find(a.positions, i, at);
-    const int64_t from = locate(a, i, at);
-    static_cast<W *>(a.at.values)[at[VALUE]] = from < 0 ? W() : static_cast<const W *>(a.at.table)[from];
-}
-
-template <class W> void launch_read_of(const access &a, cudaStream_t stream)
-{
-    if (a.positions.count > 0)
-        STNI_LAUNCH(read_by_index<W>, blocks_for(a.positions.count, THREADS), THREADS, stream, a);
-}
 
 enum { READS = 4 /* of a thread, units of a line */ };
 
@@ -155,47 +139,63 @@ struct writing {
     stni_access_mode mode;
 };
 
+/* SIDE elements beside each other, which a thread reads and writes at once. */
+template <class T, int SIDE> struct alignas(SIDE * sizeof(T)) run {
+    T v[SIDE];
+};
+
+template <class A, int SIDE> constexpr int runs_each = SIDE > 1 ? 2 : line_each<A>;
+
 /* The first of the rows that name one element joins the values of all, of those that set it the last one: a thread
- * a few elements of its slice. */
-template <class S> __global__ void __launch_bounds__(LINE_THREADS)
+ * a few runs of its slice. Lines and steps count in runs. */
+template <class S, int SIDE> __global__ void __launch_bounds__(LINE_THREADS, 3)
 write_rows(const __grid_constant__ writing w, typename computed<S>::type scale)
 {
     typedef typename computed<S>::type A;
-    enum { EACH = line_each<A> };
+    enum { EACH = runs_each<A, SIDE> };
     int64_t line, first, in_row[SIDES], in_slice[SIDES];
     find_line(w.shares, line, first);
     if (line >= w.shares.count)
         return;
     const int64_t row = w.parts.count == 1 ? line : line / w.parts.count;
-    const uint64_t key = w.entries[row].key;
-    const bool sets = w.mode == STNI_ACCESS_SET, is_last = row + 1 == w.rows.count || w.entries[row + 1].key != key;
-    if (key == w.nowhere || (sets ? !is_last : row > 0 && w.entries[row - 1].key == key))
+    const int64_t beside = w.mode == STNI_ACCESS_SET ? row + 1 : row - 1; /* the one that may come first */
+    const bool has_beside = beside >= 0 && beside < w.rows.count;
+    const uint64_t key = w.entries[row].key, key_beside = w.entries[has_beside ? beside : row].key;
+    if (key == w.nowhere || (has_beside && key_beside == key))
         return;
     find(w.parts, line - row * w.parts.count, in_slice);
     A *elements = static_cast<A *>(w.table) + (int64_t)key + in_slice[TABLE] + first * w.table_step;
     const S *values = static_cast<const S *>(w.values) + in_slice[VALUE] + first * w.value_step;
     const int64_t left = w.shares.length - first, table_step = w.table_step * w.shares.team;
     const int64_t value_step = w.value_step * w.shares.team;
-    A sum[EACH];
+    run<A, SIDE> sum[EACH] = {};
     STNI_UNROLL
     for (int e = 0; e < EACH; e++)
-        sum[e] = e * w.shares.team < left ? elements[e * table_step] : A();
+        if (e * w.shares.team < left)
+            sum[e] = *reinterpret_cast<const run<A, SIDE> *>(elements + e * table_step);
     for (int64_t r = row; r < w.rows.count && w.entries[r].key == key; r++) {
         find(w.rows, (int64_t)w.entries[r].place, in_row);
+        run<S, SIDE> in[EACH];
         STNI_UNROLL
         for (int e = 0; e < EACH; e++)
             if (e * w.shares.team < left)
-                sum[e] = arithmetic<A>::join(w.mode, sum[e], load(values[in_row[VALUE] + e * value_step]), scale);
+                in[e] = *reinterpret_cast<const run<S, SIDE> *>(values + in_row[VALUE] + e * value_step);
+        STNI_UNROLL
+        for (int e = 0; e < EACH; e++)
+            STNI_UNROLL
+            for (int k = 0; k < SIDE; k++)
+                if (e * w.shares.team < left)
+                    sum[e].v[k] = arithmetic<A>::join(w.mode, sum[e].v[k], load(in[e].v[k]), scale);
     }
     STNI_UNROLL
     for (int e = 0; e < EACH; e++)
         if (e * w.shares.team < left)
-            elements[e * table_step] = sum[e];
+            *reinterpret_cast<run<A, SIDE> *>(elements + e * table_step) = sum[e];
 }
 
-/* For `each` elements a thread. */
+/* For `each` runs of `side` elements a thread. */
 writing writing_of(const stni_access_write_args &args, const operands<SIDES> &rows, const entry *sorted,
-                   uint64_t nowhere, int each)
+                   uint64_t nowhere, int side, int each)
 {
     const operands<SIDES> slices = positions_of(args.at, SLICES);
     writing w = {rows, no_dims<SIDES>(), {}, 0, 0, sorted, nowhere, args.at.table, args.at.values, args.mode};
@@ -203,10 +203,33 @@ writing writing_of(const stni_access_write_args &args, const operands<SIDES> &ro
     for (int d = 0; d < last; d++)
         add_dim(w.parts, slices.shape[d], {0, slices.stride[VALUE][d], slices.stride[TABLE][d]});
     end_dims(w.parts);
-    w.value_step = last < 0 ? 0 : slices.stride[VALUE][last];
-    w.table_step = last < 0 ? 0 : slices.stride[TABLE][last];
-    w.shares = lines_of(rows.count * w.parts.count, last < 0 ? 1 : slices.shape[last], each);
+    w.value_step = last < 0 ? 0 : slices.stride[VALUE][last] * side;
+    w.table_step = last < 0 ? 0 : slices.stride[TABLE][last] * side;
+    w.shares = lines_of(rows.count * w.parts.count, last < 0 ? 1 : slices.shape[last] / side, each);
     return w;
+}
+
+template <class S, int SIDE>
+void launch_rows(const stni_access_write_args &args, const operands<SIDES> &rows, const entry *sorted, uint64_t nowhere,
+                 cudaStream_t stream)
+{
+    typedef typename computed<S>::type A;
+    const writing w = writing_of(args, rows, sorted, nowhere, SIDE, runs_each<A, SIDE>);
+    STNI_LAUNCH((write_rows<S, SIDE>), blocks_for(line_blocks(w.shares), 1), LINE_THREADS, stream, w,
+                arithmetic<A>::scale(args.scale));
+}
+
+/* Of floats as many elements at once as 16 bytes of the table have, where slices lie so. */
+template <class S>
+void launch_rows_of(const stni_access_write_args &args, const operands<SIDES> &rows, const entry *sorted,
+                    uint64_t nowhere, cudaStream_t stream)
+{
+    if constexpr (is_same<typename computed<S>::type, float>) {
+        enum { SIDE = 16 / sizeof(float) };
+        if (has_lines(args.at) && elements_of_unit(args.at, sizeof(float)) == SIDE)
+            return launch_rows<S, SIDE>(args, rows, sorted, nowhere, stream);
+    }
+    launch_rows<S, 1>(args, rows, sorted, nowhere, stream);
 }
 
 /* One above every offset in the table. */
@@ -232,9 +255,7 @@ template <class S> void launch_write_of(const stni_access_write_args &args, stn_
     const auto space = sort_space_of<uint64_t, uint64_t>(args.work, rows.positions.count, 1);
     STNI_LAUNCH(list_rows, blocks_for(rows.positions.count, THREADS), THREADS, stream, rows, space.entries, nowhere);
     const entry *sorted = sort_entries(space, rows.positions.count, 1, bits_of(nowhere), stream);
-    const writing w = writing_of(args, rows.positions, sorted, nowhere, line_each<A>);
-    STNI_LAUNCH(write_rows<S>, blocks_for(line_blocks(w.shares), 1), LINE_THREADS, stream, w,
-                arithmetic<A>::scale(args.scale));
+    launch_rows_of<S>(args, rows.positions, sorted, nowhere, stream);
 }
 
 size_t write_workspace(stn_queue *, const void *args)

@@ -54,10 +54,10 @@ access access_of(const stni_access &at, which dims, stn_value_record *record)
     return a;
 }
 
-/* Where the table has the element of position `i`, that is at `at`; -1: not here. */
-STNI_DEVICE int64_t locate(const access &a, int64_t i, const int64_t (&at)[SIDES])
+/* Where the table has the element of position `i`, whose index is `got`, and whose slice begins at `in_table`; -1: not
+ * here. */
+STNI_DEVICE int64_t locate_index(const access &a, int64_t i, int64_t got, int64_t in_table)
 {
-    const int64_t got = stni_access_index(a.at.index, a.at.index_dtype, at[INDEX]);
     int is_bad = 0;
     const int64_t to = stni_access_locate(&a.at, got, &is_bad);
     if (is_bad && a.record) {
@@ -65,7 +65,13 @@ STNI_DEVICE int64_t locate(const access &a, int64_t i, const int64_t (&at)[SIDES
         const int n = stni_access_bad_numbers(&a.at, got, i, numbers);
         report_value(a.record, a.at.report.op, STNI_BAD_INDEX, n, numbers);
     }
-    return to < 0 ? -1 : to + a.at.base + at[TABLE];
+    return to < 0 ? -1 : to + a.at.base + in_table;
+}
+
+/* The same of a position that is at `at`, whose index is read. */
+STNI_DEVICE int64_t locate(const access &a, int64_t i, const int64_t (&at)[SIDES])
+{
+    return locate_index(a, i, stni_access_index(a.at.index, a.at.index_dtype, at[INDEX]), at[TABLE]);
 }
 
 /* What a write does with one element, in the types that are computed in. */

@@ -22,6 +22,17 @@ struct ordering {
 };
 
 enum { ORDER_BLOCKS = 256 /* wanted before a block has several lines */, ORDER_ENOUGH = 64, ORDER_SHORT = 2048 };
+enum { ORDER_BESIDE = 4 /* lines of a block: what a sector of 32 bytes has of indices, and half of one of values */ };
+
+/* How many lines a block has at most: so many as one round takes. Of longer lines that lie beside each other a few
+ * take rounds together, so that what they have in one sector is read by one block. */
+int64_t most_together(const ordering &o)
+{
+    const int64_t n = o.along.count > 0 ? o.along.count : 1, whole = ORDER_ENTRIES / n;
+    const int last = o.lines.ndim - 1;
+    const bool beside = last >= 0 && (o.lines.stride[INDEX][last] == 1 || o.lines.stride[VALUE][last] == 1);
+    return whole < ORDER_BESIDE && beside ? (int64_t)ORDER_BESIDE : whole;
+}
 
 /* Whether rounds serve: an index of one digit, which has all dims that the table has but one, and blocks enough. */
 bool is_ordered(const stni_access_write_args &args, ordering &o)
@@ -35,10 +46,12 @@ bool is_ordered(const stni_access_write_args &args, ordering &o)
                 {a.index_strides[d], a.value_strides[d], a.table_strides[d]});
     end_dims(o.lines);
     end_dims(o.along);
-    const int64_t n = o.along.count, lines = o.lines.count, most = ORDER_ENTRIES / (n > 0 ? n : 1);
+    const int64_t n = o.along.count, lines = o.lines.count, most = most_together(o);
     const int64_t wanted = lines / ORDER_BLOCKS, some = wanted < most ? wanted : most;
     o.elements = a.key_shape[0];
     o.together = some > 1 ? (int)some : 1;
+    while (o.together > 1 && bits_of((uint64_t)(o.together * o.elements)) > ORDER_KEY_BITS)
+        o.together /= 2;
     o.bits = bits_of((uint64_t)(o.together * o.elements));
     return n * o.together >= ORDER_SHORT && n <= INT32_MAX && lines / o.together >= ORDER_ENOUGH &&
            lines <= INT32_MAX && o.elements > 0 && o.elements < 1 << ORDER_KEY_BITS && o.bits <= ORDER_KEY_BITS;
