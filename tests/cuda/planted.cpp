@@ -1,6 +1,7 @@
 /* Work on the stand-in with one fault each, and the same work without it. */
 #include "cuda/planted.h"
 
+#include "core/device/cuda/large_shared.cuh"
 #include "core/device/cuda/late_copies.cuh"
 #include "core/device/cuda/tensor_cores.cuh"
 #include "cuda/standin/sanitizer.h"
@@ -84,7 +85,7 @@ __global__ void sums_what_nobody_wrote(float *out)
 template <bool WAITS> __global__ void copies_late(float *out)
 {
     STNI_SHARED(float, values, WARP);
-    copy_late<4>(values, (int)(threadIdx.x * sizeof(float)), out + threadIdx.x, true);
+    copy_late<4>(address_in_shared(values), (int)(threadIdx.x * sizeof(float)), out + threadIdx.x, true);
     if (WAITS)
         wait_for_copies();
     __syncthreads();
@@ -104,7 +105,7 @@ template <int LANES, int OFF> __global__ void reads_squares(float *out)
         return;
     product sum;
     clear_product(sum);
-    const bf16 *const lane = lane_of_squares(ones->elements, SQUARE);
+    const shared_address lane = lane_of_squares(ones->elements, SQUARE);
     multiply_add(bf16{}, sum, read_left(lane, OFF), read_right(lane, 0));
     *out = sum.v[0][0] / SQUARE;
 }
@@ -115,6 +116,20 @@ template <int PAST> __global__ void writes_shared(float *out)
     values[(int)threadIdx.x + PAST] = 1;
     __syncthreads();
     out[threadIdx.x] = values[0];
+}
+
+/* More than STNI_SHARED has. */
+struct large {
+    float values[16 << 10];
+};
+
+__global__ void writes_large_shared(float *out)
+{
+    STNI_SHARED_BY_LAUNCH(large, shared);
+    enum { LAST = sizeof shared->values / sizeof(float) - 1 };
+    shared->values[LAST - threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = shared->values[LAST];
 }
 
 template <int PAST> __global__ void copies(int n, const float *from, float *to)
@@ -190,6 +205,12 @@ template <bool WAITS> int sum_of_block(stage &s)
 template <void (*KERNEL)(float *), int THREADS_OF_BLOCK> int one_block(stage &s)
 {
     STNI_LAUNCH(KERNEL, 1, THREADS_OF_BLOCK, s.stream, s.y);
+    return report(first_of_y(s, s.stream), 1);
+}
+
+template <int LACKING> int large_shared_memory(stage &s)
+{
+    STNI_LAUNCH_SHARING(writes_large_shared, sizeof(large) - LACKING, 1, WARP, s.stream, s.y);
     return report(first_of_y(s, s.stream), 1);
 }
 
@@ -433,6 +454,8 @@ const struct work {
     {"squares at no multiple of 16 bytes", one_block<reads_squares<WARP, 4>, WARP>},
     {"shared memory", one_block<writes_shared<0>, WARP>},
     {"past the end of shared memory", one_block<writes_shared<1>, WARP>},
+    {"large shared memory", large_shared_memory<0>},
+    {"less shared memory than a kernel takes", large_shared_memory<1>},
     {"device memory", copy_of_device_memory<0>},
     {"past the end of device memory", copy_of_device_memory<1>},
     {"free", free_of_device_memory<false>},

@@ -102,11 +102,12 @@ static void compare(const both_work *work)
     static const double tolerances[] = {1e-4, 1e-2, 2e-3}; /* factors of 16-bit products are rounded to these */
     for (int i = 0; i < COUNTS; i++)
         for (int w = 0; w < 2; w++) {
-            const int k = (3 * i + w) % WIDTHS, d = (i + w) % 3;
+            const int64_t shape[] = {counts[i][0], counts[i][1], widths[(3 * i + w) % WIDTHS]};
             if (!both_takes(i + w))
                 continue;
-            both_compare(work, STN_DTYPE_F32, (int64_t[]){counts[i][0], counts[i][1], widths[k]}, tolerances[0]);
-            both_compare_sums(work, dtypes[d], (int64_t[]){counts[i][0], counts[i][1], widths[k]}, tolerances[d]);
+            both_compare(work, dtypes[0], shape, tolerances[0]);
+            for (int d = 1; d < 3; d++)
+                both_compare_sums(work, dtypes[d], shape, tolerances[d]);
         }
 }
 

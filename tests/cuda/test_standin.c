@@ -76,7 +76,8 @@ static void check_memory_found(const char *work, const char *text)
 
 static void work_without_faults_is_right(void)
 {
-    static const char *const works[] = {"sum", "late copy", "squares", "shared memory", "device memory", "free",
+    static const char *const works[] = {"sum", "late copy", "squares", "shared memory", "large shared memory",
+                                        "device memory", "free",
                                         "copy after its source", "source after its copy", "refusals", "replay",
                                         "replay of two streams", "host function", "capture refusals"};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
@@ -124,6 +125,12 @@ static void shared_memory_that_nobody_wrote_is_nan(void)
 static void accesses_past_the_end_of_shared_memory_are_found(void)
 {
     check_memory_found("past the end of shared memory", "past the end of shared memory values, declared at");
+}
+
+static void launches_that_give_less_shared_memory_than_kernels_take_are_found(void)
+{
+    check_found("less shared memory than a kernel takes", "a launch gives less shared memory than its kernel takes");
+    CHECK(strstr(output, "planted.cpp:") != NULL);
 }
 
 static void accesses_past_the_end_of_device_memory_are_found(void)
@@ -182,6 +189,8 @@ int main(int argc, char **argv)
         {"uneven_barriers_are_found", uneven_barriers_are_found},
         {"shared_memory_that_nobody_wrote_is_nan", shared_memory_that_nobody_wrote_is_nan},
         {"accesses_past_the_end_of_shared_memory_are_found", accesses_past_the_end_of_shared_memory_are_found},
+        {"launches_that_give_less_shared_memory_than_kernels_take_are_found",
+         launches_that_give_less_shared_memory_than_kernels_take_are_found},
         {"accesses_past_the_end_of_device_memory_are_found", accesses_past_the_end_of_device_memory_are_found},
         {"memory_that_goes_too_early_is_found", memory_that_goes_too_early_is_found},
         {"host_function_that_calls_the_runtime_is_found", host_function_that_calls_the_runtime_is_found},

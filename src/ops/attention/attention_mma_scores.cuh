@@ -9,20 +9,31 @@
 
 namespace {
 
-/* Wrong by about 2^-22 of itself and 2^-24 |x|: far less than the rounding of probabilities to 16 bits. */
+constexpr float LOG2_E = 1.44269504f;
+
+/* Wrong by about 2^-22 of itself: far less than the rounding of probabilities to 16 bits. */
 #ifdef __CUDA_ARCH__
-STNI_DEVICE float near_exp(float x)
+STNI_DEVICE float near_exp2(float x)
 {
     float value;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x * 1.44269504f));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
     return value;
 }
 #else
-STNI_DEVICE float near_exp(float x)
+STNI_DEVICE float near_exp2(float x)
 {
-    return exp2f(x * 1.44269504f);
+    return exp2f(x);
 }
 #endif
+
+/* exp(number unit - from). Of plain scores the factor of powers of 2 goes with the unit, which saves an operation;
+ * a mask may add numbers that leave no room for that. */
+template <bool IS_PLAIN> STNI_DEVICE float near_exp_of(float number, float unit, float from)
+{
+    if (IS_PLAIN)
+        return near_exp2(fmaf(number, unit * LOG2_E, -(from * LOG2_E)));
+    return near_exp2(fmaf(number, unit, -from) * LOG2_E);
+}
 
 /* Query row and key of a number, from the corner on. */
 struct pair {
@@ -56,16 +67,16 @@ template <int N> STNI_DEVICE bool is_set(uint32_t bits, int row, int n, int half
     return bits >> ((row * N + n) * 4 + half * 2 + i % 2) & 1;
 }
 
-/* Whether every pair of a corner is of a key that its row may attend to; whether none is. */
-template <bool BY_KEYS, int N> STNI_DEVICE bool is_whole(const arguments &p, const corner &first)
+/* Whether every row from `first` on may attend to every one of so many keys; whether no row may attend to a key. */
+STNI_DEVICE bool is_whole(const arguments &p, const corner &first, int keys)
 {
-    const int64_t last = first.j + (BY_KEYS ? SQUARE : N * SQUARE) - 1;
+    const int64_t last = first.j + keys - 1;
     return p.mask_kind == STNI_ATTENTION_NO_MASK && last < p.s && (!p.is_causal || last <= p.row_offset + first.i);
 }
 
-template <bool BY_KEYS, int N> STNI_DEVICE bool is_empty(const arguments &p, const corner &first)
+STNI_DEVICE bool is_beyond(const arguments &p, int64_t first_key, int64_t last_row)
 {
-    return p.is_causal && first.j > p.row_offset + first.i + (BY_KEYS ? N * SQUARE : SQUARE) - 1;
+    return p.is_causal && first_key > p.row_offset + last_row;
 }
 
 /* Leaves the numbers of those pairs that the mask allows. */
@@ -130,11 +141,18 @@ template <class S, bool BY_KEYS, int N>
 STNI_DEVICE float make_scores(const arguments &p, const place &at, const corner &first, product (&score)[N])
 {
     const float scale = (float)p.scale;
-    if (is_whole<BY_KEYS, N>(p, first) && scale > 0)
+    if (is_whole(p, first, BY_KEYS ? SQUARE : N * SQUARE) && scale > 0)
         return scale;
     for_numbers<N>([&](int, int n, int half, int i) { score[n].v[half][i] *= scale; });
     limit_scores<S, BY_KEYS>(p, at, first, score);
     return 1;
+}
+
+/* Whether products with so many keys are scores but for the scale, and probabilities are what is multiplied: most of
+ * all work. Code for it that has no branches lets the compiler mix exponentials with products of tensor cores. */
+STNI_DEVICE bool is_plain(const arguments &p, const corner &first, int keys)
+{
+    return p.threshold == 0 && p.scale > 0 && is_whole(p, first, keys);
 }
 
 /* Dropout: what is left times `scale`. */

@@ -19,7 +19,7 @@ __thread const place *here;
 
 namespace {
 
-enum { LANES = 32, MOST_SHARED = 48 << 10 /* bytes */ };
+enum { LANES = 32, MOST_SHARED = 48 << 10 /* bytes */, BY_LAUNCH = -1 /* the site of an array */ };
 
 enum class state { fresh, running, ready, at_barrier, in_warp, ended };
 
@@ -58,6 +58,7 @@ public:
     void wait_for_copies();
     [[noreturn]] void refuse(const char *what, line at);
     void *shared(int site, std::size_t bytes, const char *name, line at);
+    void *shared_by_launch(std::size_t bytes, const char *name, line at);
     void serve(); /* a fiber's loop over threads */
 
 private:
@@ -331,14 +332,22 @@ void *machine::shared(int site, std::size_t bytes, const char *name, line at)
             a.in_use = true;
             return a.memory.data;
         }
-        total += a.in_use ? a.memory.bytes : 0;
+        total += a.in_use && a.site != BY_LAUNCH ? a.memory.bytes : 0;
     }
     current->waits = at;
-    if (total > MOST_SHARED)
+    if (site != BY_LAUNCH && total > MOST_SHARED)
         end("a block has more than 48 KiB of shared memory", *current);
     arrays.push_back({site, at, guarded_allocate(bytes, name, at.file, at.number), true});
     std::memset(arrays.back().memory.data, 0xff, bytes);
     return arrays.back().memory.data;
+}
+
+void *machine::shared_by_launch(std::size_t bytes, const char *name, line at)
+{
+    current->waits = at;
+    if (bytes > body->shared)
+        end("a launch gives less shared memory than its kernel takes", *current);
+    return shared(BY_LAUNCH, bytes, name, at);
 }
 
 void machine::order_threads()
@@ -434,6 +443,11 @@ void refuse(const char *what, line at)
 void *shared(int site, std::size_t bytes, const char *name, const char *file, int number)
 {
     return this_machine->shared(site, bytes, name, {file, number});
+}
+
+void *shared_by_launch(std::size_t bytes, const char *name, line at)
+{
+    return this_machine->shared_by_launch(bytes, name, at);
 }
 
 void run_grid(dim3 grid, dim3 block, const kernel_call &thread)

@@ -71,10 +71,13 @@ void wait_for_copies();
 [[noreturn]] void refuse(const char *what, line at);
 
 void *shared(int site, std::size_t bytes, const char *name, const char *file, int number);
+void *shared_by_launch(std::size_t bytes, const char *name, line at);
 
 /* A kernel with copies of its arguments, which each thread of a grid calls. std::function's header takes
  * compilers half of a short source's time. */
 struct kernel_call {
+    std::size_t shared = 0; /* bytes of shared memory that the launch gives a block */
+
     virtual void run() const = 0;
     virtual ~kernel_call() = default;
 };
@@ -94,10 +97,17 @@ void run_grid(dim3 grid, dim3 block, const kernel_call &thread);
 void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, const kernel_call *thread);
 
 template <class... P, class... A>
-void launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A &&...args)
+void launch_sharing(std::size_t shared, void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A &&...args)
 {
     auto *const call = new call_of<P...>(kernel, std::forward<A>(args)...);
+    call->shared = shared;
     launch_grid(grid, block, stream, sizeof call->args, call);
+}
+
+template <class... P, class... A>
+void launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream, A &&...args)
+{
+    launch_sharing(0, kernel, grid, block, stream, std::forward<A>(args)...);
 }
 
 template <class T> T shuffle(unsigned mask, T value, unsigned from, line at)

@@ -44,12 +44,12 @@ const settings_of_environment &settings()
 
 namespace {
 
-/* The limits of every GPU that CUDA 13 knows. */
-bool is_launchable(dim3 grid, dim3 block, std::size_t args_size)
+/* The limits of every GPU that CUDA 13 knows and that is not older than compute capability 8.0. */
+bool is_launchable(dim3 grid, dim3 block, std::size_t args_size, std::size_t shared)
 {
     const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
     return grid.x > 0 && grid.x <= 0x7fffffff && grid.y > 0 && grid.y < 65536 && grid.z > 0 && grid.z < 65536 && threads > 0 &&
-           threads <= 1024 && block.z <= 64 && args_size <= 32764;
+           threads <= 1024 && block.z <= 64 && args_size <= 32764 && shared <= 96 << 10;
 }
 
 }
@@ -57,7 +57,7 @@ bool is_launchable(dim3 grid, dim3 block, std::size_t args_size)
 void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_size, const kernel_call *thread)
 {
     const std::shared_ptr<const kernel_call> owned(thread); /* also by each launch of a graph */
-    if (!is_launchable(grid, block, args_size))
+    if (!is_launchable(grid, block, args_size, thread->shared))
         failed(cudaErrorInvalidConfiguration);
     else
         stream_of(stream)->add_on_memory([=] { run_grid(grid, block, *owned); });

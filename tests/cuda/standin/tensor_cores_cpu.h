@@ -63,9 +63,9 @@ template <bool TRANSPOSED> void read_lanes(void *const (&given)[32])
         }
 }
 
-template <bool TRANSPOSED> void read(const void *row, int bytes, uint32_t (&to)[4], line at)
+template <bool TRANSPOSED> void read(const char *row, int bytes, uint32_t (&to)[4], line at)
 {
-    matrix_row mine = {static_cast<const uint16_t *>(row) + bytes / 2, to};
+    matrix_row mine = {reinterpret_cast<const uint16_t *>(row + bytes), to};
     if (reinterpret_cast<uintptr_t>(mine.at) % 16 != 0)
         refuse("a row of a matrix is not at a multiple of 16 bytes", at);
     together(read_lanes<TRANSPOSED>, &mine, at);
@@ -89,13 +89,13 @@ inline void multiply_fragments(S, float (&c)[4], const uint32_t (&a)[4], const u
     standin::together(standin::multiply_lanes<S>, &mine, {file, number});
 }
 
-inline void read_matrices(const void *row, int bytes, uint32_t (&to)[4], const char *file = __builtin_FILE(),
+inline void read_matrices(const char *row, int bytes, uint32_t (&to)[4], const char *file = __builtin_FILE(),
                           int number = __builtin_LINE())
 {
     standin::read<false>(row, bytes, to, {file, number});
 }
 
-inline void read_transposed_matrices(const void *row, int bytes, uint32_t (&to)[4], const char *file = __builtin_FILE(),
+inline void read_transposed_matrices(const char *row, int bytes, uint32_t (&to)[4], const char *file = __builtin_FILE(),
                                      int number = __builtin_LINE())
 {
     standin::read<true>(row, bytes, to, {file, number});

@@ -9,17 +9,17 @@
 #ifndef STNI_CORE_DEVICE_CUDA_LATE_COPIES_CUH
 #define STNI_CORE_DEVICE_CUDA_LATE_COPIES_CUH
 
-#include "core/device/cuda/grid.h"
+#include "core/device/cuda/shared_address.cuh"
 
 #ifdef __CUDACC__
 
 namespace {
 
 /* Packs of 16 bytes pass by the first cache, which no other block of theirs would find them in. */
-template <int BYTES> STNI_DEVICE void copy_late(void *to, int offset, const void *from, bool is_there)
+template <int BYTES> STNI_DEVICE void copy_late(shared_address to, int offset, const void *from, bool is_there)
 {
     static_assert(BYTES == 4 || BYTES == 16, "a copy has 4 or 16 bytes");
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to) + (uint32_t)offset;
+    const shared_address at = to + (uint32_t)offset;
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                      ::"r"(at), "l"(__cvta_generic_to_global(from)), "r"(is_there ? 16 : 0)
@@ -41,9 +41,9 @@ STNI_DEVICE void wait_for_copies()
 
 namespace {
 
-template <int BYTES> STNI_DEVICE void copy_late(void *to, int offset, const void *from, bool is_there)
+template <int BYTES> STNI_DEVICE void copy_late(shared_address to, int offset, const void *from, bool is_there)
 {
-    standin::copy_late(static_cast<char *>(to) + offset, is_there ? from : nullptr, BYTES, STANDIN_LINE);
+    standin::copy_late(to + offset, is_there ? from : nullptr, BYTES, STANDIN_LINE);
 }
 
 STNI_DEVICE void wait_for_copies()

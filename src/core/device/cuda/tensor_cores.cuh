@@ -14,6 +14,7 @@
 
 #include "core/device/cuda/elements.cuh"
 #include "core/device/cuda/packs.cuh"
+#include "core/device/cuda/shared_address.cuh"
 
 namespace {
 
@@ -53,19 +54,19 @@ STNI_DEVICE void multiply_fragments(f16, float (&c)[4], const uint32_t (&a)[4], 
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-STNI_DEVICE void read_matrices(const void *row, int bytes, uint32_t (&to)[4])
+STNI_DEVICE void read_matrices(shared_address row, int bytes, uint32_t (&to)[4])
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(row) + (uint32_t)bytes)
+                 : "r"(row + (uint32_t)bytes)
                  : "memory");
 }
 
-STNI_DEVICE void read_transposed_matrices(const void *row, int bytes, uint32_t (&to)[4])
+STNI_DEVICE void read_transposed_matrices(shared_address row, int bytes, uint32_t (&to)[4])
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"((uint32_t)__cvta_generic_to_shared(row) + (uint32_t)bytes)
+                 : "r"(row + (uint32_t)bytes)
                  : "memory");
 }
 
@@ -127,36 +128,37 @@ template <class S> STNI_DEVICE left_factor rounded(S, const product &from)
 /* Where in shared memory a lane reads its parts of squares of a matrix whose rows are `pitch` elements apart: as left
  * and right factors, and as right factors of which the matrix has the transposes. Eight rows are read at once: with a
  * pitch of an odd number of 16 bytes they are in different banks. */
-template <class S> STNI_DEVICE const S *lane_of_squares(const S *matrix, int pitch)
+STNI_DEVICE shared_address lane_of_squares(const void *matrix, int pitch)
 {
-    return matrix + lane_of_warp() % 16 * pitch + lane_of_warp() / 16 * 8;
+    return address_in_shared(matrix) + 2 * (lane_of_warp() % 16 * pitch + lane_of_warp() / 16 * 8);
 }
 
-template <class S> STNI_DEVICE const S *lane_of_transposes(const S *matrix, int pitch)
+STNI_DEVICE shared_address lane_of_transposes(const void *matrix, int pitch)
 {
-    return matrix + (lane_of_warp() % 8 + lane_of_warp() / 16 * 8) * pitch + lane_of_warp() / 8 % 2 * 8;
+    const int row = lane_of_warp() % 8 + lane_of_warp() / 16 * 8;
+    return address_in_shared(matrix) + 2 * (row * pitch + lane_of_warp() / 8 % 2 * 8);
 }
 
 /* The square that begins `offset` elements behind the matrix: a number that is known to the compiler is a part of the
  * instruction, and needs no register. */
-template <class S> STNI_DEVICE left_factor read_left(const S *lane, int offset)
+STNI_DEVICE left_factor read_left(shared_address lane, int offset)
 {
     left_factor to;
-    read_matrices(lane, offset * (int)sizeof(S), to.word);
+    read_matrices(lane, 2 * offset, to.word);
     return to;
 }
 
-template <class S> STNI_DEVICE right_factor read_right(const S *lane, int offset)
+STNI_DEVICE right_factor read_right(shared_address lane, int offset)
 {
     uint32_t word[4];
-    read_transposed_matrices(lane, offset * (int)sizeof(S), word);
+    read_transposed_matrices(lane, 2 * offset, word);
     return {{{word[0], word[1]}, {word[2], word[3]}}};
 }
 
-template <class S> STNI_DEVICE right_factor read_right_transposed(const S *lane, int offset)
+STNI_DEVICE right_factor read_right_transposed(shared_address lane, int offset)
 {
     uint32_t word[4];
-    read_matrices(lane, offset * (int)sizeof(S), word);
+    read_matrices(lane, 2 * offset, word);
     return {{{word[0], word[1]}, {word[2], word[3]}}};
 }
 
