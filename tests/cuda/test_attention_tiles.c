@@ -96,6 +96,28 @@ static int hidden(stn_context *context, stn_dtype dtype, const int64_t *shape, s
     return attend(context, dtype, shape, 2, (stn_attention_attrs){.has_scale = 1, .scale = 0.05}, mask, out);
 }
 
+/* Values have one head, which is broadcast, and fewer columns than keys: their gradients are summed over other elements
+ * of the batch than those of keys. */
+static int apart(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_attention_attrs attrs = {sizeof attrs, .dropout_p = 0.3, .has_scale = 1, .scale = 0.05};
+    stn_tensor *leaves[] = {leaf(context, dtype, 2, shape[QUERIES], shape[WIDTH], 1),
+                            leaf(context, dtype, 2, shape[KEYS], shape[WIDTH], 2),
+                            leaf(context, dtype, 1, shape[KEYS], (shape[WIDTH] + 1) / 2, 3)};
+    stn_tensor *result = stn_scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], NULL, &attrs);
+    return with_gradients(context, result, 3, leaves, out);
+}
+
+/* Values have more columns than keys: up to two tiles where keys have one. */
+static int wider(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *leaves[] = {leaf(context, dtype, 2, shape[QUERIES], (shape[WIDTH] + 1) / 2, 1),
+                            leaf(context, dtype, 2, shape[KEYS], (shape[WIDTH] + 1) / 2, 2),
+                            leaf(context, dtype, 2, shape[KEYS], shape[WIDTH], 3)};
+    stn_tensor *result = stn_scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], NULL, NULL);
+    return with_gradients(context, result, 3, leaves, out);
+}
+
 static void compare(const both_work *work)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
@@ -115,6 +137,8 @@ static void tiles_are_the_cpus(void)
 {
     compare(&(both_work){"plain", plain});
     compare(&(both_work){"causal", causal});
+    compare(&(both_work){"apart", apart});
+    compare(&(both_work){"wider", wider});
 }
 
 static void masks_are_the_cpus(void)

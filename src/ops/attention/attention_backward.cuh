@@ -1,5 +1,10 @@
 /* Gradients of attention on a CUDA device by tiles. A block has 64 query rows and walks over the keys for the gradient
  * of queries, or 64 keys and walks over the query rows for those of keys and of values: nothing is added to by two blocks.
+ *
+ * Half of a block's threads multiply queries and keys for the scores while the others multiply the cotangent and values
+ * for the gradients of probabilities. The first half then leaves probabilities in shared memory, the second makes
+ * gradients of scores of these, and all multiply them by the rows that the block walks over.
+ *
  * The products of each row of the cotangent with the result's, which all of them want, are computed with the first. */
 #ifndef STNI_OPS_ATTENTION_ATTENTION_BACKWARD_CUH
 #define STNI_OPS_ATTENTION_ATTENTION_BACKWARD_CUH
@@ -8,196 +13,329 @@
 
 namespace {
 
-/* The product of a row of the cotangent with the result's. */
-template <class S> STNI_DEVICE float row_mean(const arguments &p, const place &at, int64_t i)
+enum {
+    BLOCK = 128, /* threads, whatever the kernel */
+    HALF = BLOCK / 2,
+    HALF_ROWS = 8, WHOLE_ROWS = 4, /* of a thread, where half a block and where all of it works on a tile */
+    BLOCKS = 2,                    /* of a processor */
+    /* Tiles: a half's own rows and those that it walks over; probabilities and gradients of scores. */
+    OWN = 0, WALKED = 2, WEIGHT = 4, GRAD_SCORE = 5, TILES = 6
+};
+static_assert(threads_of_tile<HALF_ROWS> == HALF && threads_of_tile<WHOLE_ROWS> == BLOCK, "threads of tiles");
+static_assert((int)HALF_ROWS == (int)TILE_COLS, "a thread of a half has as many rows as columns");
+
+STNI_DEVICE four *tile_at(four *memory, int n)
 {
-    const S *grad = (const S *)p.grad.data + at.grad + i * p.grad.row;
-    const S *out = (const S *)p.out.data + at.out + i * p.out.row;
-    double sum = 0;
+    return memory + n * TILE_FOURS;
+}
+
+/* The products of 64 rows of the cotangent with the result's: 8 lanes a row. */
+STNI_DEVICE void put_means(const arguments &p, const place &at, int64_t first, float *means)
+{
+    enum { LANES = 8 };
     STNI_KEEP_LOOP
-    for (int64_t c = 0; c < p.v; c++)
-        sum += (double)load(grad[c * p.grad.col]) * (double)load(out[c * p.out.col]);
-    return (float)sum;
-}
-
-/* Scores become probabilities. */
-template <bool BY_KEYS>
-STNI_DEVICE void make_weights(const arguments &p, const place &at, const corner &first, numbers &score)
-{
-    STNI_UNROLL
-    for (int r = 0; r < TILE_ROWS; r++)
+    for (int row = (int)threadIdx.x / LANES; row < SIDE; row += BLOCK / LANES) {
+        const int64_t i = first + row;
+        const float *grad = (const float *)p.grad.data + at.grad + i * p.grad.row;
+        const float *out = (const float *)p.out.data + at.out + i * p.out.row;
+        double sum = 0;
+        for (int64_t c = threadIdx.x % LANES; i < p.l && c < p.v; c += LANES)
+            sum += (double)grad[c * p.grad.col] * (double)out[c * p.out.col];
         STNI_UNROLL
-        for (int c = 0; c < TILE_COLS; c++) {
-            const int64_t i = first.i + (BY_KEYS ? own_col(c) : own_row(r));
-            const float lse = i < p.l ? ((const float *)p.lse.data)[at.lse + i * p.lse.row] : INFINITY;
-            score[r][c] = expf(score[r][c] - lse);
-        }
+        for (int by = LANES / 2; by > 0; by /= 2)
+            sum += value_across(sum, by);
+        if (threadIdx.x % LANES == 0 && i < p.l)
+            means[i] = (float)sum;
+    }
 }
 
-/* Gradients of probabilities become those of scores. */
-template <bool BY_KEYS>
-STNI_DEVICE void make_grad_scores(const arguments &p, const float *means, const corner &first, const numbers &weight,
-                                  numbers &grad)
-{
-    STNI_UNROLL
-    for (int r = 0; r < TILE_ROWS; r++)
-        STNI_UNROLL
-        for (int c = 0; c < TILE_COLS; c++) {
-            const int64_t i = first.i + (BY_KEYS ? own_col(c) : own_row(r));
-            const int64_t j = first.j + (BY_KEYS ? own_row(r) : own_col(c));
-            grad[r][c] = i < p.l && j < p.s ? weight[r][c] * (grad[r][c] - means[i]) : 0;
-        }
-}
-
-/* Three tiles, and what a block computes with them. */
-struct tiles_of_block {
-    four *left, *right, *third;
+/* What a half multiplies: rows of its own by those that it walks over. */
+struct half_operands {
+    const stni_attention_operand &own, &walked;
+    int64_t own_at, walked_at, cols;
 };
 
-/* The probabilities of a tile; `right` keeps the last columns of what the block walks over, and `left` is free. */
-template <class S, bool BY_KEYS>
-STNI_DEVICE void weights_of(const arguments &p, const place &at, const corner &here, const tiles_of_block &t,
-                            numbers &weight)
+template <bool BY_KEYS> STNI_DEVICE half_operands operands_of(const arguments &p, const place &at, int half)
 {
-    const section queries = {at.query, here.i, p.l, 0, p.e}, keys = {at.key, here.j, p.s, 0, p.e};
-    __syncthreads();
     if (BY_KEYS)
-        multiply_operands<S>(t.left, p.key, keys, false, t.right, p.query, queries, weight);
-    else
-        multiply_operands<S>(t.left, p.query, queries, false, t.right, p.key, keys, weight);
-    make_scores<S, BY_KEYS>(p, at, here, t.left, weight);
-    make_weights<BY_KEYS>(p, at, here, weight);
+        return {half ? p.value : p.key, half ? p.grad : p.query, half ? at.value : at.key, half ? at.grad : at.query,
+                half ? p.v : p.e};
+    return {half ? p.grad : p.query, half ? p.value : p.key, half ? at.grad : at.query, half ? at.value : at.key,
+            half ? p.v : p.e};
 }
 
-/* The gradients of a tile's scores. */
-template <class S, bool BY_KEYS>
-STNI_DEVICE void grad_scores_of(const arguments &p, const place &at, const float *means, const corner &here,
-                                const tiles_of_block &t, numbers &grad)
+/* A half's products over all columns. Its tile of rows that it walks over keeps the first 64 columns: they come last. */
+template <bool BY_KEYS>
+STNI_DEVICE void multiply_halves(const arguments &p, const place &at, const corner &here, bool is_loaded, four *memory,
+                                 numbers<HALF_ROWS> &to)
 {
-    const section rows = {at.grad, here.i, p.l, 0, p.v}, values = {at.value, here.j, p.s, 0, p.v};
-    numbers weight;
-    weights_of<S, BY_KEYS>(p, at, here, t, weight);
-    if (BY_KEYS)
-        multiply_operands<S>(t.left, p.value, values, false, t.third, p.grad, rows, grad);
-    else
-        multiply_operands<S>(t.left, p.grad, rows, false, t.third, p.value, values, grad);
-    __syncthreads();
-    if (p.threshold != 0) {
-        put_numbers(t.left, grad);
-        drop<BY_KEYS>(p, at, here, t.left);
-        get_numbers(t.left, grad);
-    }
-    make_grad_scores<BY_KEYS>(p, means, here, weight, grad);
-}
-
-/* Adds the tile of factors in `left` times rows of an operand, whose first columns are in `right` already where
- * `is_loaded`. */
-template <class S, int PARTS>
-STNI_DEVICE void add_rows(four *left, four *right, const stni_attention_operand &o, section of, bool is_loaded,
-                          numbers (&sum)[PARTS])
-{
-    const int fours = (least_of_side(of.rows - of.row) + 3) / 4;
-    STNI_UNROLL
-    for (int k = 0; k < PARTS; k++) {
+    const int half = (int)threadIdx.x / HALF, t = (int)threadIdx.x % HALF;
+    const half_operands o = operands_of<BY_KEYS>(p, at, half);
+    four *const own = tile_at(memory, OWN + half), *const walked = tile_at(memory, WALKED + half);
+    const int64_t own_row = BY_KEYS ? here.j : here.i, own_rows = BY_KEYS ? p.s : p.l;
+    const int64_t row = BY_KEYS ? here.i : here.j, rows = BY_KEYS ? p.l : p.s;
+    clear_numbers<HALF_ROWS>(to);
+    STNI_KEEP_LOOP
+    for (int64_t col = p.e <= SIDE && p.v <= SIDE ? 0 : SIDE; col >= 0; col -= SIDE) {
         __syncthreads();
-        of.col = k * SIDE;
-        if (k > 0 || !is_loaded) {
-            load_tile<S>(right, o, of);
-            __syncthreads();
-        }
-        multiply_columns(left, right, fours, sum[k]);
+        if (col < o.cols && !is_loaded)
+            load_tile<HALF>(own, o.own, {o.own_at, own_row, own_rows, col, o.cols}, t);
+        if (col < o.cols)
+            load_tile<HALF>(walked, o.walked, {o.walked_at, row, rows, col, o.cols}, t);
+        wait_for_tiles();
+        if (col < o.cols)
+            multiply_rows<HALF_ROWS>(own, walked, fours_of(o.cols - col), t, to);
     }
 }
 
-template <int PARTS> STNI_DEVICE void clear_parts(numbers (&sum)[PARTS])
+/* Of the query rows of a thread's numbers: the first half wants the logarithms of sums of exponentials, the second the
+ * means. */
+struct row_numbers {
+    float of[8]; /* rows or columns of a thread: a half's have as many of both */
+};
+
+template <bool BY_KEYS>
+STNI_DEVICE void load_row_numbers(const arguments &p, const place &at, const float *means, int64_t first,
+                                  row_numbers &to)
 {
+    const bool is_second = threadIdx.x >= HALF;
+    const int t = (int)threadIdx.x % HALF;
+    const float *from = is_second ? means : (const float *)p.lse.data + at.lse;
+    const int64_t step = is_second ? 1 : p.lse.row;
+    STNI_UNROLL
+    for (int k = 0; k < HALF_ROWS; k++) {
+        const int64_t i = first + (BY_KEYS ? own_col(t, k) : own_row<HALF_ROWS>(t, k));
+        to.of[k] = i < p.l ? from[i * step] : is_second ? 0 : INFINITY;
+    }
+}
+
+/* The first half's scores become probabilities, in shared memory. */
+template <bool BY_KEYS>
+STNI_DEVICE void put_weights(const arguments &p, const place &at, const corner &here, four *memory,
+                             const row_numbers &lse, numbers<HALF_ROWS> &score)
+{
+    const int t = (int)threadIdx.x % HALF;
+    four *const tile = tile_at(memory, WEIGHT);
+    make_scores<HALF_ROWS, BY_KEYS>(p, at, here, tile, t, score);
+    STNI_UNROLL
+    for (int r = 0; r < HALF_ROWS; r++)
+        STNI_UNROLL
+        for (int c = 0; c < TILE_COLS; c++)
+            score[r][c] = power_of_e(score[r][c] - lse.of[BY_KEYS ? c : r]);
+    put_numbers<HALF_ROWS>(tile, t, score);
+}
+
+/* The second half's gradients of probabilities become those of scores, in shared memory. Where there is no row or no
+ * key the probability is 0, and so are all others. */
+template <bool BY_KEYS>
+STNI_DEVICE void put_grad_scores(four *memory, const row_numbers &means, numbers<HALF_ROWS> &grad)
+{
+    const int t = (int)threadIdx.x % HALF;
+    const own_fours<HALF_ROWS> weight = own_fours_of<HALF_ROWS>(tile_at(memory, WEIGHT), t, col_group(t));
+    STNI_UNROLL
+    for (int r = 0; r < HALF_ROWS; r++)
+        STNI_UNROLL
+        for (int c = 0; c < TILE_COLS; c++)
+            grad[r][c] = four_of_row<HALF_ROWS>(weight, r, c).v[c % 4] * (grad[r][c] - means.of[BY_KEYS ? c : r]);
+    put_numbers<HALF_ROWS>(tile_at(memory, GRAD_SCORE), t, grad);
+}
+
+template <bool BY_KEYS>
+STNI_DEVICE void drop_numbers(const arguments &p, const place &at, const corner &here, four *tile,
+                              numbers<HALF_ROWS> &grad)
+{
+    const int t = (int)threadIdx.x % HALF;
+    put_numbers<HALF_ROWS>(tile, t, grad);
+    drop<HALF_ROWS, BY_KEYS>(p, at, here, tile, t);
+    get_numbers<HALF_ROWS>(tile, t, grad);
+}
+
+/* Probabilities of a tile, and gradients of its scores: others see them behind the next barrier. Of the walked rows, the
+ * first half's tile is left as it was, the second's is free. */
+template <bool BY_KEYS>
+STNI_DEVICE void make_factors(const arguments &p, const place &at, const corner &here, bool is_loaded, four *memory,
+                              const row_numbers &own)
+{
+    const bool is_second = threadIdx.x >= HALF;
+    numbers<HALF_ROWS> product;
+    multiply_halves<BY_KEYS>(p, at, here, is_loaded, memory, product);
+    if (!is_second)
+        put_weights<BY_KEYS>(p, at, here, memory, own, product);
+    else if (p.threshold != 0)
+        drop_numbers<BY_KEYS>(p, at, here, tile_at(memory, GRAD_SCORE), product);
+    __syncthreads();
+    if (is_second)
+        put_grad_scores<BY_KEYS>(memory, own, product);
+}
+
+/* Where an element of the batch lies, found by one thread. false: there is none. */
+struct element {
+    place at;
+    float *means;
+    bool is_there;
+};
+
+STNI_DEVICE void find_element(const arguments &p, const batches &b, bool by_key, int64_t own, int64_t summed,
+                              element *found)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int64_t index[STN_MAX_NDIM];
+        found->is_there = find_index(p, b, by_key, own, summed, index);
+        if (found->is_there) {
+            found->at = place_of(p, index);
+            found->means = means_of(p, index);
+        }
+    }
+    __syncthreads();
+}
+
+/* Gradients of queries, or of keys alone: of rows of at most 64 PARTS elements. */
+template <int PARTS, bool BY_KEYS> __global__ void __launch_bounds__(BLOCK, BLOCKS)
+gather_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)
+{
+    STNI_SHARED_BY_LAUNCH(tile_memory<TILES>, shared);
+    four *const memory = shared->fours;
+    STNI_SHARED(element, found, 1);
+    const place &at = found->at;
+    const stni_attention_operand &from = BY_KEYS ? p.query : p.key, &to = BY_KEYS ? p.grad_key.at : p.grad_query.at;
+    const int t = (int)threadIdx.x;
+    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles;
+    const int64_t rows = BY_KEYS ? p.l : p.s, end = BY_KEYS ? p.l : keys_end(p, first, SIDE);
+    int64_t to_at = -1;
+    numbers<WHOLE_ROWS> sum[PARTS];
     STNI_UNROLL
     for (int k = 0; k < PARTS; k++)
-        clear_numbers(sum[k]);
-}
-
-template <class S, int PARTS>
-STNI_DEVICE void store_parts(const stni_attention_operand &to, section of, float scale, numbers (&sum)[PARTS])
-{
-    STNI_UNROLL
-    for (int k = 0; k < PARTS; k++) {
-        STNI_UNROLL
-        for (int r = 0; r < TILE_ROWS; r++)
-            STNI_UNROLL
-            for (int c = 0; c < TILE_COLS; c++)
-                sum[k][r][c] *= scale;
-        of.col = k * SIDE;
-        store_numbers<S>(to, of, sum[k]);
-    }
-}
-
-/* Gradients of queries. */
-template <class S, int PARTS> __global__ void __launch_bounds__(TILE_THREADS, 2)
-gather_query_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)
-{
-    STNI_SHARED(four, left, TILE_FOURS);
-    STNI_SHARED(four, right, TILE_FOURS);
-    STNI_SHARED(four, third, TILE_FOURS);
-    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles, end = keys_end(p, first, SIDE);
-    int64_t to = 0, index[STN_MAX_NDIM];
-    numbers sum[PARTS];
-    clear_parts(sum);
+        clear_numbers<WHOLE_ROWS>(sum[k]);
     STNI_KEEP_LOOP
     for (int64_t k = 0; k < b.summed; k++) {
-        find_index(p, b, false, own, k, index);
-        const place at = place_of(p, index);
-        float *means = means_of(p, index);
-        to = at.grad_query;
-        if (threadIdx.x < SIDE && first + threadIdx.x < p.l)
-            means[first + threadIdx.x] = row_mean<S>(p, at, first + threadIdx.x);
-        STNI_KEEP_LOOP
-        for (int64_t j = 0; j < end; j += SIDE) {
-            numbers grad;
-            grad_scores_of<S, false>(p, at, means, {first, j}, {left, right, third}, grad);
-            put_numbers(left, grad);
-            add_rows<S>(left, right, p.key, {at.key, j, p.s, 0, p.e}, p.e <= SIDE, sum);
-        }
-    }
-    store_parts<S>(p.grad_query.at, {to, first, p.l, 0, p.e}, (float)p.scale, sum);
-}
-
-/* Gradients of keys, or of values. */
-template <class S, int PARTS, bool OF_VALUES> __global__ void __launch_bounds__(TILE_THREADS, 2)
-gather_key_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)
-{
-    STNI_SHARED(four, left, TILE_FOURS);
-    STNI_SHARED(four, right, TILE_FOURS);
-    STNI_SHARED(four, third, TILE_FOURS);
-    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles;
-    int64_t to = -1, index[STN_MAX_NDIM];
-    numbers sum[PARTS];
-    clear_parts(sum);
-    STNI_KEEP_LOOP
-    for (int64_t k = 0; k < b.summed; k++) {
-        if (!find_index(p, b, true, own, k, index))
+        find_element(p, b, BY_KEYS, own, k, found);
+        if (!found->is_there)
             continue;
-        const place at = place_of(p, index);
-        to = OF_VALUES ? at.grad_value : at.grad_key;
+        to_at = BY_KEYS ? at.grad_key : at.grad_query;
+        if (!BY_KEYS) {
+            put_means(p, at, first, found->means);
+            __syncthreads();
+        }
+        const int64_t begin = BY_KEYS ? rows_begin(p, first, SIDE) : 0;
         STNI_KEEP_LOOP
-        for (int64_t i = rows_begin(p, first, SIDE); i < p.l; i += SIDE) {
-            const corner here = {i, first};
-            numbers factor;
-            if (OF_VALUES) {
-                weights_of<S, true>(p, at, here, {left, right, third}, factor);
-                put_numbers(left, factor);
-                if (p.threshold != 0)
-                    drop<true>(p, at, here, left);
-                add_rows<S>(left, third, p.grad, {at.grad, i, p.l, 0, p.v}, false, sum);
-            } else {
-                grad_scores_of<S, true>(p, at, means_of(p, index), here, {left, right, third}, factor);
-                put_numbers(left, factor);
-                add_rows<S>(left, right, p.query, {at.query, i, p.l, 0, p.e}, p.e <= SIDE, sum);
-            }
+        for (int64_t walked = begin; walked < end; walked += SIDE) {
+            const corner here = {BY_KEYS ? walked : first, BY_KEYS ? first : walked};
+            row_numbers numbers_of_rows; /* kept for the next tile they would take registers of the products */
+            load_row_numbers<BY_KEYS>(p, at, found->means, here.i, numbers_of_rows);
+            make_factors<BY_KEYS>(p, at, here, walked > begin && p.e <= SIDE && p.v <= SIDE, memory, numbers_of_rows);
+            if (PARTS > 1)
+                load_tile<BLOCK>(tile_at(memory, WALKED + 1), from,
+                                 {BY_KEYS ? at.query : at.key, walked, rows, SIDE, p.e}, t);
+            wait_for_tiles();
+            multiply_columns<WHOLE_ROWS>(tile_at(memory, GRAD_SCORE), tile_at(memory, WALKED), fours_of(rows - walked), t,
+                                         sum);
         }
     }
-    if (to >= 0)
-        store_parts<S>(OF_VALUES ? p.grad_value.at : p.grad_key.at, {to, first, p.s, 0, OF_VALUES ? p.v : p.e},
-                       OF_VALUES ? 1 : (float)p.scale, sum);
+    if (to_at < 0)
+        return;
+    STNI_UNROLL
+    for (int k = 0; k < PARTS; k++)
+        store_numbers<WHOLE_ROWS>(to, {to_at, first, BY_KEYS ? p.s : p.l, k * SIDE, p.e}, (float)p.scale, t, sum[k]);
+}
+
+/* Gradients of keys and of values of at most 64 elements, which share probabilities: the first half of a block adds up
+ * those of values, the second those of keys. */
+__global__ void __launch_bounds__(BLOCK, BLOCKS)
+gather_key_and_value_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)
+{
+    STNI_SHARED_BY_LAUNCH(tile_memory<TILES>, shared);
+    four *const memory = shared->fours;
+    STNI_SHARED(element, found, 1);
+    const place &at = found->at;
+    const int half = (int)threadIdx.x / HALF, t = (int)threadIdx.x % HALF;
+    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles, begin = rows_begin(p, first, SIDE);
+    int64_t to_at = -1;
+    numbers<HALF_ROWS> sum[1];
+    clear_numbers<HALF_ROWS>(sum[0]);
+    STNI_KEEP_LOOP
+    for (int64_t k = 0; k < b.summed; k++) {
+        find_element(p, b, true, own, k, found);
+        if (!found->is_there)
+            continue;
+        to_at = half ? at.grad_key : at.grad_value;
+        STNI_KEEP_LOOP
+        for (int64_t i = begin; i < p.l; i += SIDE) {
+            const corner here = {i, first};
+            row_numbers numbers_of_rows;
+            load_row_numbers<true>(p, at, found->means, i, numbers_of_rows);
+            make_factors<true>(p, at, here, i > begin, memory, numbers_of_rows);
+            if (p.threshold != 0) {
+                __syncthreads(); /* gradients of scores are made of probabilities before these are dropped */
+                if (!half)
+                    drop<HALF_ROWS, true>(p, at, here, tile_at(memory, WEIGHT), t);
+            }
+            __syncthreads();
+            multiply_columns<HALF_ROWS>(tile_at(memory, WEIGHT + half), tile_at(memory, WALKED + 1 - half),
+                                        fours_of(p.l - i), t, sum);
+        }
+    }
+    if (to_at >= 0)
+        store_numbers<HALF_ROWS>(half ? p.grad_key.at : p.grad_value.at, {to_at, first, p.s, 0, half ? p.e : p.v},
+                                 half ? (float)p.scale : 1, t, sum[0]);
+}
+
+/* Gradients of values alone: of rows of at most 64 PARTS elements. Here the tiles are those of the block's keys, of 64
+ * columns each, one of query rows, then of probabilities, and those of the cotangent. */
+template <int PARTS> __global__ void __launch_bounds__(BLOCK, BLOCKS)
+gather_value_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)
+{
+    enum { KEY = 0, QUERY = 2, GRAD = 3 };
+    STNI_SHARED_BY_LAUNCH(tile_memory<TILES>, shared);
+    four *const memory = shared->fours;
+    STNI_SHARED(element, found, 1);
+    const place &at = found->at;
+    const int t = (int)threadIdx.x;
+    const int64_t first = blockIdx.x % tiles * SIDE, own = blockIdx.x / tiles, begin = rows_begin(p, first, SIDE);
+    four *const weight = tile_at(memory, QUERY), *const grad = tile_at(memory, GRAD);
+    int64_t to_at = -1;
+    numbers<WHOLE_ROWS> sum[PARTS];
+    STNI_UNROLL
+    for (int k = 0; k < PARTS; k++)
+        clear_numbers<WHOLE_ROWS>(sum[k]);
+    STNI_KEEP_LOOP
+    for (int64_t k = 0; k < b.summed; k++) {
+        find_element(p, b, true, own, k, found);
+        if (!found->is_there)
+            continue;
+        to_at = at.grad_value;
+        STNI_KEEP_LOOP
+        for (int64_t i = begin; i < p.l; i += SIDE) {
+            const corner here = {i, first};
+            numbers<WHOLE_ROWS> score;
+            __syncthreads();
+            multiply_operands<WHOLE_ROWS>(tile_at(memory, KEY), p.key, {at.key, first, p.s, 0, p.e}, i > begin, weight,
+                                          p.query, {at.query, i, p.l, 0, p.e}, score);
+            __syncthreads();
+            STNI_UNROLL
+            for (int part = 0; part < PARTS; part++)
+                load_tile<BLOCK>(grad + part * TILE_FOURS, p.grad, {at.grad, i, p.l, part * SIDE, p.v}, t);
+            make_scores<WHOLE_ROWS, true>(p, at, here, weight, t, score);
+            STNI_UNROLL
+            for (int c = 0; c < TILE_COLS; c++) {
+                const int64_t row = i + own_col(t, c);
+                const float lse = row < p.l ? ((const float *)p.lse.data)[at.lse + row * p.lse.row] : INFINITY;
+                STNI_UNROLL
+                for (int r = 0; r < WHOLE_ROWS; r++)
+                    score[r][c] = power_of_e(score[r][c] - lse);
+            }
+            put_numbers<WHOLE_ROWS>(weight, t, score);
+            if (p.threshold != 0)
+                drop<WHOLE_ROWS, true>(p, at, here, weight, t);
+            wait_for_tiles();
+            multiply_columns<WHOLE_ROWS>(weight, grad, fours_of(p.l - i), t, sum);
+        }
+    }
+    if (to_at < 0)
+        return;
+    STNI_UNROLL
+    for (int k = 0; k < PARTS; k++)
+        store_numbers<WHOLE_ROWS>(p.grad_value.at, {to_at, first, p.s, k * SIDE, p.v}, 1, t, sum[k]);
 }
 
 }

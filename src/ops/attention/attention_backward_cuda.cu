@@ -135,33 +135,35 @@ template <class S> void launch_gradient_rows(const arguments &p, const batches_o
     STNI_LAUNCH((gather_grad_rows<S, true>), blocks_for(b.values.own * p.s, 1), THREADS, stream, p, b.values);
 }
 
-template <class S, int PARTS> void launch_query_tiles(const arguments &p, const batches &b, cudaStream_t stream)
+/* What the kernels of tiles have in common. */
+template <class K>
+void launch_tiles(K kernel, const arguments &p, const batches &b, int64_t rows, cudaStream_t stream)
 {
-    const int64_t tiles = (p.l + SIDE - 1) / SIDE;
-    STNI_LAUNCH((gather_query_tiles<S, PARTS>), blocks_for(b.own * tiles, 1), TILE_THREADS, stream, p, b, tiles);
+    const int64_t tiles = (rows + SIDE - 1) / SIDE;
+    const unsigned blocks = blocks_for(b.own * tiles, 1);
+    STNI_LAUNCH_SHARING(kernel, sizeof(tile_memory<TILES>), blocks, BLOCK, stream, p, b, tiles);
 }
 
-template <class S, int PARTS, bool OF_VALUES>
-void launch_key_tiles(const arguments &p, const batches &b, cudaStream_t stream)
+inline bool batches_are_same(const batches &a, const batches &b)
 {
-    const int64_t tiles = (p.s + SIDE - 1) / SIDE;
-    const unsigned blocks = blocks_for(b.own * tiles, 1);
-    STNI_LAUNCH((gather_key_tiles<S, PARTS, OF_VALUES>), blocks, TILE_THREADS, stream, p, b, tiles);
+    return memcmp(&a, &b, sizeof a) == 0; /* batches_of has filled all of them */
 }
 
 /* Queries first: the others read the means that these leave in the workspace. */
-template <class S> void launch_gradient_tiles(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
+inline void launch_gradient_tiles(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
 {
-    p.e <= SIDE ? launch_query_tiles<S, 1>(p, b.queries, stream) : launch_query_tiles<S, 2>(p, b.queries, stream);
-    p.e <= SIDE ? launch_key_tiles<S, 1, false>(p, b.keys, stream) : launch_key_tiles<S, 2, false>(p, b.keys, stream);
-    p.v <= SIDE ? launch_key_tiles<S, 1, true>(p, b.values, stream) : launch_key_tiles<S, 2, true>(p, b.values, stream);
+    launch_tiles(p.e <= SIDE ? gather_tiles<1, false> : gather_tiles<2, false>, p, b.queries, p.l, stream);
+    if (p.e <= SIDE && p.v <= SIDE && batches_are_same(b.keys, b.values))
+        return launch_tiles(gather_key_and_value_tiles, p, b.keys, p.s, stream);
+    launch_tiles(p.e <= SIDE ? gather_tiles<1, true> : gather_tiles<2, true>, p, b.keys, p.s, stream);
+    launch_tiles(p.v <= SIDE ? gather_value_tiles<1> : gather_value_tiles<2>, p, b.values, p.s, stream);
 }
 
 template <class S> void launch_gradients(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
 {
     if constexpr (has_tiles<S>)
         if (takes_tiles(p))
-            return launch_gradient_tiles<S>(p, b, stream);
+            return launch_gradient_tiles(p, b, stream);
     if constexpr (has_products<S>)
         if (takes_products(p))
             return stni_attention_mma_backward_launch(&p, stream);

@@ -66,13 +66,17 @@ template <class S> __global__ void __launch_bounds__(THREADS) attend(const __gri
         ((A *)p.lse.data)[at.lse + i * p.lse.row] = row.sum == 0 ? (A)INFINITY : (A)(row.largest + log(row.sum));
 }
 
-template <class S> void launch_forward_tiles(const arguments &p, cudaStream_t stream)
+template <int PARTS> void launch_forward_tiles(const arguments &p, cudaStream_t stream)
 {
-    const int64_t tiles = (p.l + SIDE - 1) / SIDE, blocks = rows_of_batch(p) / p.l * tiles;
-    if (p.v <= SIDE)
-        STNI_LAUNCH((attend_tiles<S, 1>), blocks_for(blocks, 1), TILE_THREADS, stream, p, tiles);
-    else
-        STNI_LAUNCH((attend_tiles<S, 2>), blocks_for(blocks, 1), TILE_THREADS, stream, p, tiles);
+    const int64_t tiles = (p.l + SIDE - 1) / SIDE;
+    const unsigned blocks = blocks_for(rows_of_batch(p) / p.l * tiles, 1);
+    typedef forward_shape<PARTS> shape;
+    STNI_LAUNCH_SHARING(attend_tiles<PARTS>, sizeof(tile_memory<shape::TILES>), blocks, shape::THREADS, stream, p, tiles);
+}
+
+inline void launch_forward_by_tiles(const arguments &p, cudaStream_t stream)
+{
+    p.e <= SIDE && p.v <= SIDE ? launch_forward_tiles<1>(p, stream) : launch_forward_tiles<2>(p, stream);
 }
 
 template <class S> void launch_forward_of(const arguments &p, cudaStream_t stream)
@@ -82,7 +86,7 @@ template <class S> void launch_forward_of(const arguments &p, cudaStream_t strea
         return;
     if constexpr (has_tiles<S>)
         if (takes_tiles(p))
-            return launch_forward_tiles<S>(p, stream);
+            return launch_forward_by_tiles(p, stream);
     if constexpr (has_products<S>)
         if (takes_products(p))
             return stni_attention_mma_launch(&p, stream);
