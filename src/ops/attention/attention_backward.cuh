@@ -64,7 +64,7 @@ template <bool BY_KEYS> STNI_DEVICE half_operands operands_of(const arguments &p
             half ? p.v : p.e};
 }
 
-/* A half's products over all columns. Its tile of rows that it walks over keeps the first 64 columns: they come last. */
+/* A half's products over all columns. Its tile of walked rows keeps the first 64 columns: they come last. */
 template <bool BY_KEYS>
 STNI_DEVICE void multiply_halves(const arguments &p, const place &at, const corner &here, bool is_loaded, four *memory,
                                  numbers<HALF_ROWS> &to)
@@ -88,31 +88,33 @@ STNI_DEVICE void multiply_halves(const arguments &p, const place &at, const corn
     }
 }
 
-/* Of the query rows of a thread's numbers: the first half wants the logarithms of sums of exponentials, the second the
- * means. */
+/* Of the query rows of a tile: the first half wants the logarithms of sums of exponentials, the second the means. In
+ * shared memory, since registers of theirs would live beside the products. */
 struct row_numbers {
-    float of[8]; /* rows or columns of a thread: a half's have as many of both */
+    float of[2][SIDE];
 };
 
-template <bool BY_KEYS>
+/* A number by each thread, which is there once it has waited for its copies. 0 where there is no row: its scores are
+ * -infinity. */
 STNI_DEVICE void load_row_numbers(const arguments &p, const place &at, const float *means, int64_t first,
-                                  row_numbers &to)
+                                  row_numbers *to)
 {
-    const bool is_second = threadIdx.x >= HALF;
-    const int t = (int)threadIdx.x % HALF;
-    const float *from = is_second ? means : (const float *)p.lse.data + at.lse;
-    const int64_t step = is_second ? 1 : p.lse.row;
-    STNI_UNROLL
-    for (int k = 0; k < HALF_ROWS; k++) {
-        const int64_t i = first + (BY_KEYS ? own_col(t, k) : own_row<HALF_ROWS>(t, k));
-        to.of[k] = i < p.l ? from[i * step] : is_second ? 0 : INFINITY;
-    }
+    const int half = (int)threadIdx.x / HALF, t = (int)threadIdx.x % HALF;
+    const float *from = half ? means : (const float *)p.lse.data + at.lse;
+    const bool is_there = first + t < p.l;
+    const int64_t i = is_there ? first + t : 0;
+    copy_late<4>(address_in_shared(&to->of[half][t]), 0, from + i * (half ? 1 : p.lse.row), is_there);
+}
+
+template <bool BY_KEYS> STNI_DEVICE float number_of_row(const float *numbers, int t, int r, int c)
+{
+    return numbers[BY_KEYS ? own_col(t, c) : own_row<HALF_ROWS>(t, r)];
 }
 
 /* The first half's scores become probabilities, in shared memory. */
 template <bool BY_KEYS>
 STNI_DEVICE void put_weights(const arguments &p, const place &at, const corner &here, four *memory,
-                             const row_numbers &lse, numbers<HALF_ROWS> &score)
+                             const float *lse, numbers<HALF_ROWS> &score)
 {
     const int t = (int)threadIdx.x % HALF;
     four *const tile = tile_at(memory, WEIGHT);
@@ -121,14 +123,14 @@ STNI_DEVICE void put_weights(const arguments &p, const place &at, const corner &
     for (int r = 0; r < HALF_ROWS; r++)
         STNI_UNROLL
         for (int c = 0; c < TILE_COLS; c++)
-            score[r][c] = power_of_e(score[r][c] - lse.of[BY_KEYS ? c : r]);
+            score[r][c] = power_of_e(score[r][c] - number_of_row<BY_KEYS>(lse, t, r, c));
     put_numbers<HALF_ROWS>(tile, t, score);
 }
 
 /* The second half's gradients of probabilities become those of scores, in shared memory. Where there is no row or no
  * key the probability is 0, and so are all others. */
 template <bool BY_KEYS>
-STNI_DEVICE void put_grad_scores(four *memory, const row_numbers &means, numbers<HALF_ROWS> &grad)
+STNI_DEVICE void put_grad_scores(four *memory, const float *means, numbers<HALF_ROWS> &grad)
 {
     const int t = (int)threadIdx.x % HALF;
     const own_fours<HALF_ROWS> weight = own_fours_of<HALF_ROWS>(tile_at(memory, WEIGHT), t, col_group(t));
@@ -136,7 +138,8 @@ STNI_DEVICE void put_grad_scores(four *memory, const row_numbers &means, numbers
     for (int r = 0; r < HALF_ROWS; r++)
         STNI_UNROLL
         for (int c = 0; c < TILE_COLS; c++)
-            grad[r][c] = four_of_row<HALF_ROWS>(weight, r, c).v[c % 4] * (grad[r][c] - means.of[BY_KEYS ? c : r]);
+            grad[r][c] = four_of_row<HALF_ROWS>(weight, r, c).v[c % 4] *
+                         (grad[r][c] - number_of_row<BY_KEYS>(means, t, r, c));
     put_numbers<HALF_ROWS>(tile_at(memory, GRAD_SCORE), t, grad);
 }
 
@@ -150,22 +153,22 @@ STNI_DEVICE void drop_numbers(const arguments &p, const place &at, const corner 
     get_numbers<HALF_ROWS>(tile, t, grad);
 }
 
-/* Probabilities of a tile, and gradients of its scores: others see them behind the next barrier. Of the walked rows, the
- * first half's tile is left as it was, the second's is free. */
+/* Probabilities of a tile, and gradients of its scores: others see them behind the next barrier. Of the walked rows,
+ * the first half's tile is left as it was, the second's is free. */
 template <bool BY_KEYS>
 STNI_DEVICE void make_factors(const arguments &p, const place &at, const corner &here, bool is_loaded, four *memory,
-                              const row_numbers &own)
+                              const row_numbers *rows)
 {
     const bool is_second = threadIdx.x >= HALF;
     numbers<HALF_ROWS> product;
     multiply_halves<BY_KEYS>(p, at, here, is_loaded, memory, product);
     if (!is_second)
-        put_weights<BY_KEYS>(p, at, here, memory, own, product);
+        put_weights<BY_KEYS>(p, at, here, memory, rows->of[0], product);
     else if (p.threshold != 0)
         drop_numbers<BY_KEYS>(p, at, here, tile_at(memory, GRAD_SCORE), product);
     __syncthreads();
     if (is_second)
-        put_grad_scores<BY_KEYS>(memory, own, product);
+        put_grad_scores<BY_KEYS>(memory, rows->of[1], product);
 }
 
 /* Where an element of the batch lies, found by one thread. false: there is none. */
@@ -196,6 +199,7 @@ gather_tiles(const __grid_constant__ arguments p, const __grid_constant__ batche
 {
     STNI_SHARED_BY_LAUNCH(tile_memory<TILES>, shared);
     four *const memory = shared->fours;
+    STNI_SHARED(row_numbers, numbers_of_rows, 1);
     STNI_SHARED(element, found, 1);
     const place &at = found->at;
     const stni_attention_operand &from = BY_KEYS ? p.query : p.key, &to = BY_KEYS ? p.grad_key.at : p.grad_query.at;
@@ -221,15 +225,14 @@ gather_tiles(const __grid_constant__ arguments p, const __grid_constant__ batche
         STNI_KEEP_LOOP
         for (int64_t walked = begin; walked < end; walked += SIDE) {
             const corner here = {BY_KEYS ? walked : first, BY_KEYS ? first : walked};
-            row_numbers numbers_of_rows; /* kept for the next tile they would take registers of the products */
-            load_row_numbers<BY_KEYS>(p, at, found->means, here.i, numbers_of_rows);
+            load_row_numbers(p, at, found->means, here.i, numbers_of_rows);
             make_factors<BY_KEYS>(p, at, here, walked > begin && p.e <= SIDE && p.v <= SIDE, memory, numbers_of_rows);
             if (PARTS > 1)
                 load_tile<BLOCK>(tile_at(memory, WALKED + 1), from,
                                  {BY_KEYS ? at.query : at.key, walked, rows, SIDE, p.e}, t);
             wait_for_tiles();
-            multiply_columns<WHOLE_ROWS>(tile_at(memory, GRAD_SCORE), tile_at(memory, WALKED), fours_of(rows - walked), t,
-                                         sum);
+            multiply_columns<WHOLE_ROWS>(tile_at(memory, GRAD_SCORE), tile_at(memory, WALKED),
+                                         fours_of(rows - walked), t, sum);
         }
     }
     if (to_at < 0)
@@ -246,6 +249,7 @@ gather_key_and_value_tiles(const __grid_constant__ arguments p, const __grid_con
 {
     STNI_SHARED_BY_LAUNCH(tile_memory<TILES>, shared);
     four *const memory = shared->fours;
+    STNI_SHARED(row_numbers, numbers_of_rows, 1);
     STNI_SHARED(element, found, 1);
     const place &at = found->at;
     const int half = (int)threadIdx.x / HALF, t = (int)threadIdx.x % HALF;
@@ -262,8 +266,7 @@ gather_key_and_value_tiles(const __grid_constant__ arguments p, const __grid_con
         STNI_KEEP_LOOP
         for (int64_t i = begin; i < p.l; i += SIDE) {
             const corner here = {i, first};
-            row_numbers numbers_of_rows;
-            load_row_numbers<true>(p, at, found->means, i, numbers_of_rows);
+            load_row_numbers(p, at, found->means, i, numbers_of_rows);
             make_factors<true>(p, at, here, i > begin, memory, numbers_of_rows);
             if (p.threshold != 0) {
                 __syncthreads(); /* gradients of scores are made of probabilities before these are dropped */

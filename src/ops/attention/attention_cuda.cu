@@ -71,7 +71,8 @@ template <int PARTS> void launch_forward_tiles(const arguments &p, cudaStream_t 
     const int64_t tiles = (p.l + SIDE - 1) / SIDE;
     const unsigned blocks = blocks_for(rows_of_batch(p) / p.l * tiles, 1);
     typedef forward_shape<PARTS> shape;
-    STNI_LAUNCH_SHARING(attend_tiles<PARTS>, sizeof(tile_memory<shape::TILES>), blocks, shape::THREADS, stream, p, tiles);
+    STNI_LAUNCH_SHARING(attend_tiles<PARTS>, sizeof(tile_memory<shape::TILES>), blocks, shape::THREADS, stream, p,
+                        tiles);
 }
 
 inline void launch_forward_by_tiles(const arguments &p, cudaStream_t stream)

@@ -1,13 +1,13 @@
 /* Tiles of 64 x 64 numbers of f32 in shared memory, and products of two tiles, of which a thread computes ROWS x 8
- * numbers in registers: with 8 rows it reads 16 packs for 256 multiply-adds. A tile is worked on by 64 threads of 8 rows
- * each, or by 128 of 4.
+ * numbers in registers: with 8 rows it reads 16 packs for 256 multiply-adds. A tile is worked on by 64 threads of 8
+ * rows each, or by 128 of 4.
  *
  * A warp has 4 groups of rows and 8 of columns. A thread's rows are side by side; its columns are two packs, 32 apart.
  * Neighbouring lanes share their columns, and lanes 2 apart their rows, so that the lanes of a warp that read one pack
  * do so in one access.
  *
- * A row of a tile has 16 packs of four numbers, and pack f of row r lies at place f ^ (r / 4 % 8) of the row: lanes that
- * read the same pack of different rows then read different banks. */
+ * A row of a tile has 16 packs of four numbers, and pack f of row r lies at place f ^ (r / 4 % 8) of the row: lanes
+ * that read the same pack of different rows then read different banks. */
 #ifndef STNI_OPS_ATTENTION_ATTENTION_TILES_CUH
 #define STNI_OPS_ATTENTION_ATTENTION_TILES_CUH
 
