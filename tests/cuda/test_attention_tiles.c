@@ -121,7 +121,9 @@ static int wider(stn_context *context, stn_dtype dtype, const int64_t *shape, st
 static void compare(const both_work *work)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
-    static const double tolerances[] = {1e-4, 1e-2, 2e-3}; /* factors of 16-bit products are rounded to these */
+    /* Factors of 16-bit products are rounded to these. Gradients of rows of one element are sums of few terms that
+     * nearly cancel, and have the error of the terms. */
+    static const double tolerances[] = {1e-4, 1e-2, 2e-3};
     for (int i = 0; i < COUNTS; i++)
         for (int w = 0; w < 2; w++) {
             const int64_t shape[] = {counts[i][0], counts[i][1], widths[(3 * i + w) % WIDTHS]};
@@ -129,7 +131,7 @@ static void compare(const both_work *work)
                 continue;
             both_compare(work, dtypes[0], shape, tolerances[0]);
             for (int d = 1; d < 3; d++)
-                both_compare_sums(work, dtypes[d], shape, tolerances[d]);
+                both_compare_sums(work, dtypes[d], shape, tolerances[d] * (shape[WIDTH] == 1 ? 4 : 1));
         }
 }
 
