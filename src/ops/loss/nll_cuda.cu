@@ -201,7 +201,9 @@ template <class S> __global__ void __launch_bounds__(THREADS)
             value[SIZE - 1] = dealt(a, of, t, c + k);
         }
     }
-    store_pack(*reinterpret_cast<pack<S> *>(static_cast<S *>(a.x) + at[NLL_X]), value);
+    pack<S> written;
+    store_pack(written, value);
+    *reinterpret_cast<pack<S> *>(static_cast<S *>(a.x) + at[NLL_X]) = written;
 }
 
 /* Every class of every target, by the strides of x. */

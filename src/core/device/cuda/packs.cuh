@@ -1,8 +1,8 @@
 /* All elements of a pack at once, in what they are computed, and back. 16-bit floats are taken from words of two
  * and joined to them, which takes an instruction an element and one for two.
  *
- * The pack may lie in memory. It is copied whole from there or to there: of a memcpy of one word the compiler knows no
- * more than the alignment of an element, and it would move bytes one by one. */
+ * The pack is a variable, which is read from memory and written there as a whole: of a memcpy of one word in memory the
+ * compiler knows no more than the alignment of an element, and moves bytes one by one. */
 #ifndef STNI_CORE_DEVICE_CUDA_PACKS_CUH
 #define STNI_CORE_DEVICE_CUDA_PACKS_CUH
 
@@ -55,16 +55,15 @@ template <class S> STNI_HOST_DEVICE uint32_t store_two(S, float first, float sec
 
 template <class S> STNI_DEVICE void load_pack(const pack<S> &from, typename computed<S>::type (&to)[pack<S>::SIZE])
 {
-    const pack<S> read = from;
     if constexpr (sizeof(S) == sizeof(typename computed<S>::type)) {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k++)
-            to[k] = read.v[k];
+            to[k] = from.v[k];
     } else {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k += 2) {
             uint32_t word;
-            memcpy(&word, &read.v[k], sizeof word);
+            memcpy(&word, &from.v[k], sizeof word);
             load_two(S{}, word, to[k], to[k + 1]);
         }
     }
@@ -72,19 +71,17 @@ template <class S> STNI_DEVICE void load_pack(const pack<S> &from, typename comp
 
 template <class S> STNI_DEVICE void store_pack(pack<S> &to, const typename computed<S>::type (&from)[pack<S>::SIZE])
 {
-    pack<S> written;
     if constexpr (sizeof(S) == sizeof(typename computed<S>::type)) {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k++)
-            written.v[k] = from[k];
+            to.v[k] = from[k];
     } else {
         STNI_UNROLL
         for (int k = 0; k < pack<S>::SIZE; k += 2) {
             const uint32_t word = store_two(S{}, from[k], from[k + 1]);
-            memcpy(&written.v[k], &word, sizeof word);
+            memcpy(&to.v[k], &word, sizeof word);
         }
     }
-    to = written;
 }
 
 }
