@@ -207,11 +207,14 @@ class Deadline(TestCase):
         pending = context.factory("ones", full).redistribute(context.spec(context.mesh(RANKS), "P(sum)", (3,)))
         if RANK > 0:
             begin = time.monotonic()
-            with self.assertRaisesRegex(st.Error, "all_reduce: .*[Tt]imed out"):
+            # A rank whose peer has given up before it finds that one gone.
+            with self.assertRaisesRegex(st.Error, "all_reduce: .*([Tt]imed out|closed|reset)"):
                 pending.redistribute(full)
             self.assertLess(time.monotonic() - begin, 60)
-        dist.distributed_c10d._get_default_store().add("past the deadline", 1)
-        while RANK == 0 and dist.distributed_c10d._get_default_store().add("past the deadline", 0) < RANKS:
+        store, begin = dist.distributed_c10d._get_default_store(), time.monotonic()
+        store.add("past the deadline", 1)
+        while RANK == 0 and store.add("past the deadline", 0) < RANKS:
+            self.assertLess(time.monotonic() - begin, 120)
             time.sleep(0.05)
         context.close()
 
@@ -250,8 +253,9 @@ class Start(unittest.TestCase):
         self.run_ranks("Death", 3)
 
     def run_ranks(self, cases, ranks):
-        for status, text in start(__file__, cases, ranks, "c10d"):
-            self.assertEqual(status, 0, text)
+        results = start(__file__, cases, ranks, "c10d")
+        for status, text in results:
+            self.assertEqual(status, 0, results)
             self.assertIn("OK", text)
 
 
