@@ -171,28 +171,6 @@ STNI_DEVICE void make_factors(const arguments &p, const place &at, const corner 
         put_grad_scores<BY_KEYS>(memory, rows->of[1], product);
 }
 
-/* Where an element of the batch lies, found by one thread. false: there is none. */
-struct element {
-    place at;
-    float *means;
-    bool is_there;
-};
-
-STNI_DEVICE void find_element(const arguments &p, const batches &b, bool by_key, int64_t own, int64_t summed,
-                              element *found)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        int64_t index[STN_MAX_NDIM];
-        found->is_there = find_index(p, b, by_key, own, summed, index);
-        if (found->is_there) {
-            found->at = place_of(p, index);
-            found->means = means_of(p, index);
-        }
-    }
-    __syncthreads();
-}
-
 /* Gradients of queries, or of keys alone: of rows of at most 64 PARTS elements. */
 template <int PARTS, bool BY_KEYS> __global__ void __launch_bounds__(BLOCK, BLOCKS)
 gather_tiles(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t tiles)

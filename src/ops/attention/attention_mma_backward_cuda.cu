@@ -209,29 +209,6 @@ STNI_DEVICE void add_others(const arguments &p, const place &at, const corner &h
     add_rows<P>(grad, tile.squares, sum.scored);
 }
 
-/* An element of the batch, which a block adds to its sums. It lies in shared memory: not in the registers of each
- * thread. */
-struct element {
-    bool is_there;
-    place at;
-    float *means;
-};
-
-template <bool BY_KEYS>
-STNI_DEVICE void find_element(const arguments &p, const batches &b, int64_t own, int64_t summed, element *to)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        int64_t index[STN_MAX_NDIM];
-        to->is_there = find_index(p, b, BY_KEYS, own, summed, index);
-        if (to->is_there) {
-            to->at = place_of(p, index);
-            to->means = means_of(p, index);
-        }
-    }
-    __syncthreads();
-}
-
 /* The walk of a block over the other rows of an element of the batch. */
 template <class P, gradient OF>
 STNI_DEVICE void walk(const arguments &p, const place &at, const float *means, tiles<P> *memory,
@@ -299,7 +276,7 @@ gather_by_products(const __grid_constant__ arguments p, const __grid_constant__ 
     clear_products(sum.valued);
     STNI_KEEP_LOOP
     for (int64_t k = 0; k < b.summed; k++) {
-        find_element<BY_KEYS>(p, b, gathered, k, of_batch);
+        find_element(p, b, BY_KEYS, gathered, k, of_batch);
         if (!of_batch->is_there)
             continue;
         own_rows<P> own;

@@ -119,6 +119,30 @@ STNI_DEVICE bool find_index(const arguments &p, const batches &b, bool by_key, i
     return true;
 }
 
+/* An element of the batch, which a block adds to its sums. It lies in shared memory: not in the registers of each
+ * thread. */
+struct element {
+    bool is_there;
+    place at;
+    float *means;
+};
+
+/* By one thread of the block, all of whose threads call it. */
+STNI_DEVICE void find_element(const arguments &p, const batches &b, bool by_key, int64_t own, int64_t summed,
+                              element *to)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int64_t index[STN_MAX_NDIM];
+        to->is_there = find_index(p, b, by_key, own, summed, index);
+        if (to->is_there) {
+            to->at = place_of(p, index);
+            to->means = means_of(p, index);
+        }
+    }
+    __syncthreads();
+}
+
 inline batches batches_of(const arguments &p, const stni_attention_operand &o, bool by_key)
 {
     batches b;

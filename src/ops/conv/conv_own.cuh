@@ -118,6 +118,16 @@ template <class S, class V> STNI_DEVICE typename product_types<S>::term dot(cons
     return sum;
 }
 
+/* The sum of a thread's element, and the bias of its channel if there is one. */
+template <class S, class W>
+STNI_DEVICE void store_element(S *sample, const layout &l, const place &p, const S *bias, W sum)
+{
+    if (bias)
+        sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
+    S &element = sample[p.pixel * l.pixel + p.channel * l.channel];
+    store(element, narrow(sum, &element));
+}
+
 /* y: a thread each element. */
 template <class S, class V> __global__ void __launch_bounds__(THREADS)
 solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *weight, const S *bias)
@@ -139,11 +149,7 @@ solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *
         if (read >= 0)
             sum = sum + widen(dot(from + read * v.x.pixel, v.x.channel, factors + t, v.taps, v.c), &sum);
     }
-    if (bias)
-        sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
-    S *to = y + sample_at(v.y, p.sample, v.n, v.pixels_out * channels);
-    S &element = to[p.pixel * v.y.pixel + p.channel * v.y.channel];
-    store(element, narrow(sum, &element));
+    store_element(y + sample_at(v.y, p.sample, v.n, v.pixels_out * channels), v.y, p, bias, sum);
 }
 
 /* x: a thread each element. */
@@ -167,11 +173,7 @@ solve_grad_input(const __grid_constant__ convolution v, S *x, const S *y, const 
         if (reading >= 0)
             sum = sum + widen(dot(from + reading * v.y.pixel, v.y.channel, factors + t, v.c * v.taps, v.o), &sum);
     }
-    if (bias)
-        sum = sum + widen((typename product_types<S>::term)load(bias[p.channel]), &sum);
-    S *to = x + sample_at(v.x, p.sample, v.n, v.pixels_in * channels);
-    S &element = to[p.pixel * v.x.pixel + p.channel * v.x.channel];
-    store(element, narrow(sum, &element));
+    store_element(x + sample_at(v.x, p.sample, v.n, v.pixels_in * channels), v.x, p, bias, sum);
 }
 
 /* weight: a warp each element, whose lanes take every 32nd pixel of y. */
