@@ -51,7 +51,9 @@ size_t stni_attention_workspace(stn_queue *queue, const void *args);
 STNI_ISA_KERNEL(stni_attention);
 STNI_ISA_KERNEL(stni_attention_backward);
 
-enum { STNI_ATTENTION_ROWS = 64, STNI_ATTENTION_KEYS = 128, STNI_ATTENTION_STATISTICS = 3 }; /* of a block; numbers of each row */
+/* Of a block; numbers of each row. Keys are packed anew for each block of rows, which are whole tiles of all
+ * instruction sets. */
+enum { STNI_ATTENTION_ROWS = 192, STNI_ATTENTION_KEYS = 128, STNI_ATTENTION_STATISTICS = 3 };
 
 /* Bytes of so many elements in the workspace. */
 static inline size_t stni_attention_space(int64_t elements, size_t size)

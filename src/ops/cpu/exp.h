@@ -32,7 +32,7 @@ extern const double stni_exp_range_f64[2];
 #endif
 
 /* 2^k, -126 <= k <= 127. */
-STNI_INLINE float stni_pow2_f32(uint32_t k)
+STNI_KERNEL_INLINE float stni_pow2_f32(uint32_t k)
 {
     uint32_t bits = (k + 127u) << 23;
     float f;
@@ -41,14 +41,14 @@ STNI_INLINE float stni_pow2_f32(uint32_t k)
 }
 
 /* p 2^k in two steps, each of which is exact where the result is a normal number: -252 <= k <= 254. */
-STNI_INLINE float stni_scale_f32(float p, uint32_t k)
+STNI_KERNEL_INLINE float stni_scale_f32(float p, uint32_t k)
 {
     const uint32_t half = (uint32_t)((int32_t)k >> 1);
     return p * stni_pow2_f32(half) * stni_pow2_f32(k - half);
 }
 
 /* e^r for |r| <= ln 2 / 2. */
-STNI_INLINE float stni_exp_near_f32(float r)
+STNI_KERNEL_INLINE float stni_exp_near_f32(float r)
 {
     float p = 0.00138145406f;
     p = STNI_FMA_F32(p, r, 0.00836874545f);
@@ -60,7 +60,7 @@ STNI_INLINE float stni_exp_near_f32(float r)
 }
 
 /* r and *k of x within the range. */
-STNI_INLINE float stni_exp_split_f32(float x, uint32_t *k)
+STNI_KERNEL_INLINE float stni_exp_split_f32(float x, uint32_t *k)
 {
     /* Added to a small number, it leaves the nearest integer in the low bits. */
     const float round = 12582912.0f;
@@ -71,7 +71,7 @@ STNI_INLINE float stni_exp_split_f32(float x, uint32_t *k)
     return STNI_FMA_F32(whole, -1.42860677e-6f, STNI_FMA_F32(whole, -0.693145752f, x));
 }
 
-STNI_INLINE float stni_exp_f32(float x)
+STNI_KERNEL_INLINE float stni_exp_f32(float x)
 {
     uint32_t k;
     const float lowest = STNI_EXP_LEAST_F32, highest = STNI_EXP_MOST_F32;
@@ -82,7 +82,7 @@ STNI_INLINE float stni_exp_f32(float x)
 }
 
 /* For x <= 0, a quarter cheaper: 2^(k + 100) has no end to mind. */
-STNI_INLINE float stni_exp_negative_f32(float x)
+STNI_KERNEL_INLINE float stni_exp_negative_f32(float x)
 {
     uint32_t k;
     const float lowest = STNI_EXP_LEAST_F32;
@@ -92,7 +92,7 @@ STNI_INLINE float stni_exp_negative_f32(float x)
 }
 
 /* 2^k, -1022 <= k <= 1023. */
-STNI_INLINE double stni_pow2_f64(uint64_t k)
+STNI_KERNEL_INLINE double stni_pow2_f64(uint64_t k)
 {
     uint64_t bits = (k + 1023u) << 52;
     double f;
@@ -101,7 +101,7 @@ STNI_INLINE double stni_pow2_f64(uint64_t k)
 }
 
 /* Line by line: a loop over coefficients in here keeps gcc 12 from making vectors of the loop around it. */
-STNI_INLINE double stni_exp_near_f64(double r)
+STNI_KERNEL_INLINE double stni_exp_near_f64(double r)
 {
     double p = 1.0 / 6227020800.0;
     p = STNI_FMA_F64(p, r, 1.0 / 479001600.0);
@@ -120,7 +120,7 @@ STNI_INLINE double stni_exp_near_f64(double r)
     return p;
 }
 
-STNI_INLINE double stni_exp_split_f64(double x, uint64_t *k)
+STNI_KERNEL_INLINE double stni_exp_split_f64(double x, uint64_t *k)
 {
     const double round = 6755399441055744.0;
     double shifted = STNI_FMA_F64(x, 1.4426950408889634, round), whole = shifted - round;
@@ -129,7 +129,7 @@ STNI_INLINE double stni_exp_split_f64(double x, uint64_t *k)
     return STNI_FMA_F64(whole, -1.9082149292705877e-10, STNI_FMA_F64(whole, -0.69314718036912382, x));
 }
 
-STNI_INLINE double stni_exp_f64(double x)
+STNI_KERNEL_INLINE double stni_exp_f64(double x)
 {
     uint64_t k;
     const double lowest = STNI_EXP_LEAST_F64, highest = STNI_EXP_MOST_F64;
@@ -140,7 +140,7 @@ STNI_INLINE double stni_exp_f64(double x)
     return p * stni_pow2_f64(half) * stni_pow2_f64(k - half);
 }
 
-STNI_INLINE double stni_exp_negative_f64(double x)
+STNI_KERNEL_INLINE double stni_exp_negative_f64(double x)
 {
     uint64_t k;
     const double lowest = STNI_EXP_LEAST_F64;
