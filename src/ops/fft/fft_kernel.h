@@ -45,4 +45,8 @@ struct stni_fft_args {
 stn_status stni_fft_cpu(stn_queue *queue, const void *args);
 size_t stni_fft_workspace(stn_queue *queue, const void *args);
 
+/* Of planes: one dim more. */
+stn_status stni_fft_planes_cpu(stn_queue *queue, const void *args);
+size_t stni_fft_planes_workspace(stn_queue *queue, const void *args);
+
 #endif

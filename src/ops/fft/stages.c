@@ -418,7 +418,10 @@ enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1
 
 static const stn_kernel_slot slots[] = {[LINES] = {"lines", sizeof(struct stni_fft_args)},
                                         [PLANES] = {"planes", sizeof(struct stni_fft_args)}};
-static const stn_kernel kernels[] = {STNI_CPU_ROW("lines", DTYPES, struct stni_fft_args, stni_fft_cpu, stni_fft_workspace)};
+static const stn_kernel kernels[] = {
+    STNI_CPU_ROW("lines", DTYPES, struct stni_fft_args, stni_fft_cpu, stni_fft_workspace),
+    STNI_CPU_ROW("planes", DTYPES, struct stni_fft_args, stni_fft_planes_cpu, stni_fft_planes_workspace),
+};
 static const stn_op_impl complex_impl = {
     .check = check, .place = place, .run = run, .backward = complex_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
 };

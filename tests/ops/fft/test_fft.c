@@ -213,6 +213,34 @@ static void what_does_not_fit_is_refused(void)
     test_ranks(1, refusals_body, NULL);
 }
 
+/* A context keeps 128 plans, and two for a transform of two dims: the one that fills the list, too. */
+static stn_status many_plans_body(stn_context *context, void *arg)
+{
+    enum { SIZES = 150, OTHER = 4 };
+    double at_once[SIZES * OTHER], in_turn[SIZES * OTHER];
+    (void)arg;
+    for (int64_t n = 1; n <= SIZES; n++) {
+        const int64_t s[] = {n, OTHER};
+        const struct random_shape shape = {2, {n, OTHER / 2 + 1}};
+        double values[SIZES * OTHER];
+        for (int64_t i = 0; i < n * OTHER; i++)
+            values[i] = test_value(i);
+        stn_scope_begin(context);
+        stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, values);
+        test_read(stn_irfft2(x, s, NULL, STN_FFT_BACKWARD), at_once, n * OTHER);
+        test_read(stn_irfft(stn_ifft(x, 0, 0, STN_FFT_BACKWARD), OTHER, 1, STN_FFT_BACKWARD), in_turn, n * OTHER);
+        for (int64_t i = 0; i < n * OTHER; i++)
+            CHECK(fabs(at_once[i] - in_turn[i]) < 1e-14);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void two_dims_at_once_find_their_plans_among_many(void)
+{
+    test_ranks(1, many_plans_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -221,6 +249,7 @@ int main(int argc, char **argv)
         {"a_cut_dim_costs_one_exchange_each_way", a_cut_dim_costs_one_exchange_each_way},
         {"pencils_are_turned_not_gathered", pencils_are_turned_not_gathered},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
+        {"two_dims_at_once_find_their_plans_among_many", two_dims_at_once_find_their_plans_among_many},
     };
     return TEST_MAIN(argc, argv, cases);
 }
