@@ -92,12 +92,13 @@ static stn_status note_first(stn_queue *queue, const void *args)
     return status;
 }
 
-static void watch_interior(stn_context *context)
+/* All ranks have the same kernel. */
+static void watch_solver(stn_context *context, stn_kernel_fn watch)
 {
     const struct stni_slot *slot = &stni_registry_find(context, "conv2d")->slots[STNI_CONV_SOLVE];
     watched.function = slot->winner[STN_DTYPE_F32].function;
     const stn_kernel kernel = {.size = sizeof kernel, .name = "conv2d.solve", .device = "cuda", .dtypes = UINT32_C(1) << STN_DTYPE_F32,
-                               .args_size = sizeof(struct stni_conv_args), .function = note_first,
+                               .args_size = sizeof(struct stni_conv_args), .function = watch,
                                .workspace = slot->winner[STN_DTYPE_F32].workspace};
     CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
 }
@@ -116,7 +117,7 @@ static void order_body(struct nccl_rank *r)
     CHECK_STATUS(stn_agree(r->context, STN_OK, NULL), STN_OK);
     CHECK_STATUS(stn_set_halo_overlap(r->context, scene->when), STN_OK);
     if (r->rank == 0)
-        watch_interior(r->context);
+        watch_solver(r->context, note_first);
     else
         nccl_gate_pass(&scene->gate, scene->patience);
     y = convolve(&in);
@@ -152,6 +153,41 @@ static void the_interior_runs_while_a_peer_is_missing(void)
 static void without_overlap_it_waits_for_the_peer(void)
 {
     CHECK(!interior_comes_first(2, STN_HALO_OVERLAP_NEVER, 0.5));
+}
+
+/* How many problems */
+
+enum { MOST_RANKS = 3 };
+
+static int solved[MOST_RANKS];
+
+static stn_status count_solved(stn_queue *queue, const void *args)
+{
+    solved[stn_context_rank(queue->context)]++;
+    return watched.function(queue, args);
+}
+
+/* The rank in the middle lacks a row above and one below. */
+static void problems_body(struct nccl_rank *r)
+{
+    stn_scope_begin(r->context);
+    const struct inputs in = make_inputs(r);
+    watch_solver(r->context, count_solved);
+    for (int apart = 0; apart < 2; apart++) {
+        solved[r->rank] = 0;
+        const stn_halo_overlap when = apart ? STN_HALO_OVERLAP_ALWAYS : STN_HALO_OVERLAP_NEVER;
+        CHECK_STATUS(stn_set_halo_overlap(r->context, when), STN_OK);
+        convolve(&in);
+        CHECK_I64(solved[r->rank], !apart ? 1 : r->rank == 1 ? 3 : 2);
+    }
+    CHECK_STATUS(stn_scope_end(r->context), STN_OK);
+}
+
+static void chunk_and_halo_are_one_problem_but_with_overlap(void)
+{
+    nccl_reset();
+    if (nccl_fits(MOST_RANKS))
+        nccl_run(MOST_RANKS, 60, 0, problems_body, NULL);
 }
 
 /* Where it goes */
@@ -303,6 +339,7 @@ int main(int argc, char **argv)
         {"bits_messages_and_bytes_are_those_of_a_halo_that_comes_first", bits_messages_and_bytes_are_those_of_a_halo_that_comes_first},
         {"the_interior_runs_while_a_peer_is_missing", the_interior_runs_while_a_peer_is_missing},
         {"without_overlap_it_waits_for_the_peer", without_overlap_it_waits_for_the_peer},
+        {"chunk_and_halo_are_one_problem_but_with_overlap", chunk_and_halo_are_one_problem_but_with_overlap},
         {"messages_are_packed_on_a_stream_that_goes_first", messages_are_packed_on_a_stream_that_goes_first},
         {"an_error_of_nccl_is_told_to_all", an_error_of_nccl_is_told_to_all},
         {"a_message_that_never_comes_is_found_by_the_deadline", a_message_that_never_comes_is_found_by_the_deadline},

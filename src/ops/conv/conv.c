@@ -63,15 +63,25 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
+/* Devices solve few large problems faster than many small ones. */
+static stn_status read(const stn_op_call *call, struct stni_conv *conv)
+{
+    STNI_TRY(stni_conv_read(call, conv));
+    conv->joins = !call->context->device->is_cpu;
+    return STN_OK;
+}
+
 /* In the gradient by the weight the windowed dims are sharded as x is. `run` is told of the memory order. */
 static stn_status place(stn_op_call *call)
 {
     const struct stni_conv_roles *roles = roles_of(call->arg);
     struct stni_conv conv;
     struct stni_conv_labels labels;
-    STNI_TRY(stni_conv_read(call, &conv));
-    call->note = (uint64_t)(conv.row_major = stni_conv_wants_row_major(call, &conv));
+    STNI_TRY(read(call, &conv));
+    call->note = (uint64_t)(conv.row_major = stni_conv_wants_row_major(call));
     stni_conv_label(&conv, &labels);
+    if (stni_conv_copies_source(call, &conv))
+        labels.of[roles->in[0]].memory_order = NULL;
     struct stni_bilinear rule = {.in = {labels.of[roles->in[0]], labels.of[roles->in[1]]}, .out = labels.of[roles->out],
                                  .leading = roles->out == STNI_CONV_WEIGHT ? labels.windows : 0};
     const struct stni_labels bias = stni_conv_label_bias(&conv, &rule.out);
@@ -86,7 +96,7 @@ static stn_status run(stn_op_call *call)
     const struct stni_conv_roles *roles = roles_of(call->arg);
     struct stni_conv conv;
     stn_tensor *t[STNI_CONV_ROLES];
-    STNI_TRY(stni_conv_read(call, &conv));
+    STNI_TRY(read(call, &conv));
     conv.row_major = (int)call->note;
     t[roles->in[0]] = call->in[0], t[roles->in[1]] = call->in[1], t[roles->out] = call->out[0];
     return stni_conv_solve(call, &conv, t[STNI_CONV_X], t[STNI_CONV_Y], t[STNI_CONV_WEIGHT], call->n_in > 2 ? call->in[2] : NULL);

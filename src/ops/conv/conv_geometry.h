@@ -16,6 +16,7 @@ struct stni_conv {
     int dims;    /* windowed ones */
     int batched; /* x and y have the dim n */
     int row_major; /* x and y lie so in memory; else channels-last */
+    int joins;     /* a chunk and what it lacks are copied into one buffer and solved as one problem, on a device */
     int64_t n, c, o, groups;
     struct stni_window window[STNI_CONV_MAX_DIMS];
     int64_t pad_high[STNI_CONV_MAX_DIMS]; /* below zero: the last elements of x that no output reads */

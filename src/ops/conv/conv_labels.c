@@ -24,16 +24,19 @@ static int cuts_windows(const stn_op_call *call, const struct stni_conv *conv)
     return 0;
 }
 
-int stni_conv_wants_row_major(const stn_op_call *call, const struct stni_conv *conv)
+int stni_conv_wants_row_major(const stn_op_call *call)
 {
     const stn_dtype dtype = call->in_spec[0]->layout.dtype;
     const int is_exact = dtype == STN_DTYPE_F64 || (dtype == STN_DTYPE_F32 && !call->context->allow_tf32);
-    if (call->context->device->is_cpu || !is_exact || cuts_windows(call, conv))
-        return 0;
+    return is_exact && !call->context->device->is_cpu;
+}
+
+int stni_conv_copies_source(const stn_op_call *call, const struct stni_conv *conv)
+{
     for (int d = 0; d < conv->dims; d++)
-        if (conv->window[d].boundary != STNI_BOUNDARY_ZERO)
-            return 0;
-    return 1;
+        if (conv->joins && conv->kind != STNI_CONV_GRAD_INPUT && conv->window[d].boundary != STNI_BOUNDARY_ZERO)
+            return 1;
+    return conv->joins && cuts_windows(call, conv);
 }
 
 /* Labels of the windowed dims follow these. */

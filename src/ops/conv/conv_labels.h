@@ -7,9 +7,12 @@
 
 /* Whether x and y are to lie row-major in memory. They lie channels-last otherwise, as the CPU's kernels and tensor
  * cores want them. cuDNN's engines for f32 that is not rounded to TF32, and for f64, read row-major images and turn
- * others round before and behind. Of channels-last images alone rows lie dense, which parts of a convolution are where
- * it has a halo or a boundary that is not zero. A pure function of what `place` is called with. */
-int stni_conv_wants_row_major(const stn_op_call *call, const struct stni_conv *conv);
+ * others round before and behind. */
+int stni_conv_wants_row_major(const stn_op_call *call);
+
+/* Whether all ranks, or all but a few, join the source's chunk and its halo in a buffer, so that the chunk may lie in
+ * memory as it does. A pure function of what `place` is called with. */
+int stni_conv_copies_source(const stn_op_call *call, const struct stni_conv *conv);
 
 /* Labels of a convolution whose `row_major` is set. Those of x and y point into the struct itself. */
 struct stni_conv_labels {

@@ -48,9 +48,36 @@ static struct stni_range readers(const struct stni_window *w, struct stni_range 
     return r;
 }
 
-static struct stni_range source_of(const struct stni_window *w, enum stni_conv_kind kind, struct stni_range target)
+static int is_equal(struct stni_range r, int64_t begin, int64_t end)
 {
-    return kind == STNI_CONV_GRAD_INPUT ? readers(w, target) : stni_window_reads(w, target);
+    return r.begin == begin && r.end == end;
+}
+
+static int fits(const struct stni_conv *conv, const struct stni_conv_plan *plan, int d)
+{
+    const int backward = conv->kind == STNI_CONV_GRAD_INPUT;
+    const struct stni_range *x = backward ? plan->own_target : plan->own_source;
+    const struct stni_range *y = backward ? plan->own_source : plan->own_target;
+    return stni_conv_fits(conv, d, x[d], y[d]);
+}
+
+/* Whether a dim is whole here and zeros lie around it, so that a problem's pads are these. */
+static int is_padded(const struct stni_conv *conv, const struct stni_conv_plan *plan, int d, struct stni_range target)
+{
+    const struct stni_window *w = &conv->window[d];
+    const int64_t n_source = conv->kind == STNI_CONV_GRAD_INPUT ? w->n_out : w->n_in;
+    const int64_t n_target = w->n_in + w->n_out - n_source;
+    return conv->joins && w->boundary == STNI_BOUNDARY_ZERO && is_equal(plan->own_source[d], 0, n_source) &&
+           is_equal(target, 0, n_target) && fits(conv, plan, d);
+}
+
+static struct stni_range source_of(const struct stni_conv *conv, const struct stni_conv_plan *plan, int d,
+                                   struct stni_range target)
+{
+    const struct stni_window *w = &conv->window[d];
+    if (is_padded(conv, plan, d, target))
+        return plan->own_source[d];
+    return conv->kind == STNI_CONV_GRAD_INPUT ? readers(w, target) : stni_window_reads(w, target);
 }
 
 static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, const struct stni_run *place, int dim, int adds)
@@ -61,7 +88,7 @@ static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, 
             return;
         part->place[d] = place[d];
         part->target[d] = (struct stni_range){place[d].at, place[d].at + place[d].length};
-        part->source[d] = source_of(&conv->window[d], conv->kind, part->target[d]);
+        part->source[d] = source_of(conv, plan, d, part->target[d]);
     }
     part->dim = dim;
     part->adds = adds;
@@ -140,17 +167,31 @@ static int has_base(const struct stni_conv *conv, const struct stni_conv_plan *p
 {
     int64_t inner = 1, all = 1;
     for (int d = 0; d < conv->dims; d++) {
-        int backward = conv->kind == STNI_CONV_GRAD_INPUT;
         inner *= stni_range_length(plan->interior[d]);
         all *= stni_range_length(plan->own_target[d]);
-        if (d > 0 && !stni_conv_fits(conv, d, backward ? plan->own_target[d] : plan->own_source[d],
-                                     backward ? plan->own_source[d] : plan->own_target[d]))
+        if (d > 0 && !fits(conv, plan, d))
             return 0;
     }
     return inner > 0 && 2 * inner >= all && stni_range_length(stni_conv_base_rows(conv, plan, plan->interior[0])) > 0;
 }
 
-void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, struct stni_conv_plan *plan)
+/* All of the target, from a buffer of what that reads. */
+static void add_whole(const struct stni_conv *conv, struct stni_conv_plan *plan)
+{
+    struct stni_run place[STNI_CONV_MAX_DIMS];
+    for (int d = 0; d < conv->dims; d++)
+        place[d] = plainly(plan->own_target[d]);
+    add_part(conv, plan, place, -1, 0);
+}
+
+/* Whether the chunk alone gives all of the target. */
+static int is_alone(const struct stni_conv *conv, const struct stni_conv_plan *plan)
+{
+    return plan->has_base && plan->n_parts == 0 && fits(conv, plan, 0);
+}
+
+static void make_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, int joins,
+                      struct stni_conv_plan *plan)
 {
     int backward = conv->kind == STNI_CONV_GRAD_INPUT;
     plan->n_parts = 0;
@@ -160,14 +201,24 @@ void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, co
         plan->interior[d] = (backward ? inside_backward : inside_forward)(&conv->window[d], x[d], y[d]);
     }
     plan->has_base = has_base(conv, plan);
-    if (plan->has_base) {
+    if (plan->has_base)
         add_strips(conv, plan);
-    } else {
-        struct stni_run place[STNI_CONV_MAX_DIMS];
-        for (int d = 0; d < conv->dims; d++)
-            place[d] = plainly(plan->own_target[d]);
-        add_part(conv, plan, place, -1, 0);
-    }
+    if (joins && !is_alone(conv, plan))
+        plan->has_base = plan->n_parts = 0;
+    if (!plan->has_base)
+        add_whole(conv, plan);
     if (backward)
         add_images(conv, plan);
+}
+
+void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y,
+                    struct stni_conv_plan *plan)
+{
+    make_plan(conv, x, y, conv->joins, plan);
+}
+
+void stni_conv_plan_apart(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y,
+                          struct stni_conv_plan *plan)
+{
+    make_plan(conv, x, y, 0, plan);
 }

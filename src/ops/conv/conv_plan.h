@@ -1,6 +1,7 @@
-/* How one rank's share of a convolution is put together (contract 19): its chunk as it lies gives most of the
- * result; what needs elements of other chunks or of the boundary is computed from small buffers. Pure functions: a
- * rank computes the plan of any other. */
+/* How one rank's share of a convolution is put together (contract 19). On the CPU its chunk as it lies gives most of
+ * the result; what needs elements of other chunks or of the boundary is computed from small buffers. On a device, where
+ * a small problem takes as long as a larger one, chunk and halo are joined in one buffer. Pure functions: a rank
+ * computes the plan of any other. */
 #ifndef STNI_OPS_CONV_CONV_PLAN_H
 #define STNI_OPS_CONV_CONV_PLAN_H
 
@@ -31,6 +32,10 @@ struct stni_conv_plan {
 
 /* The plan of a rank whose chunks of x and y are these ranges. */
 void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, struct stni_conv_plan *plan);
+
+/* The plan without joining: its strips read nothing that the joined part does not, and its images are the same. */
+void stni_conv_plan_apart(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y,
+                          struct stni_conv_plan *plan);
 
 /* Pads of a problem that has these ranges of x and y along windowed dim d. */
 static inline int64_t stni_conv_pad_low(const struct stni_conv *conv, int d, struct stni_range x, struct stni_range y)

@@ -20,6 +20,8 @@ struct solver {
     void *workspace; /* of the kernels, one after the other */
     size_t workspace_bytes;
     struct stni_conv_plan plan;
+    /* Of joined chunks: what the base gives while the halo is on its way, where it may go so. Else it has none. */
+    struct stni_conv_plan apart;
 };
 
 /* Of one batch entry. */
@@ -98,17 +100,19 @@ static int64_t row_work(const struct solver *s)
     return s->kind == STNI_CONV_GRAD_INPUT ? work / s->conv->window[0].stride : work;
 }
 
+static struct stni_conv_image *source_of(struct solver *s)
+{
+    return s->kind == STNI_CONV_GRAD_INPUT ? &s->y : &s->x;
+}
+
 /* Rows outside the interior are computed wrongly first and again later, which costs less than one call per image
- * where they are few. Libraries of devices are many times slower where images have steps between them, or pads on
- * one side. */
+ * where they are few. */
 static int choose_windowed(const struct solver *s)
 {
     enum { CHEAP = 1000 * 1000 }; /* multiplications: about 10 us */
     int64_t rows = stni_range_length(s->plan.own_target[0]) - stni_range_length(s->plan.interior[0]);
     if (!stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]))
         return 1;
-    if (!s->call->context->device->is_cpu)
-        return 0;
     if (rows == 0 || s->images.n == 1)
         return rows != 0;
     return rows * row_work(s) > CHEAP;
@@ -130,10 +134,10 @@ static stn_status solve_base(struct solver *s)
 
 /* The parts */
 
-/* Rows in full width lie dense in each image, so that a part of them needs no copy. */
-static int is_rows(const struct stni_conv_part *part)
+/* Rows in full width lie dense in each channels-last image, so that a part of them needs no copy; all rows in any. */
+static int is_rows(const struct solver *s, const struct stni_conv_part *part)
 {
-    return !part->adds && part->dim <= 0;
+    return !part->adds && part->dim <= (s->conv->joins ? -1 : 0);
 }
 
 /* Adds an image of the boundary to the elements of x that it stands for. */
@@ -157,7 +161,7 @@ static stn_status solve_part(struct solver *s, const struct stni_conv_part *part
 {
     const struct stni_conv_image *own = target_of(s);
     struct stni_conv_image target;
-    int backward = s->kind == STNI_CONV_GRAD_INPUT, rows = is_rows(part);
+    int backward = s->kind == STNI_CONV_GRAD_INPUT, rows = is_rows(s, part);
     if (rows)
         target = stni_conv_image_rows(&s->images, own, part->target[0]);
     else
@@ -178,13 +182,10 @@ static stn_status solve_part(struct solver *s, const struct stni_conv_part *part
 static stn_status sum_part(struct solver *s, const struct stni_conv_part *part, const struct stni_conv_image *x)
 {
     struct stni_conv_image y = stni_conv_image_rows(&s->images, &s->y, part->target[0]);
-    if (s->windowed && is_rows(part))
+    if (s->windowed && is_rows(s, part))
         return launch(s, x, &y, elements(s, x), elements(s, &s->y));
-    if (!is_rows(part) || (s->images.n > 1 && elements(s, &y) != elements(s, &s->y))) {
-        STNI_TRY(stni_conv_image_make(&s->images, s->y.channels, part->target, &y));
-        stn_box from = stni_conv_image_box(&s->images, &s->y, part->target), to = stni_conv_image_box(&s->images, &y, part->target);
-        STNI_TRY(stni_box_copy(s->call->context->queue, &to, &from, stn_dtype_size(s->dtype)));
-    }
+    if (!is_rows(s, part) || (s->images.n > 1 && elements(s, &y) != elements(s, &s->y)))
+        STNI_TRY(stni_conv_image_crop(&s->images, &s->y, part->target, &y));
     return launch(s, x, &y, AT_ONCE, 0);
 }
 
@@ -206,26 +207,52 @@ static uint64_t take_own(const struct solver *s)
 /* Multiplications that need no halo. */
 static int64_t inside_work(const struct solver *s)
 {
-    return s->plan.has_base ? s->images.n * stni_range_length(s->plan.interior[0]) * row_work(s) : 0;
+    const struct stni_conv_plan *plan = s->plan.has_base ? &s->plan : &s->apart;
+    return plan->has_base ? s->images.n * stni_range_length(plan->interior[0]) * row_work(s) : 0;
 }
 
 /* What reads no other rank's elements, and then, whatever became of it, the end of the halo's way: until then peers
  * read this rank's chunk, and what they send is written to the buffers. */
-static stn_status solve_inside(struct solver *s, struct stni_halo_way *halo)
+static stn_status solve_inside(struct solver *s, struct stni_halo_way *halo, int has_base)
 {
-    const stn_status solved = s->plan.has_base ? solve_base(s) : STN_OK;
+    const stn_status solved = has_base ? solve_base(s) : STN_OK;
     const stn_status arrived = stni_halo_finish(halo);
     return solved != STN_OK ? solved : arrived;
 }
 
-/* Row-major images have neither a halo nor a boundary, so that there are no parts. */
-static void plan(struct solver *s)
+/* A joined chunk may be solved apart where its memory is in order and no row would have to be cropped. Gradients by the
+ * weight would be other sums then. */
+static void plan_apart(struct solver *s)
 {
-    s->plan.has_base = 1;
-    if (s->conv->row_major)
+    s->apart.has_base = 0;
+    if (!s->conv->joins || s->plan.has_base || s->kind == STNI_CONV_GRAD_WEIGHT || source_of(s)->data == NULL)
         return;
+    stni_conv_plan_apart(s->conv, s->x.range, s->y.range, &s->apart);
+    s->apart.has_base = s->apart.has_base && stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]);
+}
+
+static stn_status plan(struct solver *s, const stn_tensor *source)
+{
     stni_conv_plan(s->conv, s->x.range, s->y.range, &s->plan);
     s->windowed = s->plan.has_base && choose_windowed(s);
+    plan_apart(s);
+    if (s->plan.has_base && source_of(s)->data == NULL)
+        STNI_TRY(stni_conv_image_order(&s->images, source, source_of(s)));
+    return STN_OK;
+}
+
+/* What the base of a joined chunk has left, from parts of the buffer. */
+static stn_status solve_strips(struct solver *s, const struct stni_conv_image *joined)
+{
+    struct stni_conv_image source;
+    for (int i = 0; i < s->apart.n_parts; i++) {
+        const struct stni_conv_part *part = &s->apart.parts[i];
+        if (part->adds)
+            continue;
+        STNI_TRY(stni_conv_image_crop(&s->images, joined, part->source, &source));
+        STNI_TRY(solve_part(s, part, &source));
+    }
+    return STN_OK;
 }
 
 static stn_status solve(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader)
@@ -234,8 +261,11 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
     struct stni_halo_way halo = {0};
     if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))
         STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), inside_work(s), buffers, &halo));
-    STNI_TRY(solve_inside(s, &halo));
-    for (int i = 0; i < s->plan.n_parts; i++) {
+    const int apart = halo.request != NULL && s->apart.has_base;
+    STNI_TRY(solve_inside(s, &halo, s->plan.has_base || apart));
+    if (apart)
+        STNI_TRY(solve_strips(s, &buffers[0]));
+    for (int i = apart; i < s->plan.n_parts; i++) {
         if (s->kind == STNI_CONV_GRAD_WEIGHT)
             STNI_TRY(sum_part(s, &s->plan.parts[i], &buffers[i]));
         else
@@ -269,6 +299,16 @@ static stn_status solve_weight(struct solver *s, const stn_tensor *source, const
     return stn_op_launch(s->call, STNI_CONV_NARROW, s->dtype, &a, sizeof a);
 }
 
+/* A source that is copied may lie in memory as it does. */
+static stn_status take(struct solver *s, stn_tensor *t, int is_source, stn_tensor **held, struct stni_conv_image *image)
+{
+    if (!is_source || !s->conv->joins)
+        return stni_conv_image_take(s->conv, t, held, image);
+    *held = stn_tensor_retain(t);
+    stni_conv_image_find(&s->images, t, image);
+    return STN_OK;
+}
+
 stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y, stn_tensor *weight,
                            stn_tensor *bias)
 {
@@ -281,16 +321,17 @@ stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv
     stn_status status;
     if (x->spec->layout.mesh != NULL && !x->spec->layout.mesh->member)
         return STN_OK;
-    STNI_TRY_GOTO(stni_conv_image_take(conv, x, &held[0], &s.x), out);
-    STNI_TRY_GOTO(stni_conv_image_take(conv, y, &held[1], &s.y), out);
+    stn_tensor *source = kind == STNI_CONV_GRAD_INPUT ? y : x;
+    STNI_TRY_GOTO(take(&s, x, x == source, &held[0], &s.x), out);
+    STNI_TRY_GOTO(take(&s, y, y == source, &held[1], &s.y), out);
     STNI_TRY_GOTO(stni_tensor_dense(weight, &held[2]), out);
     s.weight = held[2]->data;
     if (bias != NULL) {
         STNI_TRY_GOTO(stni_tensor_dense(bias, &held[3]), out);
         s.bias = held[3]->data;
     }
-    plan(&s);
-    stn_tensor *source = held[kind == STNI_CONV_GRAD_INPUT];
+    source = held[kind == STNI_CONV_GRAD_INPUT];
+    STNI_TRY_GOTO(plan(&s, source), out);
     status = kind == STNI_CONV_GRAD_WEIGHT ? solve_weight(&s, source, &reader, weight) : solve(&s, source, &reader);
 out:
     for (int i = 0; i < 4; i++)

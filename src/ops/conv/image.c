@@ -1,5 +1,7 @@
 #include "ops/conv/image.h"
 
+#include "core/box/box.h"
+
 #include <string.h>
 
 int64_t stni_conv_row_elements(const struct stni_conv *conv, const struct stni_conv_image *image)
@@ -39,7 +41,7 @@ stn_box stni_conv_image_box(const struct stni_conv_images *images, const struct 
 {
     const struct stni_conv *conv = images->conv;
     stn_box box = {.ndim = conv->batched + 1 + conv->dims};
-    int64_t step = image->channels, first = 0;
+    int64_t step = conv->row_major ? 1 : image->channels, first = 0;
     box.shape[conv->batched] = image->channels;
     box.strides[conv->batched] = 1;
     for (int d = conv->dims; d-- > 0;) {
@@ -48,6 +50,10 @@ stn_box stni_conv_image_box(const struct stni_conv_images *images, const struct 
         box.strides[dim] = step;
         first += (range[d].begin - image->range[d].begin) * step;
         step *= stni_range_length(image->range[d]);
+    }
+    if (conv->row_major) {
+        box.strides[conv->batched] = step;
+        step *= image->channels;
     }
     if (conv->batched) {
         box.shape[0] = images->n;
@@ -71,11 +77,48 @@ void stni_conv_ranges(const struct stni_conv *conv, const stn_spec *spec, const 
     }
 }
 
+static struct stni_conv_image image_of(const struct stni_conv *conv, const stn_tensor *t)
+{
+    struct stni_conv_image image = {t->data, t->spec->local_shape[stni_conv_channel_dim(conv)], {{0, 0}}};
+    stni_conv_ranges(conv, t->spec, NULL, image.range);
+    return image;
+}
+
 stn_status stni_conv_image_take(const struct stni_conv *conv, stn_tensor *t, stn_tensor **held, struct stni_conv_image *out)
 {
     STNI_TRY(stni_tensor_dense(t, held));
-    out->data = (*held)->data;
-    out->channels = t->spec->local_shape[stni_conv_channel_dim(conv)];
-    stni_conv_ranges(conv, t->spec, NULL, out->range);
+    *out = image_of(conv, *held);
     return STN_OK;
+}
+
+void stni_conv_image_find(const struct stni_conv_images *images, const stn_tensor *t, struct stni_conv_image *out)
+{
+    *out = image_of(images->conv, t);
+    const stn_box dense = stni_conv_image_box(images, out, out->range);
+    for (int d = 0; d < dense.ndim; d++)
+        if (dense.shape[d] > 1 && dense.strides[d] != t->strides[d])
+            out->data = NULL;
+}
+
+static stn_status copy(const struct stni_conv_images *images, const struct stni_conv_image *to, const stn_box *from)
+{
+    const stn_box box = stni_conv_image_box(images, to, to->range);
+    return stni_box_copy(images->call->context->queue, &box, from, stn_dtype_size(images->dtype));
+}
+
+stn_status stni_conv_image_order(const struct stni_conv_images *images, const stn_tensor *t,
+                                 struct stni_conv_image *image)
+{
+    stn_box from;
+    stni_tensor_box(t, &from);
+    STNI_TRY(stni_conv_image_make(images, image->channels, image->range, image));
+    return copy(images, image, &from);
+}
+
+stn_status stni_conv_image_crop(const struct stni_conv_images *images, const struct stni_conv_image *from,
+                                const struct stni_range *range, struct stni_conv_image *out)
+{
+    const stn_box part = stni_conv_image_box(images, from, range);
+    STNI_TRY(stni_conv_image_make(images, from->channels, range, out));
+    return copy(images, out, &part);
 }

@@ -4,7 +4,7 @@
  * Each rank reads some boxes of positions along the windowed dims (window.h), and along the other dims its own
  * chunk. A box is filled from wherever its elements lie: this rank's chunk, other ranks' (any number of hops away,
  * corners, wrapped around), or the boundary. One exchange moves it straight from the owners' chunks into the
- * readers' buffers; the input is never copied whole. */
+ * readers' buffers; no more of the input is copied than boxes have of it. */
 #ifndef STNI_OPS_EXCHANGE_HALO_H
 #define STNI_OPS_EXCHANGE_HALO_H
 

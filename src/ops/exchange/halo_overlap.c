@@ -9,14 +9,14 @@ static int pays_on_cpu(const struct stni_halo_terms *t)
     return t->bytes >= LEAST_BYTES && t->work >= LEAST_WORK;
 }
 
-/* Two streams more to wait for each other cost some 5 us (docs/decisions.md, "Halos over NCCL go beside the
- * interior"). A group of sends takes 10 us and more whatever its length, so that the work alone decides: 10 us of
- * the fastest GPU's, which multiplies 16-bit numbers eight times as fast. */
+/* What goes beside its halo is solved apart from what needs it, as three problems, which take some 80 us more than one
+ * (docs/decisions.md, "Chunk and halo are joined on devices"). So long the network of a cluster takes for 2 MiB, and
+ * the fastest GPU for so many multiplications; of 16-bit numbers it has eight times as many. */
 static int pays_on_device(const struct stni_halo_terms *t)
 {
-    enum { LEAST_WORK = 200 * 1000 * 1000, NARROW = 8 };
+    enum { LEAST_BYTES = 2 << 20, LEAST_WORK = 1200 * 1000 * 1000, NARROW = 8 };
     const int is_narrow = t->dtype == STN_DTYPE_BF16 || t->dtype == STN_DTYPE_F16;
-    return t->bytes > 0 && t->work >= (int64_t)LEAST_WORK * (is_narrow ? NARROW : 1);
+    return t->bytes >= LEAST_BYTES && t->work >= (int64_t)LEAST_WORK * (is_narrow ? NARROW : 1);
 }
 
 int stni_halo_pays(const struct stni_halo_terms *terms)

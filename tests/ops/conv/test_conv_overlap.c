@@ -193,17 +193,17 @@ static int pays_on_device(stn_dtype dtype, int64_t bytes, int64_t work)
     return stni_halo_pays(&terms);
 }
 
-static void on_a_device_it_pays_where_the_work_takes_time(void)
+static void on_a_device_it_pays_where_both_take_time(void)
 {
-    const int64_t million = 1000 * 1000;
+    const int64_t mib = 1 << 20, million = 1000 * 1000;
     const struct stni_halo_terms through_host = {.on_device = 1, .bytes = INT64_MAX, .work = INT64_MAX};
-    CHECK_I64(pays_on_device(STN_DTYPE_F32, 4, 200 * million), 1);
-    CHECK_I64(pays_on_device(STN_DTYPE_F64, 4, 200 * million), 1);
-    CHECK_I64(pays_on_device(STN_DTYPE_F32, INT64_MAX, 200 * million - 1), 0);
-    CHECK_I64(pays_on_device(STN_DTYPE_F32, 0, INT64_MAX), 0);
-    CHECK_I64(pays_on_device(STN_DTYPE_BF16, 4, 1600 * million), 1);
-    CHECK_I64(pays_on_device(STN_DTYPE_BF16, INT64_MAX, 1600 * million - 1), 0);
-    CHECK_I64(pays_on_device(STN_DTYPE_F16, INT64_MAX, 1600 * million - 1), 0);
+    CHECK_I64(pays_on_device(STN_DTYPE_F32, 2 * mib, 1200 * million), 1);
+    CHECK_I64(pays_on_device(STN_DTYPE_F64, 2 * mib, 1200 * million), 1);
+    CHECK_I64(pays_on_device(STN_DTYPE_F32, INT64_MAX, 1200 * million - 1), 0);
+    CHECK_I64(pays_on_device(STN_DTYPE_F32, 2 * mib - 1, INT64_MAX), 0);
+    CHECK_I64(pays_on_device(STN_DTYPE_BF16, 2 * mib, 9600 * million), 1);
+    CHECK_I64(pays_on_device(STN_DTYPE_BF16, INT64_MAX, 9600 * million - 1), 0);
+    CHECK_I64(pays_on_device(STN_DTYPE_F16, INT64_MAX, 9600 * million - 1), 0);
     CHECK_I64(stni_halo_pays(&through_host), 0);
 }
 
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
         {"a_rank_that_fails_meanwhile_is_named_by_all", a_rank_that_fails_meanwhile_is_named_by_all},
         {"a_rank_that_aborts_meanwhile_is_named_by_two", a_rank_that_aborts_meanwhile_is_named_by_two},
         {"it_pays_where_cores_are_free_and_both_take_time", it_pays_where_cores_are_free_and_both_take_time},
-        {"on_a_device_it_pays_where_the_work_takes_time", on_a_device_it_pays_where_the_work_takes_time},
+        {"on_a_device_it_pays_where_both_take_time", on_a_device_it_pays_where_both_take_time},
         {"another_choice_is_refused", another_choice_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
