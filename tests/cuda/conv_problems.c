@@ -4,13 +4,16 @@
 
 #include "conform/cast.h"
 #include "conform/rank.h"
+#include "core/context/context.h"
 #include "ops/conv/conv_kernel.h"
+#include "ops/cpu/widen.h"
 
 #include <shardtensor/shardtensor.h>
 
 #include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,23 +27,14 @@ static int is_empty(const struct stni_conv_problem *p)
     return elements == 0;
 }
 
-/* As conv_cuda.cu asks for it, of tensors that begin where an allocation does. */
-static struct stni_cudnn_conv as_asked(const struct stni_conv_args *args, int *is_aligned)
+/* As conv_cuda.cu asks for it. */
+static struct stni_cudnn_conv as_asked(const struct stni_conv_args *args)
 {
-    const uint64_t size = stn_dtype_size((stn_dtype)args->problem.dtype);
     struct stni_cudnn_conv conv;
-    uint64_t bits = 0;
     memset(&conv, 0, sizeof conv);
     conv.problem = args->problem;
     conv.problem.has_bias = 0;
-    conv.images = args->data.images;
-    if (conv.images > 1) {
-        conv.x_step = args->data.x_step, conv.y_step = args->data.y_step;
-        bits |= (uint64_t)conv.x_step * size | (uint64_t)conv.y_step * size;
-    }
-    conv.adds = args->problem.kind == STNI_CONV_GRAD_WEIGHT ? args->data.accumulate != 0
-                                                            : args->problem.has_bias || args->adds_bias;
-    *is_aligned = bits % STNI_CUDNN_ALIGNMENT == 0;
+    conv.adds = args->problem.has_bias || args->adds_bias;
     return conv;
 }
 
@@ -55,14 +49,47 @@ static void add(const struct stni_cudnn_conv *conv)
     pthread_mutex_unlock(&lock);
 }
 
+/* The CPU's kernel has gradients of 16-bit weights in f32 only. */
+static struct stni_conv_args for_cpu(const struct stni_conv_args *args)
+{
+    struct stni_conv_args wide = *args;
+    if (wide.problem.kind == STNI_CONV_GRAD_WEIGHT)
+        wide.problem.weight_dtype = stni_wide_dtype((stn_dtype)wide.problem.dtype);
+    return wide;
+}
+
+static size_t workspace_on_cpu(stn_queue *queue, const void *args)
+{
+    const struct stni_conv_args wide = for_cpu(args);
+    return stni_conv_cpu_workspace(queue, &wide);
+}
+
+static stn_status solve_on_cpu(stn_queue *queue, const struct stni_conv_args *args)
+{
+    struct stni_conv_args wide = for_cpu(args);
+    struct stni_conv_narrow_args narrow = {.dtype = (stn_dtype)args->problem.dtype, .dst = args->data.weight};
+    if (wide.problem.weight_dtype == args->problem.weight_dtype)
+        return stni_conv_cpu(queue, args);
+    narrow.n = args->problem.o * args->problem.c / args->problem.groups;
+    for (int d = 0; d < args->problem.dims; d++)
+        narrow.n *= args->problem.kernel[d];
+    wide.data.weight = malloc((size_t)narrow.n * sizeof(float) + 1);
+    narrow.src = wide.data.weight;
+    const stn_status solved = stni_conv_cpu(queue, &wide);
+    const stn_status narrowed = stni_conv_narrow_cpu(queue, &narrow);
+    free(wide.data.weight);
+    return solved == STN_OK ? narrowed : solved;
+}
+
 static stn_status note_and_solve(stn_queue *queue, const void *given)
 {
     const struct stni_conv_args *args = given;
-    int is_aligned = 0;
-    const struct stni_cudnn_conv conv = as_asked(args, &is_aligned);
-    if (!is_empty(&args->problem) && is_aligned)
+    const struct stni_cudnn_conv conv = as_asked(args);
+    CHECK_I64(args->data.images, 1);
+    CHECK(args->problem.kind != STNI_CONV_GRAD_WEIGHT || !args->data.accumulate);
+    if (!is_empty(&args->problem))
         add(&conv);
-    return stni_conv_cpu(queue, given);
+    return solve_on_cpu(queue, args);
 }
 
 static void register_kernels(stn_context *context)
@@ -75,7 +102,7 @@ static void register_kernels(stn_context *context)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const stn_kernel kernel = {
             .size = sizeof kernel, .name = names[i], .device = "cpu", .dtypes = STNI_CONV_DTYPES,
-            .args_size = sizeof(struct stni_conv_args), .function = note_and_solve, .workspace = stni_conv_cpu_workspace};
+            .args_size = sizeof(struct stni_conv_args), .function = note_and_solve, .workspace = workspace_on_cpu};
         CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
     }
 }
@@ -95,6 +122,7 @@ static stn_status run_rank(stn_context *context, void *arg)
         layouts[0].placement[0] = stn_shard(c->input[0].ndim - dims);
     CHECK_STATUS(stn_mesh_create(context, 1, &ranks, NULL, NULL, &mesh), STN_OK);
     register_kernels(context);
+    context->joins_halos = 1;
     rank_run(context, mesh, c, &configuration, &outcome);
     CHECK_STATUS(outcome.status, STN_OK);
     CHECK_STR(outcome.text, "");

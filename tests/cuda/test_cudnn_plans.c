@@ -74,7 +74,7 @@ static struct stni_cudnn_conv conv_of(const struct shape *s, int kind, stn_dtype
         p->out[d] = (s->size + s->low + s->high - reach) / s->stride + 1;
         p->pad_high[d] = (p->out[d] - 1) * s->stride + reach - s->size - s->low;
     }
-    conv.images = 1, conv.adds = adds;
+    conv.adds = adds;
     return conv;
 }
 
@@ -91,60 +91,36 @@ static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
 static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16"};
 static const char *const kind_names[] = {"forward", "gradient of x", "gradient of the weight"};
 
-/* Where pads differ conv_cuda.cu asks for the problem in its frame. */
-static struct stni_cudnn_conv in_frame(struct stni_cudnn_conv conv)
+static int is_16_bits(const struct stni_conv_problem *p)
 {
-    struct stni_conv_problem *p = &conv.problem;
-    if (stni_cudnn_frame(p) && conv.images > 1)
-        conv.x_step = p->n * p->c * p->in[0] * (p->dims > 1 ? p->in[1] : 1) * (p->dims > 2 ? p->in[2] : 1);
-    return conv;
+    return p->dtype == STN_DTYPE_BF16 || p->dtype == STN_DTYPE_F16;
 }
 
-static int is_gradient_of_16_bits(const struct stni_conv_problem *p)
-{
-    return p->kind == STNI_CONV_GRAD_WEIGHT && (p->dtype == STN_DTYPE_BF16 || p->dtype == STN_DTYPE_F16);
-}
-
-/* Gradients of 16-bit weights that have several parts are summed in f32. What may serve these beside factors of 16 bits
- * is compiled when it is first used, for which cuDNN wants a driver; so conv_cuda.cu asks for f32 copies of the factors
- * and with TF32, which has all their bits. A batch is one span here. */
+/* As conv_cuda.cu asks for it: where pads differ in its frame, images of f32 and f64 row-major. */
 static struct stni_cudnn_conv as_asked_for(const struct stni_cudnn_conv *given)
 {
-    struct stni_cudnn_conv conv = in_frame(*given);
-    struct stni_conv_problem *p = &conv.problem;
-    if (!is_gradient_of_16_bits(p))
-        return conv;
-    p->dtype = p->weight_dtype = STN_DTYPE_F32;
-    p->n *= conv.images;
-    conv.images = 1, conv.x_step = conv.y_step = 0;
-    conv.allow_tf32 = 1;
+    struct stni_cudnn_conv conv = *given;
+    stni_cudnn_frame(&conv.problem);
+    conv.problem.row_major = !is_16_bits(&conv.problem);
     return conv;
 }
 
-/* The other way in which it may be asked for, of images that are whole: those of f32 and f64 row-major, gradients of
- * 16-bit weights in their own dtype. 0: there is none. */
-static int is_asked_for_whole(const struct stni_cudnn_conv *given, struct stni_cudnn_conv *conv)
-{
-    *conv = in_frame(*given);
-    struct stni_conv_problem *p = &conv->problem;
-    const int is_16_bits = is_gradient_of_16_bits(p);
-    p->row_major = p->dtype == STN_DTYPE_F32 || p->dtype == STN_DTYPE_F64;
-    p->weight_dtype = p->dtype;
-    return conv->images == 1 && (p->row_major || (is_16_bits && !conv->adds));
-}
-
+/* Images of f32 that may be rounded to TF32 are channels-last. */
 static int has_plans(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *given)
 {
-    struct stni_cudnn_conv whole;
-    const struct stni_cudnn_conv conv = as_asked_for(given);
-    return has_plan(device, &conv) && (!is_asked_for_whole(given, &whole) || has_plan(device, &whole));
+    struct stni_cudnn_conv conv = as_asked_for(given);
+    if (!has_plan(device, &conv))
+        return 0;
+    conv.problem.row_major = 0;
+    conv.allow_tf32 = 1;
+    return conv.problem.dtype != STN_DTYPE_F32 || has_plan(device, &conv);
 }
 
 static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
 {
     for (int d = 0; d < 4; d++)
         for (int kind = 0; kind < 3; kind++)
-            for (int adds = 0; adds < 2; adds++) {
+            for (int adds = 0; adds < (kind == STNI_CONV_GRAD_WEIGHT ? 1 : 2); adds++) {
                 const struct stni_cudnn_conv conv = conv_of(s, kind, dtypes[d], adds);
                 if (!CHECK(has_plans(device, &conv)))
                     fprintf(stderr, "  %s, %s, %s%s\n", s->name, dtype_names[d], kind_names[kind], adds ? ", added" : "");
@@ -154,9 +130,9 @@ static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
 static void describe_problem(const struct stni_cudnn_conv *conv)
 {
     const struct stni_conv_problem *p = &conv->problem;
-    fprintf(stderr, "  %s, dtype %d, %lld images of %lld, groups %lld, channels %lld to %lld%s\n",
-            kind_names[p->kind], (int)p->dtype, (long long)conv->images, (long long)p->n, (long long)p->groups,
-            (long long)p->c, (long long)p->o, conv->adds ? ", added" : "");
+    fprintf(stderr, "  %s, dtype %d, %lld samples, groups %lld, channels %lld to %lld%s\n",
+            kind_names[p->kind], (int)p->dtype, (long long)p->n, (long long)p->groups, (long long)p->c, (long long)p->o,
+            conv->adds ? ", added" : "");
     for (int d = 0; d < p->dims; d++)
         fprintf(stderr, "    %lld to %lld, kernel %lld, stride %lld, dilation %lld, padded by %lld and %lld\n",
                 (long long)p->in[d], (long long)p->out[d], (long long)p->kernel[d], (long long)p->stride[d],
@@ -194,7 +170,7 @@ static void check_device(int version)
         call.descriptor_destroy(device);
 }
 
-/* 1 where a plan of f32 is one of tensor cores, which multiply it as TF32; -1: no plan. */
+/* 1 where a plan is one of tensor cores, which multiply f32 as TF32; -1: no plan. */
 static int uses_tensor_cores(cudnnBackendDescriptor_t device, struct stni_cudnn_conv conv, int allow_tf32)
 {
     struct stni_cudnn_plan plan = {0};
@@ -232,7 +208,6 @@ static void there_are_plans_for_capability_10_0(void)
     check_device(1000);
 }
 
-/* Copies in f32 of 16-bit factors would gain little without. */
 static void tensor_cores_sum_gradients_of_16_bit_weights(void)
 {
     static const int versions[] = {800, 900, 1000};

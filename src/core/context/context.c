@@ -96,6 +96,7 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
             return stni_error_set(error, status, "context: no device: %s", stn_status_text(status));
     }
     context->device->isa = context->isa;
+    context->joins_halos = !context->device->is_cpu;
     STNI_TRY(adopt_allocator(context, options, error));
     if (context->reproducible_sums && !context->device->is_cpu)
         return stni_error_set(error, STN_ERR_UNSUPPORTED, "context: reproducible_sums is for ranks of the CPU, got device '%s'",

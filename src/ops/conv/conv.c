@@ -63,11 +63,10 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* Devices solve few large problems faster than many small ones. */
 static stn_status read(const stn_op_call *call, struct stni_conv *conv)
 {
     STNI_TRY(stni_conv_read(call, conv));
-    conv->joins = !call->context->device->is_cpu;
+    conv->joins = call->context->joins_halos;
     return STN_OK;
 }
 

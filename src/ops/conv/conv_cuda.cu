@@ -15,7 +15,7 @@ namespace {
 
 bool is_empty(const convolution &v)
 {
-    return v.images * v.n * v.groups * v.c * v.o * v.taps * v.pixels_in * v.pixels_out == 0;
+    return v.n * v.groups * v.c * v.o * v.taps * v.pixels_in * v.pixels_out == 0;
 }
 
 bool has_bias(const stni_conv_args &args)
@@ -28,27 +28,19 @@ bool has_bias(const stni_conv_args &args)
 bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
-    const uint64_t size = (uint64_t)element_bytes(args.problem.dtype);
-    uint64_t bits = (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
+    const uint64_t bits = (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
     memset(out, 0, sizeof *out);
     out->problem = args.problem;
     out->problem.has_bias = 0;
-    out->images = args.data.images;
-    if (out->images > 1) {
-        out->x_step = args.data.x_step;
-        out->y_step = args.data.y_step;
-        bits |= (uint64_t)out->x_step * size | (uint64_t)out->y_step * size;
-    }
-    out->adds = args.problem.kind == STNI_CONV_GRAD_WEIGHT ? args.data.accumulate != 0 : has_bias(args);
+    out->adds = has_bias(args);
     out->allow_tf32 = dtype == STN_DTYPE_F32 && stni_cuda_host()->queue_allows_tf32(queue);
     return (FLOATING_DTYPES & dtype_bit(dtype)) != 0 && bits % STNI_CUDNN_ALIGNMENT == 0;
 }
 
-/* Whether cuDNN has a plan for a problem whose tensors all have one dtype. */
+/* Whether cuDNN has a plan for a problem. */
 bool has_plan(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *conv, size_t *bytes)
 {
-    return args.problem.weight_dtype == args.problem.dtype && library_conv(queue, args, conv) &&
-           stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
+    return library_conv(queue, args, conv) && stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
 }
 
 /* Whether cuDNN has a plan for a gradient by x as a convolution, and bytes of workspace. With TF32 the engines for
@@ -84,14 +76,13 @@ size_t workspace_of_solve(stn_queue *queue, const void *given)
     return bytes > 0 ? bytes + WORKSPACE_ALIGNMENT : 0;
 }
 
-/* Writes a channel's number to each of its elements: `block` elements in an image, `step` from one image to the next,
- * `run` of a channel one behind the other. */
+/* Writes a channel's number to each of its elements, `run` of them one behind the other. */
 template <class S> __global__ void __launch_bounds__(THREADS)
-spread_bias(int64_t images, int64_t block, int64_t step, int64_t run, int64_t channels, S *dst, const S *bias)
+spread_bias(int64_t n, int64_t run, int64_t channels, S *dst, const S *bias)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < images * block)
-        dst[i / block * step + i % block] = bias[i / run % channels];
+    if (i < n)
+        dst[i] = bias[i / run % channels];
 }
 
 template <class S> void launch_bias(const stni_conv_args &args, cudaStream_t stream)
@@ -99,10 +90,9 @@ template <class S> void launch_bias(const stni_conv_args &args, cudaStream_t str
     const convolution v = convolution_of(args);
     const bool forward = args.problem.kind == STNI_CONV_FORWARD;
     const int64_t channels = v.groups * (forward ? v.o : v.c), pixels = forward ? v.pixels_out : v.pixels_in;
-    const int64_t block = v.n * pixels * channels;
+    const int64_t n = v.n * pixels * channels;
     S *dst = static_cast<S *>(forward ? args.data.y : args.data.x);
-    STNI_LAUNCH(spread_bias<S>, blocks_for(v.images * block, THREADS), THREADS, stream, v.images, block,
-                forward ? v.y.image : v.x.image, v.row_major ? pixels : 1, channels, dst,
+    STNI_LAUNCH(spread_bias<S>, blocks_for(n, THREADS), THREADS, stream, n, v.row_major ? pixels : 1, channels, dst,
                 static_cast<const S *>(args.data.bias));
 }
 

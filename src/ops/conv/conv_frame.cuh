@@ -22,16 +22,16 @@ STNI_DEVICE void places_of(int64_t index, const int64_t (&size)[DIMS], int64_t (
     }
 }
 
-/* x or its copy: pixels of `units` units, samples one behind the other in an image, `step` units from image to
- * image. A sample is all channels of one, or where they are row-major one channel of it. */
+/* x or its copy: pixels of `units` units, samples one behind the other. A sample is all channels of one, or where they
+ * are row-major one channel of it. */
 struct frame_side {
-    int64_t size[DIMS], pixels, step;
+    int64_t size[DIMS], pixels;
     int64_t begin[DIMS]; /* place of the first pixel, counted from that of the other side */
 };
 
 struct frame_copy {
     frame_side to, from;
-    int64_t samples, per_image, units;
+    int64_t samples, units;
 };
 
 /* The pixel of `from` that is at a pixel of `to`; -1: there is none. */
@@ -55,11 +55,11 @@ copy_frame(const __grid_constant__ frame_copy c, W *to, const W *from)
     const int64_t unit = i % c.units, pixel = i / c.units % c.to.pixels, sample = i / c.units / c.to.pixels;
     if (sample >= c.samples)
         return;
-    const int64_t image = sample / c.per_image, inner = sample % c.per_image, across = pixel_across(c, pixel);
+    const int64_t across = pixel_across(c, pixel);
     W value = W();
     if (across >= 0)
-        value = from[image * c.from.step + (inner * c.from.pixels + across) * c.units + unit];
-    to[image * c.to.step + (inner * c.to.pixels + pixel) * c.units + unit] = value;
+        value = from[(sample * c.from.pixels + across) * c.units + unit];
+    to[(sample * c.to.pixels + pixel) * c.units + unit] = value;
 }
 
 /* Bytes of an element of a dtype that cuDNN has. */
@@ -93,20 +93,18 @@ inline framed framed_of(const stni_conv_args &given)
         return f;
     for (int d = 0; d < p.dims; d++)
         elements *= p.in[d];
-    const int64_t bytes = f.args.data.images * elements * element_bytes(p.dtype);
+    const int64_t bytes = elements * element_bytes(p.dtype);
     f.bytes = (size_t)(bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
     f.args.data.x = aligned(given.workspace);
-    f.args.data.x_step = elements;
     f.args.workspace = static_cast<char *>(f.args.data.x) + f.bytes;
     return f;
 }
 
-inline frame_side side_of(const stni_conv_args &a, int64_t step)
+inline frame_side side_of(const stni_conv_args &a)
 {
     frame_side s;
     memset(&s, 0, sizeof s);
     s.pixels = 1;
-    s.step = step;
     for (int d = 0; d < DIMS; d++)
         s.pixels *= s.size[d] = d < a.problem.dims ? a.problem.in[d] : 1;
     return s;
@@ -117,13 +115,11 @@ inline void launch_frame(const stni_conv_args &to, const stni_conv_args &from, c
 {
     const stni_conv_problem &p = to.problem;
     const int64_t size = element_bytes(p.dtype);
-    const uint64_t steps = to.data.images > 1 ? (uint64_t)to.data.x_step | (uint64_t)from.data.x_step : 0;
     const int64_t samples = p.row_major ? p.n * p.c : p.n, elements = p.row_major ? 1 : p.c; /* of a pixel */
     const uint64_t bits = (uint64_t)(uintptr_t)to.data.x | (uint64_t)(uintptr_t)from.data.x |
-                          ((uint64_t)elements | steps) * (uint64_t)size | sizeof(unit16);
+                          (uint64_t)(elements * size) | sizeof(unit16);
     const int64_t unit = (int64_t)(bits & (0 - bits)), per_unit = unit > size ? unit / size : 1;
-    frame_copy c = {side_of(to, to.data.x_step / per_unit), side_of(from, from.data.x_step / per_unit),
-                    to.data.images * samples, samples, elements / per_unit};
+    frame_copy c = {side_of(to), side_of(from), samples, elements / per_unit};
     memcpy(c.to.begin, begin, sizeof begin);
     dispatch_unit((size_t)(unit > size ? unit : size), [&](auto w) {
         typedef decltype(w) W;

@@ -18,23 +18,23 @@ namespace {
 
 enum { THREADS = 128 };
 
-/* How x or y lies: elements from pixel to pixel and from channel to channel of a sample, from image to image. */
+/* How x or y lies: elements from pixel to pixel and from channel to channel of a sample. */
 struct layout {
-    int64_t pixel, channel, image;
+    int64_t pixel, channel;
 };
 
 /* Dims that a problem lacks have one element, and one tap that stands still. */
 struct convolution {
-    int64_t images, n, groups, c, o; /* c, o: channels in a group */
+    int64_t n, groups, c, o; /* c, o: channels in a group */
     int64_t in[DIMS], out[DIMS], kernel[DIMS], stride[DIMS], dilation[DIMS], pad[DIMS];
     int64_t taps, pixels_in, pixels_out;
     layout x, y;
-    int row_major, accumulate;
+    int row_major;
 };
 
-layout layout_of(int row_major, int64_t channels, int64_t pixels, int64_t image)
+layout layout_of(int row_major, int64_t channels, int64_t pixels)
 {
-    return row_major ? layout{1, pixels, image} : layout{channels, 1, image};
+    return row_major ? layout{1, pixels} : layout{channels, 1};
 }
 
 convolution convolution_of(const stni_conv_args &args)
@@ -42,7 +42,6 @@ convolution convolution_of(const stni_conv_args &args)
     const stni_conv_problem &p = args.problem;
     convolution v;
     memset(&v, 0, sizeof v);
-    v.images = args.data.images;
     v.n = p.n;
     v.groups = p.groups;
     v.c = p.c / p.groups;
@@ -58,9 +57,8 @@ convolution convolution_of(const stni_conv_args &args)
         v.pad[d] = has ? p.pad_low[d] : 0;
     }
     v.row_major = p.row_major;
-    v.x = layout_of(p.row_major, p.c, v.pixels_in, args.data.x_step);
-    v.y = layout_of(p.row_major, p.o, v.pixels_out, args.data.y_step);
-    v.accumulate = args.data.accumulate;
+    v.x = layout_of(p.row_major, p.c, v.pixels_in);
+    v.y = layout_of(p.row_major, p.o, v.pixels_out);
     return v;
 }
 
@@ -74,12 +72,6 @@ STNI_DEVICE place place_of(int64_t i, int row_major, int64_t pixels, int64_t cha
     if (row_major)
         return {i / pixels / channels, i % pixels, i / pixels % channels};
     return {i / channels / pixels, i / channels % pixels, i % channels};
-}
-
-/* Where a sample begins, in elements: `n` samples of `size` elements lie one behind the other in an image. */
-STNI_DEVICE int64_t sample_at(const layout &l, int64_t sample, int64_t n, int64_t size)
-{
-    return sample / n * l.image + sample % n * size;
 }
 
 /* The pixel of x that a tap reads for a pixel of y; -1: one outside, which is 0. */
@@ -109,7 +101,8 @@ STNI_DEVICE int64_t pixel_reading(const convolution &v, const int64_t (&in)[DIMS
 }
 
 /* The sum of a[i a_step] b[i b_step]: one chain. */
-template <class S, class V> STNI_DEVICE typename product_types<S>::term dot(const S *a, int64_t a_step, const V *b, int64_t b_step, int64_t n)
+template <class S>
+STNI_DEVICE typename product_types<S>::term dot(const S *a, int64_t a_step, const S *b, int64_t b_step, int64_t n)
 {
     typedef typename product_types<S>::term T;
     T sum = zero_of<T>();
@@ -129,17 +122,17 @@ STNI_DEVICE void store_element(S *sample, const layout &l, const place &p, const
 }
 
 /* y: a thread each element. */
-template <class S, class V> __global__ void __launch_bounds__(THREADS)
-solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *weight, const S *bias)
+template <class S> __global__ void __launch_bounds__(THREADS)
+solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const S *weight, const S *bias)
 {
     typedef typename product_types<S>::total W;
     const int64_t channels = v.groups * v.o, i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     const place p = place_of(i, v.row_major, v.pixels_out, channels);
-    if (p.sample >= v.images * v.n)
+    if (p.sample >= v.n)
         return;
     const int64_t first = p.channel / v.o * v.c; /* channel of x */
-    const S *from = x + sample_at(v.x, p.sample, v.n, v.pixels_in * v.groups * v.c) + first * v.x.channel;
-    const V *factors = weight + p.channel * v.c * v.taps;
+    const S *from = x + p.sample * v.pixels_in * v.groups * v.c + first * v.x.channel;
+    const S *factors = weight + p.channel * v.c * v.taps;
     int64_t out[DIMS], tap[DIMS];
     W sum = zero_of<W>();
     places_of(p.pixel, v.out, out);
@@ -149,21 +142,21 @@ solve_forward(const __grid_constant__ convolution v, const S *x, S *y, const V *
         if (read >= 0)
             sum = sum + widen(dot(from + read * v.x.pixel, v.x.channel, factors + t, v.taps, v.c), &sum);
     }
-    store_element(y + sample_at(v.y, p.sample, v.n, v.pixels_out * channels), v.y, p, bias, sum);
+    store_element(y + p.sample * v.pixels_out * channels, v.y, p, bias, sum);
 }
 
 /* x: a thread each element. */
-template <class S, class V> __global__ void __launch_bounds__(THREADS)
-solve_grad_input(const __grid_constant__ convolution v, S *x, const S *y, const V *weight, const S *bias)
+template <class S> __global__ void __launch_bounds__(THREADS)
+solve_grad_input(const __grid_constant__ convolution v, S *x, const S *y, const S *weight, const S *bias)
 {
     typedef typename product_types<S>::total W;
     const int64_t channels = v.groups * v.c, i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     const place p = place_of(i, v.row_major, v.pixels_in, channels);
-    if (p.sample >= v.images * v.n)
+    if (p.sample >= v.n)
         return;
     const int64_t first = p.channel / v.c * v.o; /* channel of y */
-    const S *from = y + sample_at(v.y, p.sample, v.n, v.pixels_out * v.groups * v.o) + first * v.y.channel;
-    const V *factors = weight + (first * v.c + p.channel % v.c) * v.taps;
+    const S *from = y + p.sample * v.pixels_out * v.groups * v.o + first * v.y.channel;
+    const S *factors = weight + (first * v.c + p.channel % v.c) * v.taps;
     int64_t in[DIMS], tap[DIMS];
     W sum = zero_of<W>();
     places_of(p.pixel, v.in, in);
@@ -173,12 +166,12 @@ solve_grad_input(const __grid_constant__ convolution v, S *x, const S *y, const 
         if (reading >= 0)
             sum = sum + widen(dot(from + reading * v.y.pixel, v.y.channel, factors + t, v.c * v.taps, v.o), &sum);
     }
-    store_element(x + sample_at(v.x, p.sample, v.n, v.pixels_in * channels), v.x, p, bias, sum);
+    store_element(x + p.sample * v.pixels_in * channels, v.x, p, bias, sum);
 }
 
 /* weight: a warp each element, whose lanes take every 32nd pixel of y. */
-template <class S, class V> __global__ void __launch_bounds__(THREADS)
-solve_grad_weight(const __grid_constant__ convolution v, const S *x, const S *y, V *weight)
+template <class S> __global__ void __launch_bounds__(THREADS)
+solve_grad_weight(const __grid_constant__ convolution v, const S *x, const S *y, S *weight)
 {
     typedef typename product_types<S>::term T;
     typedef typename product_types<S>::total W;
@@ -188,53 +181,45 @@ solve_grad_weight(const __grid_constant__ convolution v, const S *x, const S *y,
     int64_t out[DIMS], tap[DIMS];
     W sum = zero_of<W>();
     places_of(i % v.taps, v.kernel, tap);
-    for (int64_t k = threadIdx.x % WARP; k < v.images * v.n * v.pixels_out; k += WARP) {
+    for (int64_t k = threadIdx.x % WARP; k < v.n * v.pixels_out; k += WARP) {
         const int64_t pixel = k % v.pixels_out, sample = k / v.pixels_out;
         places_of(pixel, v.out, out);
         const int64_t read = pixel_read(v, out, tap);
         if (read < 0)
             continue;
-        const int64_t x_at = sample_at(v.x, sample, v.n, v.pixels_in * v.groups * v.c) + read * v.x.pixel;
-        const int64_t y_at = sample_at(v.y, sample, v.n, v.pixels_out * v.groups * v.o) + pixel * v.y.pixel;
+        const int64_t x_at = sample * v.pixels_in * v.groups * v.c + read * v.x.pixel;
+        const int64_t y_at = sample * v.pixels_out * v.groups * v.o + pixel * v.y.pixel;
         const S xs = x[x_at + (o / v.o * v.c + c) * v.x.channel], ys = y[y_at + o * v.y.channel];
         sum = multiply_add(widen((T)load(xs), &sum), widen((T)load(ys), &sum), sum);
     }
     sum = reduce_warp(sum, [](W a, W b) { return a + b; });
     if (threadIdx.x % WARP != 0)
         return;
-    if (v.accumulate)
-        sum = sum + widen((T)load(weight[i]), &sum);
     store(weight[i], narrow(sum, &weight[i]));
 }
 
-template <class S, class V> void launch_kind(const stni_conv_args &args, cudaStream_t stream)
+template <class S> void launch_kind(const stni_conv_args &args, cudaStream_t stream)
 {
     const convolution v = convolution_of(args);
     const bool forward = args.problem.kind == STNI_CONV_FORWARD;
     S *x = static_cast<S *>(args.data.x), *y = static_cast<S *>(args.data.y);
-    V *weight = static_cast<V *>(args.data.weight);
+    S *weight = static_cast<S *>(args.data.weight);
     const S *bias = forward || args.adds_bias ? static_cast<const S *>(args.data.bias) : nullptr;
-    const int64_t samples = v.images * v.n;
     const int64_t count = args.problem.kind == STNI_CONV_GRAD_WEIGHT ? v.groups * v.o * v.c * v.taps * WARP
-                          : forward ? samples * v.pixels_out * v.groups * v.o : samples * v.pixels_in * v.groups * v.c;
+                          : forward ? v.n * v.pixels_out * v.groups * v.o : v.n * v.pixels_in * v.groups * v.c;
     const unsigned blocks = blocks_for(count, THREADS);
     if (count == 0)
         return;
     switch ((stni_conv_kind)args.problem.kind) {
-    case STNI_CONV_FORWARD: STNI_LAUNCH((solve_forward<S, V>), blocks, THREADS, stream, v, x, y, weight, bias); return;
-    case STNI_CONV_GRAD_INPUT: STNI_LAUNCH((solve_grad_input<S, V>), blocks, THREADS, stream, v, x, y, weight, bias); return;
-    case STNI_CONV_GRAD_WEIGHT: STNI_LAUNCH((solve_grad_weight<S, V>), blocks, THREADS, stream, v, x, y, weight); return;
+    case STNI_CONV_FORWARD: STNI_LAUNCH(solve_forward<S>, blocks, THREADS, stream, v, x, y, weight, bias); return;
+    case STNI_CONV_GRAD_INPUT: STNI_LAUNCH(solve_grad_input<S>, blocks, THREADS, stream, v, x, y, weight, bias); return;
+    case STNI_CONV_GRAD_WEIGHT: STNI_LAUNCH(solve_grad_weight<S>, blocks, THREADS, stream, v, x, y, weight); return;
     }
 }
 
-/* The weight of 16-bit floats may be kept in f32. */
 void launch_solve(const stni_conv_args &args, cudaStream_t stream)
 {
-    const stn_dtype dtype = (stn_dtype)args.problem.dtype;
-    if (args.problem.weight_dtype == dtype)
-        dispatch_floating_and_complex(dtype, [&](auto e) { launch_kind<decltype(e), decltype(e)>(args, stream); });
-    else
-        dispatch<bf16, f16>(dtype, [&](auto e) { launch_kind<decltype(e), float>(args, stream); });
+    dispatch_floating_and_complex((stn_dtype)args.problem.dtype, [&](auto e) { launch_kind<decltype(e)>(args, stream); });
 }
 
 }

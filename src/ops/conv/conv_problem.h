@@ -26,7 +26,7 @@ struct stni_conv_problem {
     int32_t kind;         /* stni_conv_kind */
     int32_t dims;         /* windowed ones: 1, 2 or 3 */
     int32_t dtype;        /* of x and y */
-    int32_t weight_dtype; /* f32 may stand for bf16, so that gradients are summed in it; else dtype */
+    int32_t weight_dtype; /* on the CPU f32 may stand for bf16, so that gradients are summed in it; else dtype */
     int32_t has_bias;     /* FORWARD */
     int32_t row_major;    /* 1: x and y are row-major; 0: channels-last */
     int64_t n, groups, c, o;
@@ -36,7 +36,7 @@ struct stni_conv_problem {
 };
 
 /* Where the data is. The problem is solved `images` times, x and y moving on by their steps (elements): windows of
- * rows of a batch are dense image by image only. */
+ * rows of a batch are dense image by image only. A device solves it once, and adds to no weight. */
 struct stni_conv_data {
     void *x, *y, *weight, *bias;
     int64_t images, x_step, y_step;

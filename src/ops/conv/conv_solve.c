@@ -255,6 +255,13 @@ static stn_status solve_strips(struct solver *s, const struct stni_conv_image *j
     return STN_OK;
 }
 
+/* No pixel of y reads x, whose memory need not be in order. */
+static stn_status sum_nothing(struct solver *s)
+{
+    s->x.range[0].end = s->x.range[0].begin;
+    return launch(s, &s->x, &s->y, AT_ONCE, 0);
+}
+
 static stn_status solve(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader)
 {
     struct stni_conv_image buffers[STNI_CONV_MAX_PARTS];
@@ -271,24 +278,15 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
         else
             STNI_TRY(solve_part(s, &s->plan.parts[i], &buffers[i]));
     }
-    /* The sum over nothing. */
-    if (s->kind == STNI_CONV_GRAD_WEIGHT && !s->started)
-        STNI_TRY(launch(s, &s->x, &s->y, AT_ONCE, 0));
-    return STN_OK;
+    return s->kind == STNI_CONV_GRAD_WEIGHT && !s->started ? sum_nothing(s) : STN_OK;
 }
 
-/* Whether the kernel sums up everything in one problem, and so rounds each element once. The CPU's adds block to
- * block. */
-static int is_rounded_once(const struct solver *s)
-{
-    return !s->call->context->device->is_cpu && s->plan.has_base + s->plan.n_parts == 1 && !s->windowed;
-}
-
-/* The gradient of a 16-bit weight is summed in f32 and rounded at the end. */
+/* The gradient of a 16-bit weight is summed in f32 and rounded at the end. Of joined chunks it is one problem, whose
+ * kernel does that. */
 static stn_status solve_weight(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader, const stn_tensor *weight)
 {
     int64_t n = weight->spec->local_numel;
-    if (stni_wide_dtype(s->dtype) == s->dtype || is_rounded_once(s))
+    if (stni_wide_dtype(s->dtype) == s->dtype || s->conv->joins)
         return solve(s, source, reader);
     s->weight_dtype = STN_DTYPE_F32;
     STNI_TRY(stn_op_scratch(s->call, (size_t)n * sizeof(float), &s->weight));

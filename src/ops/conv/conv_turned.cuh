@@ -59,7 +59,6 @@ inline turned turned_of(const stni_conv_args &given)
     t.bytes = (size_t)(bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
     stni_conv_data &data = t.args.data;
     data.x = given.data.y, data.y = given.data.x;
-    data.x_step = given.data.y_step, data.y_step = given.data.x_step;
     data.bias = given.adds_bias ? given.data.bias : nullptr;
     data.weight = aligned(given.workspace);
     t.args.workspace = static_cast<char *>(data.weight) + t.bytes;

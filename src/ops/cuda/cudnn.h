@@ -39,12 +39,11 @@ static inline int stni_cudnn_frame(struct stni_conv_problem *p)
     return differ;
 }
 
-/* A problem of `images` convolutions, as stni_conv_data has them. Compared by its bytes: set whole from {0}. */
+/* Compared by its bytes: set whole from {0}. */
 struct stni_cudnn_conv {
     struct stni_conv_problem problem;
-    int64_t images, x_step, y_step; /* elements */
-    int64_t adds;                   /* 1: the result is added to what is there, and rounded once */
-    int64_t allow_tf32;             /* 1: factors of f32 may be rounded to TF32 */
+    int64_t adds;       /* 1: the result is added to what is there, and rounded once */
+    int64_t allow_tf32; /* 1: factors of f32 may be rounded to TF32 */
 };
 
 /* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuDNN is not there or refuses, for whatever reason. */

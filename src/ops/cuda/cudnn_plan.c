@@ -86,18 +86,18 @@ static stn_status make_tensor(struct maker *m, int part, int64_t name, int32_t d
 }
 
 /* x or y: the channels' stride is one, or that of all pixels. */
-static stn_status make_image(struct maker *m, int part, int64_t name, int64_t channels, const int64_t *size, int64_t step)
+static stn_status make_image(struct maker *m, int part, int64_t name, int64_t channels, const int64_t *size)
 {
     const struct stni_conv_problem *p = &m->conv->problem;
     const int n = spatial_dims(p);
-    int64_t shape[NDIM] = {p->n * m->conv->images, channels}, strides[NDIM] = {0}, stride = p->row_major ? 1 : channels;
+    int64_t shape[NDIM] = {p->n, channels}, strides[NDIM] = {0}, stride = p->row_major ? 1 : channels;
     for (int d = n - 1; d >= 0; d--) {
         shape[2 + d] = along(p, size, d, 1);
         strides[2 + d] = stride;
         stride *= shape[2 + d];
     }
     strides[1] = p->row_major ? stride : 1;
-    strides[0] = m->conv->images > 1 ? step : p->row_major ? stride * channels : stride;
+    strides[0] = p->row_major ? stride * channels : stride;
     return make_tensor(m, part, name, p->dtype, shape, strides);
 }
 
@@ -113,7 +113,7 @@ static stn_status make_weight(struct maker *m)
         strides[d] = stride;
         stride *= shape[d];
     }
-    return make_tensor(m, WEIGHT, STNI_CUDNN_WEIGHT, p->weight_dtype, shape, strides);
+    return make_tensor(m, WEIGHT, STNI_CUDNN_WEIGHT, p->dtype, shape, strides);
 }
 
 /* What sums are computed in. */
@@ -286,10 +286,8 @@ static stn_status describe(struct maker *m)
     for (int d = 0; d < p->dims; d++)
         if (!stni_cudnn_pads_agree(p, d))
             return STN_ERR_UNSUPPORTED;
-    if (m->conv->images > 1 && p->n > 1)
-        return STN_ERR_UNSUPPORTED;
-    STNI_TRY(make_image(m, X, STNI_CUDNN_X, p->c, p->in, m->conv->x_step));
-    STNI_TRY(make_image(m, Y, STNI_CUDNN_Y, p->o, p->out, m->conv->y_step));
+    STNI_TRY(make_image(m, X, STNI_CUDNN_X, p->c, p->in));
+    STNI_TRY(make_image(m, Y, STNI_CUDNN_Y, p->o, p->out));
     STNI_TRY(make_weight(m));
     STNI_TRY(make_convolution(m));
     return make_graph(m);
