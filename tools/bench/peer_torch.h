@@ -21,7 +21,7 @@ int peer_torch_input(struct peer_torch *peer, const char *dtype, int64_t high, i
 /** What is measured: a Python expression of the list x of inputs. */
 int peer_torch_op(struct peer_torch *peer, const char *expression, int with_gradient);
 
-/** Seconds of `n` repetitions; negative on failure. */
+/** Seconds of `n` repetitions; negative on failure. Its threads sleep when it returns. */
 double peer_torch_run(struct peer_torch *peer, int64_t n);
 
 #endif
