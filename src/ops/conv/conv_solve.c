@@ -21,7 +21,7 @@ struct solver {
     size_t workspace_bytes;
     struct stni_conv_plan plan;
     /* Of joined chunks: what the base gives while the halo is on its way, where it may go so. Else it has none. */
-    struct stni_conv_plan apart;
+    struct stni_conv_plan *apart;
 };
 
 /* Of one batch entry. */
@@ -207,7 +207,7 @@ static uint64_t take_own(const struct solver *s)
 /* Multiplications that need no halo. */
 static int64_t inside_work(const struct solver *s)
 {
-    const struct stni_conv_plan *plan = s->plan.has_base ? &s->plan : &s->apart;
+    const struct stni_conv_plan *plan = s->plan.has_base ? &s->plan : s->apart;
     return plan->has_base ? s->images.n * stni_range_length(plan->interior[0]) * row_work(s) : 0;
 }
 
@@ -224,11 +224,11 @@ static stn_status solve_inside(struct solver *s, struct stni_halo_way *halo, int
  * weight would be other sums then. */
 static void plan_apart(struct solver *s)
 {
-    s->apart.has_base = 0;
+    s->apart->has_base = 0;
     if (!s->conv->joins || s->plan.has_base || s->kind == STNI_CONV_GRAD_WEIGHT || source_of(s)->data == NULL)
         return;
-    stni_conv_plan_apart(s->conv, s->x.range, s->y.range, &s->apart);
-    s->apart.has_base = s->apart.has_base && stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]);
+    stni_conv_plan_apart(s->conv, s->x.range, s->y.range, s->apart);
+    s->apart->has_base = s->apart->has_base && stni_conv_fits(s->conv, 0, s->x.range[0], s->y.range[0]);
 }
 
 static stn_status plan(struct solver *s, const stn_tensor *source)
@@ -245,8 +245,8 @@ static stn_status plan(struct solver *s, const stn_tensor *source)
 static stn_status solve_strips(struct solver *s, const struct stni_conv_image *joined)
 {
     struct stni_conv_image source;
-    for (int i = 0; i < s->apart.n_parts; i++) {
-        const struct stni_conv_part *part = &s->apart.parts[i];
+    for (int i = 0; i < s->apart->n_parts; i++) {
+        const struct stni_conv_part *part = &s->apart->parts[i];
         if (part->adds)
             continue;
         STNI_TRY(stni_conv_image_crop(&s->images, joined, part->source, &source));
@@ -268,7 +268,7 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
     struct stni_halo_way halo = {0};
     if (s->plan.n_parts > 0 || stni_conv_exchanges(reader))
         STNI_TRY(stni_conv_fetch(&s->images, reader, &s->plan, source, take_own(s), inside_work(s), buffers, &halo));
-    const int apart = halo.request != NULL && s->apart.has_base;
+    const int apart = halo.request != NULL && s->apart->has_base;
     STNI_TRY(solve_inside(s, &halo, s->plan.has_base || apart));
     if (apart)
         STNI_TRY(solve_strips(s, &buffers[0]));
@@ -313,7 +313,9 @@ stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv
     const enum stni_conv_kind kind = conv->kind;
     const stn_dtype dtype = x->spec->layout.dtype;
     const int64_t n = conv->batched ? x->spec->local_shape[0] : 1;
-    struct solver s = {.call = call, .conv = conv, .kind = kind, .dtype = dtype, .weight_dtype = dtype, .images = {call, conv, dtype, n}};
+    struct stni_conv_plan apart;
+    struct solver s = {.call = call, .conv = conv, .kind = kind, .dtype = dtype, .weight_dtype = dtype,
+                       .images = {call, conv, dtype, n}, .apart = &apart};
     const struct stni_conv_reader reader = {conv, x->spec, y->spec};
     stn_tensor *held[4] = {NULL};
     stn_status status;
