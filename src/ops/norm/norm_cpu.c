@@ -262,17 +262,18 @@ static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
 }
 
 /* Parameters that lie along the lines of which there are statistics: their sums are a pass of their own. */
-static void sum_params(const stn_queue *queue, const struct stni_norm_args *a, struct stni_norm_pass *pass)
+static void sum_lines_and_params(const stn_queue *queue, const struct stni_norm_args *a, const struct stni_norm_pass *lines)
 {
     double *sum = fine_array(a, 4);
+    struct stni_norm_pass pass[] = {*lines, *lines};
     clear(sum, 2 * a->params);
-    pass->target = NORM_PARAM;
-    pass->weight = ones[a->dtype];
-    pass->weight_step = 0;
-    pass->sum[0] = sum;
-    pass->sum[1] = sum + a->params;
+    pass[1].target = NORM_PARAM;
+    pass[1].weight = ones[a->dtype];
+    pass[1].weight_step = 0;
+    pass[1].sum[0] = sum;
+    pass[1].sum[1] = sum + a->params;
     if (!a->empty)
-        kernels(queue)->sums[a->dtype](pass);
+        stni_norm_sum_slices(queue, pass);
     for (int64_t i = 0; i < a->params; i++) {
         set_element(a->dtype, a->grad_bias, i, sum[i]);
         set_element(a->dtype, a->grad_weight, i, sum[a->params + i]);
@@ -285,19 +286,19 @@ stn_status stni_norm_sums_cpu(stn_queue *queue, const void *raw)
     const int64_t fine = a->rows * a->channels;
     const int along = a->along;
     clear(a->coarse, 2 * coarse_count(a));
-    struct stni_norm_pass pass = {
+    const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1)}, .target = NORM_STAT,
         .weight = along && a->weight ? a->weight : ones[a->dtype], .weight_step = along && a->weight != NULL,
         .sum = {along ? a->coarse : fine_array(a, 2), along ? a->coarse + coarse_count(a) : fine_array(a, 3)},
     };
-    if (!along)
-        clear(fine_array(a, 2), 2 * fine);
+    if (along) {
+        sum_lines_and_params(queue, a, &pass);
+        return STN_OK;
+    }
+    clear(fine_array(a, 2), 2 * fine);
     if (!a->empty)
         kernels(queue)->sums[a->dtype](&pass);
-    if (along)
-        sum_params(queue, a, &pass);
-    else
-        fold_channels(a, pass.sum);
+    fold_channels(a, pass.sum);
     return STN_OK;
 }
 
@@ -316,6 +317,7 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), mean_gradient, variance_gradient},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL, .to = a->out,
+        .streamed = stni_norm_is_streamed(a, NORM_OUT), .ahead = STNI_NORM_AHEAD,
     };
     kernels(queue)->apply[a->dtype](&pass);
     return STN_OK;

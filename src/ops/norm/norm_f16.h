@@ -129,6 +129,8 @@ static void sums_f16(const struct stni_norm_pass *p)
 static void apply_f16(const struct stni_norm_pass *p)
 {
     walk(p, apply_tile_f16);
+    if (p->streamed)
+        stni_stream_fence();
 }
 
 #endif

@@ -69,9 +69,19 @@ struct stni_norm_pass {
     int target;           /* NORM_STAT or NORM_PARAM: what sums belong to */
     double *sum[2];
     void *to;             /* the result of normalise and apply */
-    int streamed;         /* normalise: the result is written by non-temporal stores */
+    int streamed;         /* the result is written by non-temporal stores */
     int64_t ahead;        /* then: how far ahead x is prefetched, bytes */
 };
+
+/* Bytes to prefetch ahead: hardware prefetchers stop at the end of a page. */
+enum { STNI_NORM_AHEAD = 8192 };
+
+/* Whether operand `out` is large and contiguous, so that non-temporal stores write it. */
+int stni_norm_is_streamed(const struct stni_norm_args *args, int out);
+
+/* Two passes of sums over the same operands. */
+void stni_norm_sum_slices(const stn_queue *queue, const struct stni_norm_pass *pass);
+
 typedef void (*stni_norm_pass_fn)(const struct stni_norm_pass *pass);
 struct stni_norm_cpu {
     stni_norm_pass_fn moments[4], weights[4], normalise[4], sums[4], apply[4]; /* by dtype: f32 f64 bf16 f16 */

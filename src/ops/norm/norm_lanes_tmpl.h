@@ -129,7 +129,14 @@ static void NAME(sums)(const struct stni_norm_pass *p)
     walk(p, NAME(sums_tile));
 }
 
+static void NAME(apply_streamed)(const struct stni_norm_pass *p, const struct tile *t)
+{
+    stream_tile(p, t, NAME(apply_tile), NORM_OUT, sizeof(T));
+}
+
 static void NAME(apply)(const struct stni_norm_pass *p)
 {
-    walk(p, NAME(apply_tile));
+    walk(p, p->streamed ? NAME(apply_streamed) : NAME(apply_tile));
+    if (p->streamed)
+        stni_stream_fence();
 }

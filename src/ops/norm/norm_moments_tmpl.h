@@ -106,7 +106,7 @@ static inline void NAME(sum_near)(const T *restrict x, int64_t n, double shift, 
     for (int attempt = 0; attempt < 2; attempt++) {
         double own[2];
         if (ahead)
-            NAME(sum_spans)(x, n, about, AHEAD, own);
+            NAME(sum_spans)(x, n, about, STNI_NORM_AHEAD, own);
         else
             NAME(sum_spans)(x, n, about, 0, own);
         if (!(own[1] >= least_squares && own[1] <= most_squares))

@@ -1,13 +1,14 @@
-/* Statistics and result in one go where no other rank has elements of the same groups: slice by slice, each
- * normalised while the L2 cache still holds it. */
+/* Passes over the chunk slice by slice, so that the L2 cache still holds a slice for the pass that follows: statistics
+ * and result where no other rank has elements of the same groups, and the sums of a backward. */
 #include "core/base/dtype.h"
+#include "core/base/isa.h"
 #include "core/box/nontemporal.h"
+#include "core/device/device.h"
 #include "ops/norm/norm_kernel.h"
 
 enum {
     WHOLE_ROW = 32 << 10,    /* bytes of a row that stays in the L1 cache, or nearly */
     SLICE = 64 << 10,        /* bytes of x */
-    AHEAD = 8192,            /* bytes to prefetch ahead where there is no next slice */
     STREAM_ROW = 1024        /* bytes of a row that is worth non-temporal stores by itself */
 };
 
@@ -25,11 +26,11 @@ static int64_t elements(const struct stni_norm_args *a)
     return n;
 }
 
-static int is_streamed(const struct stni_norm_args *a)
+int stni_norm_is_streamed(const struct stni_norm_args *a, int out)
 {
-    const int64_t *y = a->strides[NORM_Y], cols = a->shape[a->ndim - 1];
-    const int in_rows = a->ndim == 1 || y[a->ndim - 2] == cols || cols * size_of(a) >= STREAM_ROW;
-    return a->shape[0] * elements(a) * size_of(a) >= STNI_STREAMING_RESULT && y[a->ndim - 1] == 1 && in_rows;
+    const int64_t *to = a->strides[out], cols = a->shape[a->ndim - 1];
+    const int in_rows = a->ndim == 1 || to[a->ndim - 2] == cols || cols * size_of(a) >= STREAM_ROW;
+    return a->shape[0] * elements(a) * size_of(a) >= STNI_STREAMING_RESULT && to[a->ndim - 1] == 1 && in_rows;
 }
 
 /* The least number of indices of the first dim in a slice, so that a slice has whole groups; all of them where the
@@ -91,19 +92,51 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_norm_args *a = raw;
     struct stni_norm_args all = *a;
-    const int streamed = !a->empty && is_streamed(a);
+    const int streamed = !a->empty && stni_norm_is_streamed(a, NORM_Y);
     const int64_t least = a->empty || a->parts ? 1 : unit(a), bytes = a->empty ? 1 : elements(a) * size_of(a);
     const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
     if (a->parts)
-        stni_norm_normalise_parts(queue, a, streamed, AHEAD);
+        stni_norm_normalise_parts(queue, a, streamed, STNI_NORM_AHEAD);
     else if (!a->empty && stni_norm_has_whole(queue, a->dtype) && has_whole_rows(a))
         stni_norm_normalise_whole(queue, a, streamed);
     else if (a->empty || step >= a->shape[0])
-        normalise(queue, &all, streamed, AHEAD);
+        normalise(queue, &all, streamed, STNI_NORM_AHEAD);
     else
         for (int64_t at = 0; at < a->shape[0]; at += step) {
             struct stni_norm_args s = slice(a, at, a->shape[0] - at < step ? a->shape[0] - at : step);
             normalise(queue, &s, streamed, step * a->strides[NORM_X][0] * size_of(a)); /* the next slice */
         }
     return STN_OK;
+}
+
+/* A pass over the slice. */
+static struct stni_norm_pass pass_over(const struct stni_norm_pass *p, const struct stni_norm_args *part, int64_t at)
+{
+    const struct stni_norm_args *a = p->args;
+    const int64_t stat = at * a->strides[NORM_STAT][0] * (a->dtype == STN_DTYPE_F64 ? 8 : 4);
+    struct stni_norm_pass pass = *p;
+    pass.args = part;
+    pass.weight = moved(p->weight, at * a->strides[NORM_WEIGHT][0] * p->weight_step * size_of(a));
+    for (int k = 0; k < 2; k++) {
+        pass.stat[k] = moved(p->stat[k], stat);
+        pass.sum[k] += at * a->strides[p->target][0];
+    }
+    return pass;
+}
+
+void stni_norm_sum_slices(const stn_queue *queue, const struct stni_norm_pass *p)
+{
+    const struct stni_norm_args *a = p[0].args;
+    const stni_norm_pass_fn sums = STNI_ISA_PICK(stni_norm_cpu, queue->isa)->sums[a->dtype];
+    const int64_t bytes = elements(a) * size_of(a), step = bytes < SLICE ? SLICE / bytes : 1;
+    struct stni_norm_args part = *a;
+    for (int64_t at = 0; at < a->shape[0]; at += step) {
+        part.shape[0] = a->shape[0] - at < step ? a->shape[0] - at : step;
+        part.x = moved(a->x, at * a->strides[NORM_X][0] * size_of(a));
+        part.y = (char *)a->y + at * a->strides[NORM_Y][0] * size_of(a);
+        for (int i = 0; i < 2; i++) {
+            const struct stni_norm_pass pass = pass_over(&p[i], &part, at);
+            sums(&pass);
+        }
+    }
 }

@@ -18,7 +18,6 @@ enum {
     LANES = 16, /* partial sums of a row, added up at its end */
     WIDTH = 32, STEPS = 8, SPAN = WIDTH * STEPS, NEAR_BLOCK = 8 * SPAN, SAMPLES = 8, /* norm_moments_tmpl.h */
     NEAR_LINE = 1 << 16, /* columns; longer rows come from memory, which four concurrent streams read faster */
-    AHEAD = 8192, /* bytes to prefetch ahead: hardware prefetchers stop at the end of a page */
     BLOCK = 2048, /* columns with sums of their own that are passed over at once */
     PIECE = 2048, /* bytes of a result that go out in one run of non-temporal stores */
     TOGETHER = 64 /* short rows of which a piece is made, at most */
