@@ -160,11 +160,49 @@ static void results_past_the_caches_are_whole(void)
     test_ranks(1, large_body, NULL);
 }
 
+/* Gradients of x, written past the caches, are to the bit those of halves, which are not. */
+static stn_status gradients_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 2050, COLS = 1024, HALF = ROWS / 2 };
+    const struct random_shape shape = {2, {ROWS, COLS}}, line = {1, {COLS}};
+    double *values = against_one_draw(&(uint64_t){7}, ROWS * COLS), *whole = malloc(sizeof(double) * ROWS * COLS);
+    double *half = malloc(sizeof(double) * HALF * COLS);
+    const int64_t width[] = {COLS};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &shape, values);
+    stn_tensor *w = against_one_local(context, STN_DTYPE_F32, &line, values), *grad = NULL, *y;
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    y = stn_layer_norm(x, 1, width, w, NULL, 1e-5);
+    stn_tensor *cotangents = stn_square(stn_detach(x));
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangents, 1, &x, 1, 0, &grad), STN_OK);
+    test_read(grad, whole, ROWS * COLS);
+    for (int i = 0; i < 2; i++) {
+        stn_tensor *rows = stn_slice(stn_detach(x), 0, i * HALF, (i + 1) * HALF, 1), *of_part = NULL;
+        stn_tensor *part = stn_detach(stn_add_number(rows, 0)), *cotangent = stn_square(rows);
+        CHECK_STATUS(stn_set_requires_grad(part, 1), STN_OK);
+        y = stn_layer_norm(part, 1, width, w, NULL, 1e-5);
+        CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &part, 1, 0, &of_part), STN_OK);
+        test_read(of_part, half, HALF * COLS);
+        CHECK_BYTES(half, whole + i * HALF * COLS, sizeof(double) * HALF * COLS);
+    }
+    free(half);
+    free(whole);
+    free(values);
+    return stn_scope_end(context);
+}
+
+static void gradients_past_the_caches_are_whole(void)
+{
+    test_ranks(1, gradients_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"lines_of_any_length_and_range_are_normalised_as_in_f64", lines_of_any_length_and_range_are_normalised_as_in_f64},
         {"results_past_the_caches_are_whole", results_past_the_caches_are_whole},
+        {"gradients_past_the_caches_are_whole", gradients_past_the_caches_are_whole},
     };
     return TEST_MAIN(argc, argv, cases);
 }
