@@ -61,17 +61,24 @@ static const void *moved(const void *data, int64_t bytes)
     return data ? (const char *)data + bytes : NULL;
 }
 
-/* `n` indices of the first dim. Its groups are those of one row. */
+/* `n` indices of the first dim of what all passes read. */
+static struct stni_norm_args part_of(const struct stni_norm_args *a, int64_t at, int64_t n)
+{
+    struct stni_norm_args part = *a;
+    part.shape[0] = n;
+    part.x = moved(a->x, at * a->strides[NORM_X][0] * size_of(a));
+    part.y = (char *)a->y + at * a->strides[NORM_Y][0] * size_of(a);
+    return part;
+}
+
+/* A part whose groups are whole, and those of one row. */
 static struct stni_norm_args slice(const struct stni_norm_args *a, int64_t at, int64_t n)
 {
     const int64_t fine = a->strides[NORM_STAT][0], size = size_of(a), stat = at * fine / a->per_group * (a->dtype == STN_DTYPE_F64 ? 8 : 4);
-    struct stni_norm_args s = *a;
-    s.shape[0] = n;
+    struct stni_norm_args s = part_of(a, at, n);
     s.rows = 1;
     s.channels = n * fine;
     s.groups = s.channels / a->per_group;
-    s.x = moved(a->x, at * a->strides[NORM_X][0] * size);
-    s.y = (char *)a->y + at * a->strides[NORM_Y][0] * size;
     s.weight = moved(a->weight, at * a->strides[NORM_WEIGHT][0] * size);
     s.bias = moved(a->bias, at * a->strides[NORM_PARAM][0] * size);
     s.mean = (char *)a->mean + stat;
@@ -109,7 +116,7 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
     return STN_OK;
 }
 
-/* A pass over the slice. */
+/* A pass over such a part. */
 static struct stni_norm_pass pass_over(const struct stni_norm_pass *p, const struct stni_norm_args *part, int64_t at)
 {
     const struct stni_norm_args *a = p->args;
@@ -129,11 +136,8 @@ void stni_norm_sum_slices(const stn_queue *queue, const struct stni_norm_pass *p
     const struct stni_norm_args *a = p[0].args;
     const stni_norm_pass_fn sums = STNI_ISA_PICK(stni_norm_cpu, queue->isa)->sums[a->dtype];
     const int64_t bytes = elements(a) * size_of(a), step = bytes < SLICE ? SLICE / bytes : 1;
-    struct stni_norm_args part = *a;
     for (int64_t at = 0; at < a->shape[0]; at += step) {
-        part.shape[0] = a->shape[0] - at < step ? a->shape[0] - at : step;
-        part.x = moved(a->x, at * a->strides[NORM_X][0] * size_of(a));
-        part.y = (char *)a->y + at * a->strides[NORM_Y][0] * size_of(a);
+        const struct stni_norm_args part = part_of(a, at, a->shape[0] - at < step ? a->shape[0] - at : step);
         for (int i = 0; i < 2; i++) {
             const struct stni_norm_pass pass = pass_over(&p[i], &part, at);
             sums(&pass);
