@@ -130,12 +130,14 @@ template <int OP, class S> void launch_of(const reduction &g, cudaStream_t strea
 
 template <int OP> void launch_op(const struct stni_reduce_args &a, const reduction &g, cudaStream_t stream)
 {
-    if (dtype_bit(a.in_dtype) & NARROW_DTYPES)
-        return launch_of<OP, narrow>(g, stream);
     dispatch_floating(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
     if constexpr (OP != STNI_REDUCTION_squares && OP != STNI_REDUCTION_amax && OP != STNI_REDUCTION_amin)
         dispatch_complex(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
-    dispatch_integer(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
+    if constexpr (OP != STNI_REDUCTION_squares) {
+        dispatch_integer(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
+        if (dtype_bit(a.in_dtype) & NARROW_DTYPES)
+            launch_of<OP, narrow>(g, stream);
+    }
 }
 
 /* Whether elements are read in packs, as the shape and the strides allow. */
@@ -199,11 +201,21 @@ void launch_reduce(const struct stni_reduce_args &a, cudaStream_t stream)
 
 }
 
-#define KERNEL(slot) STNI_CUDA_KERNEL_WITH(slot, ALL_DTYPES, struct stni_reduce_args, launch_reduce, reduce_workspace),
+#define KERNEL(slot, dtypes) \
+    STNI_CUDA_KERNEL_WITH(slot, dtypes, struct stni_reduce_args, launch_reduce, reduce_workspace),
 STNI_CUDA_KERNELS(reduce) = {
-    KERNEL("all.forward") KERNEL("amax.forward") KERNEL("amin.forward") KERNEL("any.forward")
-    KERNEL("count_nonzero.forward") KERNEL("euclidean_norm.roots") KERNEL("euclidean_norm.squares")
-    KERNEL("max_all.forward") KERNEL("mean.forward") KERNEL("mean_wide.forward") KERNEL("min_all.forward")
-    KERNEL("prod.forward") KERNEL("sum.forward")
+    KERNEL("all.forward", ALL_DTYPES)
+    KERNEL("amax.forward", ALL_DTYPES)
+    KERNEL("amin.forward", ALL_DTYPES)
+    KERNEL("any.forward", ALL_DTYPES)
+    KERNEL("count_nonzero.forward", ALL_DTYPES)
+    KERNEL("euclidean_norm.roots", FLOATING_DTYPES)
+    KERNEL("euclidean_norm.squares", FLOATING_DTYPES)
+    KERNEL("max_all.forward", ALL_DTYPES)
+    KERNEL("mean.forward", ALL_DTYPES)
+    KERNEL("mean_wide.forward", ALL_DTYPES)
+    KERNEL("min_all.forward", ALL_DTYPES)
+    KERNEL("prod.forward", ALL_DTYPES)
+    KERNEL("sum.forward", ALL_DTYPES)
     STNI_CUDA_KERNELS_END
 };
