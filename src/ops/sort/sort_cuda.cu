@@ -1,11 +1,11 @@
 /* Lines in order on a CUDA device: all of a line, its first elements, and runs that are in order merged.
  *
- * Lines that fit a block are sorted by one kernel (rows_cuda.cuh). Of other short lines, and where many elements are
- * wanted, all entries are sorted. Else, unless but one is wanted, the last of those that are is found, and what comes
- * before it is collected and sorted. */
+ * Lines that fit a block are sorted by one kernel (rows_cuda.cuh), or the few elements that are wanted of one are found
+ * (top_rows_cuda.cuh). Of other short lines, and where many elements are wanted, all entries are sorted. Else, unless
+ * but one is wanted, the last of those that are is found, and what comes before it is collected and sorted. */
 #include "core/device/cuda/radix.cuh"
-#include "ops/sort/rows_cuda.cuh"
 #include "ops/sort/targets_cuda.cuh"
+#include "ops/sort/top_rows_cuda.cuh"
 
 namespace {
 
@@ -236,6 +236,14 @@ __global__ void __launch_bounds__(THREADS) store_none(stni_sort_pair *pairs, int
         pairs[i] = none;
 }
 
+template <class K> void launch_in_rows(const sort_rows &s, const stni_order &order, cudaStream_t stream)
+{
+    if (are_top_rows(s))
+        launch_top_rows<K>(s, order, stream);
+    else
+        launch_rows<K>(s, order, stream);
+}
+
 void launch_job(const job &j, void *work, cudaStream_t stream)
 {
     if (j.n_lines == 0 || j.k == 0)
@@ -246,9 +254,9 @@ void launch_job(const job &j, void *work, cudaStream_t stream)
         return;
     }
     if (is_of_rows(j) && size_of(j.order.dtype) <= 4)
-        launch_rows<uint32_t>(rows_of(j), j.order, stream);
+        launch_in_rows<uint32_t>(rows_of(j), j.order, stream);
     else if (is_of_rows(j))
-        launch_rows<uint64_t>(rows_of(j), j.order, stream);
+        launch_in_rows<uint64_t>(rows_of(j), j.order, stream);
     else if (is_small(j.order, j.lines.n))
         run_job<uint32_t, uint32_t>(j, work, stream);
     else
