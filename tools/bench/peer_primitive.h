@@ -26,6 +26,9 @@ struct peer_primitive_shape {
 
 struct peer_primitive;
 
+/** Whether this build has oneDNN. */
+int peer_primitive_is_there(void);
+
 /** NULL where oneDNN offers no such primitive, or is absent. */
 struct peer_primitive *peer_primitive_create(const struct peer_primitive_shape *shape);
 void peer_primitive_destroy(struct peer_primitive **peer);
