@@ -128,6 +128,7 @@ template <int OP, class S> void launch_of(const reduction &g, cudaStream_t strea
         STNI_LAUNCH((join_parts<OP, typename accumulator<OP, S>::type>), (unsigned)g.kept.count, THREADS, stream, g);
 }
 
+/* Squares are of floating numbers alone: norms take no others. */
 template <int OP> void launch_op(const struct stni_reduce_args &a, const reduction &g, cudaStream_t stream)
 {
     dispatch_floating(a.in_dtype, [&](auto element) { launch_of<OP, decltype(element)>(g, stream); });
