@@ -11,6 +11,7 @@ import time
 import traceback
 import unittest
 
+import torch_ranks  # noqa: F401: ends a program here where there is no torch
 import torch._dynamo  # noqa: F401: the first step of an optimizer would import it, in each process
 import torch.distributed as dist
 

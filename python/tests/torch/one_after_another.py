@@ -4,7 +4,6 @@ seconds. Ends with 1 where one of them fails.
 usage: one_after_another.py PROGRAM..."""
 import sys
 
-import torch_ranks  # noqa: F401: ends this program where there is no torch
 from gloo_ranks import fork, wait_for
 
 
