@@ -53,23 +53,49 @@ static PyObject *list_of_none(int n)
     return list;
 }
 
-/** Raises what the first rank has that failed by itself; 0 where none has told. */
-static int raise_failure(PyObject *failures)
+/** What the first rank has that failed by itself, else what the first has that failed at all; NULL. Borrowed. */
+static PyObject *first_failure(PyObject *failures)
 {
     PyObject *first = NULL;
     for (Py_ssize_t i = 0; i < PyList_Size(failures); i++) {
         PyObject *failure = PyList_GetItem(failures, i);
         if (failure == Py_None)
             continue;
+        if (stnp_status_of(failure) != STN_ERR_PEER)
+            return failure;
         first = first ? first : failure;
-        if (stnp_status_of(failure) != STN_ERR_PEER) {
-            first = failure;
-            break;
-        }
     }
-    if (first)
-        PyErr_SetObject((PyObject *)Py_TYPE(first), first);
-    return first != NULL;
+    return first;
+}
+
+/** Adds to the notes of `first` what other ranks have to say that differs: where ranks did not do the same, one alone
+ * explains little. */
+static void note_others(PyObject *first, PyObject *failures)
+{
+    PyObject *said = PyObject_Repr(first);
+    for (Py_ssize_t i = 0; said && i < PyList_Size(failures); i++) {
+        PyObject *failure = PyList_GetItem(failures, i);
+        PyObject *says = failure == Py_None ? NULL : PyObject_Repr(failure);
+        int differs = says && PyUnicode_Compare(says, said) != 0;
+        PyObject *note = differs ? PyUnicode_FromFormat("rank %zd: %U", i, says) : NULL;
+        PyObject *done = note ? PyObject_CallMethod(first, "add_note", "O", note) : NULL;
+        Py_XDECREF(done);
+        Py_XDECREF(note);
+        Py_XDECREF(says);
+    }
+    Py_XDECREF(said);
+    PyErr_Clear(); /* a note that could not be made */
+}
+
+/** Raises a failure, with the others in its notes; 0 where no rank has told. */
+static int raise_failure(PyObject *failures)
+{
+    PyObject *first = first_failure(failures);
+    if (!first)
+        return 0;
+    note_others(first, failures);
+    PyErr_SetObject((PyObject *)Py_TYPE(first), first);
+    return 1;
 }
 
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords)

@@ -106,12 +106,12 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     if (n < 3)
         return PyErr_Format(PyExc_TypeError, "__torch_function__: %zd arguments, wanted at least 3", n);
     PyObject *name = n > 3 && PyTuple_Check(args[3]) ? PyDict_GetItemWithError(self->parts[NAMES], args[1]) : NULL;
-    if (name && !stnp_short_users_come_first(self, HANDLERS)) {
-        PyObject *result = short_way(self, name, args[3], n > 4 ? args[4] : NULL);
-        if (result)
-            return result;
-    }
-    return stnp_short_long_way(self, LONG_WAY, args, n);
+    PyObject *result = NULL;
+    Py_XINCREF(name); /* as soon as the call gives up the interpreter, another rank may replace it */
+    if (name && !stnp_short_users_come_first(self, HANDLERS))
+        result = short_way(self, name, args[3], n > 4 ? args[4] : NULL);
+    Py_XDECREF(name);
+    return result ? result : stnp_short_long_way(self, LONG_WAY, args, n);
 }
 
 /* As an object */

@@ -4,12 +4,14 @@
  * arguments; a call with ShardTensors alone is C's from then on. */
 #include "shortcut.h"
 
-/** Of a function known by its address: (function, name of the op, words of its positional arguments), borrowed. */
+/** Of a function known by its address: (function, name of the op, words of its positional arguments), a new reference:
+ * another rank may put its own in the place of it, as soon as a call gives up the interpreter. */
 static PyObject *known(stnp_shortcut *self, PyObject *func)
 {
     PyObject *key = PyLong_FromVoidPtr(func), *entry = NULL;
     if (key)
         entry = PyDict_GetItemWithError(self->parts[BELOW_NAMES], key);
+    Py_XINCREF(entry);
     Py_XDECREF(key);
     return entry;
 }
@@ -59,11 +61,9 @@ PyObject *stnp_short_dispatch(PyObject *object, PyObject *const *args, Py_ssize_
     stnp_shortcut *self = (stnp_shortcut *)object;
     if (n < 3)
         return PyErr_Format(PyExc_TypeError, "__torch_dispatch__: %zd arguments, wanted at least 3", n);
-    PyObject *entry = n > 3 && PyTuple_Check(args[3]) ? known(self, args[1]) : NULL;
-    if (entry && !stnp_short_users_come_first(self, BELOW_HANDLERS)) {
-        PyObject *result = short_way(self, entry, args[3], n > 4 ? args[4] : NULL);
-        if (result)
-            return result;
-    }
-    return stnp_short_long_way(self, BELOW, args, n);
+    PyObject *entry = n > 3 && PyTuple_Check(args[3]) ? known(self, args[1]) : NULL, *result = NULL;
+    if (entry && !stnp_short_users_come_first(self, BELOW_HANDLERS))
+        result = short_way(self, entry, args[3], n > 4 ? args[4] : NULL);
+    Py_XDECREF(entry);
+    return result ? result : stnp_short_long_way(self, BELOW, args, n);
 }

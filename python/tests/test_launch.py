@@ -28,9 +28,19 @@ class Launch(TestCase):
                 seen.append(error.status)
                 raise
 
-        with self.assertRaisesRegex(KeyError, "mine"):
+        with self.assertRaisesRegex(KeyError, "mine") as raised:
             st.launch(3, main, deadline_seconds=60)
         self.assertEqual(seen, ["PEER", "PEER"])
+        self.assertEqual([note[:len("rank 0: CommunicationError")] for note in raised.exception.__notes__],
+                         ["rank 0: CommunicationError", "rank 2: CommunicationError"])
+
+    def test_what_all_ranks_say_is_said_once(self):
+        def main(context):
+            raise ValueError("theirs")
+
+        with self.assertRaisesRegex(ValueError, "theirs") as raised:
+            st.launch(3, main, deadline_seconds=60)
+        self.assertFalse(hasattr(raised.exception, "__notes__"))
 
     def test_bad_numbers_of_ranks(self):
         for ranks in (-1, 5000):

@@ -1,6 +1,7 @@
 """Functions that take the short way, which is C's from end to end, give what they give on the long one, and whatever it
 does not serve goes the long way."""
 import contextlib
+import sys
 import threading
 import unittest
 from unittest import mock
@@ -53,6 +54,27 @@ class Silent:
             raise OSError("the cable is cut")
 
     group = all_reduce
+
+
+@contextlib.contextmanager
+def said_again_and_again(say, other):
+    """Another thread says a new text each time, and makes texts of another name in the memory of the last one."""
+    ended, interval = threading.Event(), sys.getswitchinterval()
+
+    def run():
+        while not ended.is_set():
+            say()
+            _ = ["".join((other[0], other[1:])) for _ in range(4)]
+
+    thread = threading.Thread(target=run)
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(interval)
 
 
 class ShortWay(TestCase):
@@ -194,6 +216,37 @@ class ShortWay(TestCase):
                 x = spread(numbers(4), context.mesh(1), Shard(0))
                 self.close(torch.mul(x, x), full(x) ** 2)
                 self.assertIs((x * x)._handle.context, context)
+
+    def test_a_name_lives_as_long_as_its_call(self):
+        """Each rank that finds an op for a function says so, perhaps while another calls it by what was said before."""
+        def say():
+            _shortcut._names[torch.mul] = "".join(("m", "ul"))
+
+        with said_again_and_again(say, "sub"):
+            for _ in range(100):
+                with st.Context() as context, use(context):
+                    x = spread(numbers(4), context.mesh(1), Shard(0))
+                    self.close(torch.mul(x, x), full(x)**2)
+                    self.close(torch.sub(x, x), full(x) * 0)
+
+    def test_a_name_below_autograd_lives_as_long_as_its_call(self):
+        add_ = torch.ops.aten.add_.Tensor
+        with st.Context() as context, use(context):
+            x = spread(numbers(4), context.mesh(1), Shard(0))
+            x.add_(x)
+        words = _shortcut._below[id(add_)][2]
+
+        def say():
+            _shortcut._below[id(add_)] = (add_, "".join(("add", "_")), words)
+
+        with said_again_and_again(say, "sub_"):
+            for _ in range(300):
+                with st.Context() as context, use(context):
+                    x, y = (spread(numbers(4), context.mesh(1), Shard(0)) for _ in range(2))
+                    with torch._C.DisableTorchFunctionSubclass():  # as torch's engine calls them
+                        x.add_(x), y.sub_(y)
+                    self.close(x, 2 * numbers(4))
+                    self.close(y, 0 * numbers(4))
 
     def test_its_parts_are_named_where_they_lack(self):
         for wrong, words in (({}, "no shard_tensor"), ({"shard_tensor": torch.Tensor}, "no tensor")):
