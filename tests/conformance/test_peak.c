@@ -1,12 +1,15 @@
 /* What ops hold at a time, on tensors that are large enough for a gather to show: a chunk is an eighth of the whole,
  * so that one gathered input is eight chunks. */
 #include "conform/peak.h"
+#include "ops/cpu/gemm.h"
+#include "ops/onednn/onednn.h"
 #include "ranks.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { RANKS = 8, BUFFER = 256 << 10 /* bytes, half of a chunk */, INPUTS = 3, ATTRS = 3 };
+enum { COLUMNS = 256 << 10 /* bytes of a convolution's block of columns */ };
 
 #define R {STN_PLACE_REPLICATE, 0, 0, 0}
 #define S(d) {STN_PLACE_SHARD, d, 0, 0}
@@ -112,6 +115,19 @@ static int64_t live_bytes(stn_context *context)
     return stats.live_bytes;
 }
 
+/* Where oneDNN does not serve, our own kernels copy blocks of both factors, which grow no further than this. */
+static double blocks(stn_context *context, const struct row *row)
+{
+    static const char *const products[] = {"linear", "matmul", "conv2d", "conv_transpose2d"};
+    const int64_t large = 1 << 16;
+    int multiplies = 0;
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
+        multiplies |= strcmp(row->op, products[i]) == 0;
+    if (!multiplies || stni_onednn_of(context))
+        return 0;
+    return (double)stni_gemm_workspace(STN_DTYPE_F32, large, large, large) + COLUMNS;
+}
+
 static void held_is_at_most(stn_context *context, const struct row *row, const char *step, int64_t before, double most)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -143,7 +159,8 @@ static stn_status body(stn_context *context, void *arg)
     CHECK_STATUS(stn_op_invoke(op, n, inputs, n_attrs, row->attrs, stn_op_descriptor(op)->n_outputs, outputs), STN_OK);
     if (stn_context_status(context) == STN_OK) {
         const int64_t in = chunks_of(n, inputs), out = chunks_of(1, outputs);
-        held_is_at_most(context, row, "forward", before, (double)out + BUFFER + row->moves * (double)in / n);
+        held_is_at_most(context, row, "forward", before,
+                        (double)out + BUFFER + blocks(context, row) + row->moves * (double)in / n);
         stn_no_grad_begin(context);
         cotangent = stn_empty(context, stn_tensor_spec(outputs[0]));
         const int64_t bytes = (int64_t)stn_dtype_size(stn_tensor_dtype(cotangent)) * stn_spec_local_numel(stn_tensor_spec(cotangent));
@@ -152,7 +169,7 @@ static stn_status body(stn_context *context, void *arg)
         stn_no_grad_end(context);
         before = live_bytes(context);
         CHECK_STATUS(stn_backward_many(context, 1, outputs, &cotangent, 0), STN_OK);
-        held_is_at_most(context, row, "backward", before, 3 * (double)(in + out) + BUFFER);
+        held_is_at_most(context, row, "backward", before, 3 * (double)(in + out) + BUFFER + blocks(context, row));
     }
     return stn_scope_end(context);
 }
