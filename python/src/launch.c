@@ -73,7 +73,7 @@ static PyObject *first_failure(PyObject *failures)
 static void note_others(PyObject *first, PyObject *failures)
 {
     PyObject *said = PyObject_Repr(first);
-    for (Py_ssize_t i = 0; said && i < PyList_Size(failures); i++) {
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < PyList_Size(failures); i++) {
         PyObject *failure = PyList_GetItem(failures, i);
         PyObject *says = failure == Py_None ? NULL : PyObject_Repr(failure);
         int differs = says && PyUnicode_Compare(says, said) != 0;
