@@ -188,6 +188,65 @@ static void special_numbers_of_several_inputs_are_compared(void)
     CHECK(!judged_special("matmul", 0, 1, NAN));
 }
 
+/* What rounding alone decides is no difference: one over the root of a variance that a negative eps cancels. */
+static void what_cancels_is_not_compared(void)
+{
+    static const stn_op_desc op = {.size = sizeof op, .name = "probe"};
+    struct call *call = new_call();
+    struct call_outcome alone = outcome_of(&one_number), many = outcome_of(&other_number), ranks[2] = {many, many};
+    one_number = NAN;
+    other_number = 67108864;
+    call->op = &op;
+    call->n_attrs = 1;
+    call->attrs[0].attr = (stn_attr){.type = STN_ATTR_FLOAT, .value.f = 1e-5};
+    snprintf(call->attrs[0].name, sizeof call->attrs[0].name, "eps");
+    CHECK(judged(call, &alone, ranks, "nan"));
+    call->attrs[0].attr.value.f = -1;
+    CHECK(!judged(call, &alone, ranks, ""));
+    free(call);
+}
+
+/* A complex number's finite part, with extremes among the terms, has no digits where its other part is NaN. */
+static void a_part_beside_nan_is_not_compared(void)
+{
+    static const stn_op_desc op = {.size = sizeof op, .name = "probe"};
+    static float one_pair[2], other_pair[2] = {-0.08f, NAN};
+    struct call *call = new_call();
+    struct call_outcome alone = outcome_of(one_pair), ranks[2] = {outcome_of(other_pair), outcome_of(other_pair)};
+    alone.outputs[0].dtype = ranks[0].outputs[0].dtype = ranks[1].outputs[0].dtype = STN_DTYPE_C64;
+    call->op = &op;
+    call->special = 1;
+    CHECK(judged(call, &alone, ranks, "output 0, number 0"));
+    one_pair[1] = NAN;
+    CHECK(!judged(call, &alone, ranks, ""));
+    call->special = 0;
+    CHECK(judged(call, &alone, ranks, "output 0, number 0"));
+    free(call);
+}
+
+/* Of gradients that extremes cancel in; of results that one rank gives without storing them. */
+static void large_results_excuse_what_follows_from_them(void)
+{
+    static const stn_op_desc op = {.size = sizeof op, .name = "probe"};
+    static float large = 2.5e17f;
+    struct call *call = new_call();
+    struct call_outcome alone = outcome_of(&large), ranks[2] = {outcome_of(&large), outcome_of(&large)};
+    one_number = 4e9f;
+    other_number = 8e9f;
+    call->op = &op;
+    alone.n_gradients = ranks[0].n_gradients = ranks[1].n_gradients = 1;
+    alone.gradients[0] = outcome_of(&one_number).outputs[0];
+    ranks[0].gradients[0] = ranks[1].gradients[0] = outcome_of(&other_number).outputs[0];
+    CHECK(judged(call, &alone, ranks, "gradient 0, number 0"));
+    call->special = 1;
+    CHECK(!judged(call, &alone, ranks, ""));
+    ranks[0].status = ranks[1].status = STN_ERR_MEMORY;
+    CHECK(judged(call, &alone, ranks, "rank 0 was aborted: out of memory"));
+    alone.outputs[0].numel = CALL_MOST_READ + 1;
+    CHECK(!judged(call, &alone, ranks, ""));
+    free(call);
+}
+
 /* Alone no rank has the mesh; the ranks of the first one are compared with each other. */
 static void replicas_of_a_collective_are_compared(void)
 {
@@ -250,6 +309,9 @@ int main(int argc, char **argv)
         {"every_op_gets_calls_that_run", every_op_gets_calls_that_run},
         {"what_differs_is_found", what_differs_is_found},
         {"special_numbers_of_several_inputs_are_compared", special_numbers_of_several_inputs_are_compared},
+        {"what_cancels_is_not_compared", what_cancels_is_not_compared},
+        {"a_part_beside_nan_is_not_compared", a_part_beside_nan_is_not_compared},
+        {"large_results_excuse_what_follows_from_them", large_results_excuse_what_follows_from_them},
         {"replicas_of_a_collective_are_compared", replicas_of_a_collective_are_compared},
         {"a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too", a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too},
         {"a_printed_call_names_what_is_given", a_printed_call_names_what_is_given},

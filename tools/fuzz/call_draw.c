@@ -104,7 +104,7 @@ static void draw_numbers(const struct call_draft *d, struct call_input *input, e
     input->numbers = numbers;
     if (pending && numbers == NUMBERS_SPECIAL)
         input->numbers = NUMBERS_REAL;
-    if (pending && op == STN_AVG)
+    if (pending && op == STN_AVG && numbers != NUMBERS_RISING)
         input->numbers = NUMBERS_WHOLE;
     if (input->numbers == NUMBERS_SPECIAL)
         d->call->special = 1;

@@ -110,23 +110,27 @@ static stn_status check_repeats(const stn_op_call *call, int ndim, const int64_t
     return STN_OK;
 }
 
-/* Of one element that no axis cuts: repeating it moves and copies nothing. */
-static int repeats_in_place(const struct stni_layout *in, int d)
+/* Which dims come first: what is repeated no times leaves nothing, here and in the gradient, that could be large; what
+ * has to move does so while it is small; one element that no axis cuts is neither moved nor copied. */
+enum turn { TURN_NONE_LEFT, TURN_MOVES, TURN_IN_PLACE, TURNS };
+
+static enum turn turn_of(const struct stni_layout *in, int d, int64_t times)
 {
     int cut = 0;
     for (int a = 0; in->mesh && a < in->mesh->ndim; a++)
         cut |= in->placement[a].kind == STN_PLACE_SHARD && in->placement[a].dim == d;
-    return d < 0 || (in->shape[d] == 1 && !cut);
+    if (times == 0)
+        return TURN_NONE_LEFT;
+    return d < 0 || (in->shape[d] == 1 && !cut) ? TURN_IN_PLACE : TURN_MOVES;
 }
 
-/* The dims that are, or are not, repeated in place. */
-static stn_tensor *repeat_dims(const stn_op_call *call, stn_tensor *x, int in_place, int64_t *shape)
+static stn_tensor *repeat_dims(const stn_op_call *call, stn_tensor *x, enum turn turn, int64_t *shape)
 {
     const stn_ints *repeats = &((const struct repeat_attrs *)call->attrs)->repeats;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const int ndim = (int)repeats->n;
     for (int d = 0; d < ndim; d++)
-        if (repeats->v[d] != 1 && repeats_in_place(in, d - (ndim - in->ndim)) == in_place)
+        if (repeats->v[d] != 1 && turn_of(in, d - (ndim - in->ndim), repeats->v[d]) == turn)
             x = repeat_dim(x, ndim, shape, d, repeats->v[d]);
     return x;
 }
@@ -146,8 +150,9 @@ static stn_status repeat(stn_op_call *call)
     }
     STNI_TRY(check_repeats(call, ndim, shape));
     x = ndim > in->ndim ? stn_view(x, ndim, shape) : x;
-    x = repeat_dims(call, x, 0, shape); /* what has to move does so while it is small */
-    call->out[0] = repeat_dims(call, x, 1, shape);
+    for (int turn = 0; turn < TURNS; turn++)
+        x = repeat_dims(call, x, (enum turn)turn, shape);
+    call->out[0] = x;
     return STN_OK;
 }
 

@@ -136,6 +136,35 @@ static void what_is_repeated_without_a_copy_is_so_at_last(void)
     test_ranks(2, repeats_body, NULL);
 }
 
+/* A dim repeated no times comes before others that would be large, in the gradient too. */
+static stn_status empty_body(stn_context *context, void *arg)
+{
+    const int64_t large = (int64_t)1 << 40;
+    const int64_t shape[] = {2, 3, 1}, repeats[] = {0, 4, 2, large + 1}, again[] = {0, large, 2};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = cut_rows(context, 3, shape, 2), *gradient;
+    double largest;
+    stn_set_requires_grad(x, 1);
+    stn_tensor *y[] = {stn_repeat(x, 4, repeats), stn_repeat(x, 3, again)};
+    CHECK_I64(stn_tensor_shape(y[0])[3], large + 1);
+    CHECK_I64(stn_tensor_shape(y[1])[1], 3 * large);
+    for (int i = 0; i < 2; i++) {
+        stn_tensor *sum = stn_sum(y[i], 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 1, &x, 0, 0, &gradient), STN_OK);
+        CHECK_STATUS(stn_item(stn_max(stn_abs(gradient)), &largest), STN_OK);
+        CHECK(largest == 0);
+    }
+    CHECK(test_stats(context).peak_bytes < 10000);
+    return stn_scope_end(context);
+}
+
+static void no_repeats_need_no_memory(void)
+{
+    for (int ranks = 1; ranks < 5; ranks++)
+        test_ranks(ranks, empty_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {3, 4, 5}, one[] = {1};
@@ -173,6 +202,7 @@ int main(int argc, char **argv)
         {"composed_ops_leave_nothing_behind", composed_ops_leave_nothing_behind},
         {"rearranging_what_a_rank_has_moves_nothing", rearranging_what_a_rank_has_moves_nothing},
         {"what_is_repeated_without_a_copy_is_so_at_last", what_is_repeated_without_a_copy_is_so_at_last},
+        {"no_repeats_need_no_memory", no_repeats_need_no_memory},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
