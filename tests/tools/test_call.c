@@ -186,6 +186,7 @@ static void special_numbers_of_several_inputs_are_compared(void)
     CHECK(!judged_special("probe", 0, INFINITY, 3e38f)); /* a rounding apart */
     CHECK(!judged_special("probe", 1, INFINITY, NAN));   /* infinity times a part of 0 */
     CHECK(!judged_special("matmul", 0, 1, NAN));
+    CHECK(!judged_special("weighted_mean", 0, 0, 2.9f)); /* of 1e18 with a weight of 1e-40 */
 }
 
 /* What rounding alone decides is no difference: one over the root of a variance that a negative eps cancels. */

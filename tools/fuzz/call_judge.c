@@ -147,14 +147,14 @@ struct scale {
     int is_sum;
 };
 
-/* Ops that multiply and add up over elements of several inputs: products, convolutions, scores, what is made of
- * them. */
+/* Ops that multiply and add up over elements of several inputs: products, convolutions, scores, means with weights,
+ * what is made of them. */
 static int contracts(const char *op)
 {
     static const char *const names[] = {
-        "addmm", "baddbmm", "bmm", "cdist", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-        "conv_transpose3d", "cosine_similarity", "crps_ensemble", "dot", "einsum", "linear", "matmul", "mm", "mv",
-        "scaled_dot_product_attention"};
+        "addmm", "anomaly_correlation", "baddbmm", "bmm", "cdist", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "crps_ensemble", "dot", "einsum", "energy_score",
+        "linear", "lp_loss", "matmul", "mm", "mv", "rmse", "scaled_dot_product_attention", "weighted_mean", "weighted_var"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op, names[i]) == 0)
             return 1;
