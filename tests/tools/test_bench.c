@@ -90,7 +90,7 @@ static void buffers_of_the_memory_peer_hold_what_it_moves(void)
     for (int64_t chunk = 0; chunk < 2000; chunk = 3 * chunk + 1)
         for (int r = 0; r < 6; r++)
             for (int w = 0; w < 6; w++) {
-                const struct chunks_memory m = chunks_memory_of(chunk, parts[r], parts[w]);
+                const struct chunks_memory m = chunks_memory_of(chunk, chunk, parts[r], parts[w]);
                 CHECK_I64(m.copied, (int64_t)((double)chunk * parts[w]));
                 CHECK(m.copied <= m.from && m.copied <= m.to);
                 CHECK(m.read <= 0 || (m.read < chunk ? m.read : chunk) <= m.from);
@@ -104,7 +104,7 @@ static void the_memory_peer_reads_behind_what_it_copied(void)
     static const double parts[] = {0, 0.25, 0.5, 1, 1.5, 2, 7};
     for (int r = 0; r < 7; r++)
         for (int w = 0; w < 7; w++) {
-            const struct chunks_memory m = chunks_memory_of(CHUNK, parts[r], parts[w]);
+            const struct chunks_memory m = chunks_memory_of(CHUNK, CHUNK, parts[r], parts[w]);
             const int64_t size = m.from - 1;
             int64_t end = m.copied % size;
             for (int64_t done = 0, n, at; done < m.read; done += n) {
@@ -118,9 +118,27 @@ static void the_memory_peer_reads_behind_what_it_copied(void)
         }
 }
 
+/* Of two operands and more: it copied the first one and read the rest from there again, some of it from the caches. */
+static void the_memory_peer_reads_as_much_as_the_op_is_given(void)
+{
+    enum { CHUNK = 1000 };
+    for (int inputs = 1; inputs <= 3; inputs++) {
+        const struct chunks_memory m = chunks_memory_of(CHUNK, inputs * CHUNK, inputs, 1);
+        int64_t at = CHUNK, end = m.copied;
+        for (int64_t done = 0, n; done < m.read; done += n, end = at + n) {
+            n = chunks_next_read(&m, done, &at);
+            if (!CHECK(n > 0 && at == end))
+                return;
+        }
+        CHECK_I64(end, inputs * CHUNK);
+        CHECK(end < m.from);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"the_memory_peer_reads_as_much_as_the_op_is_given", the_memory_peer_reads_as_much_as_the_op_is_given},
         {"the_memory_peer_reads_behind_what_it_copied", the_memory_peer_reads_behind_what_it_copied},
         {"rows_hold_medians_of_pairs", rows_hold_medians_of_pairs},
         {"an_even_number_of_pairs_is_halved", an_even_number_of_pairs_is_halved},

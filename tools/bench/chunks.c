@@ -66,10 +66,10 @@ static float read_all(const float *x, int64_t n)
     return sum;
 }
 
-struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written)
+struct chunks_memory chunks_memory_of(int64_t chunk, int64_t given, double read, double written)
 {
     const int64_t copied = (int64_t)((double)chunk * written), rest = (int64_t)((double)chunk * (read - written));
-    const int64_t most = copied > chunk ? copied : chunk; /* an op may write more than its first input is */
+    const int64_t most = copied > given ? copied : given; /* an op may write more than its inputs are */
     return (struct chunks_memory){.copied = copied, .read = rest, .from = most + 1, .to = copied + 1};
 }
 
@@ -82,7 +82,10 @@ int64_t chunks_next_read(const struct chunks_memory *memory, int64_t done, int64
 
 static struct chunks_memory memory_of(const struct chunks_rank *rank)
 {
-    return chunks_memory_of(rank->chunk, rank->world->c->read, rank->world->c->written);
+    int64_t given = 0;
+    for (int i = 0; i < rank->n_inputs; i++)
+        given += stn_spec_local_numel(stn_tensor_spec(rank->x[i]));
+    return chunks_memory_of(rank->chunk, given, rank->world->c->read, rank->world->c->written);
 }
 
 /* Copies as much as is written, and reads the rest of what is read. */

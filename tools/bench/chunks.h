@@ -28,12 +28,13 @@ struct chunks_case {
     double gate, goal;
 };
 
-/** What the peer that is memory does for a chunk of so many floats, and what its buffers have to hold for that. */
+/** What the peer that is memory does for a chunk of so many floats, where `given` is what all inputs hold, and what its
+ * buffers have to hold for that: as much as the op is given, so that no more of it stays in the caches. */
 struct chunks_memory {
     int64_t copied, read; /* read: beside what is copied, from where that ends, and from the buffer's start again where it ends */
     int64_t from, to;     /* floats that the buffers hold */
 };
-struct chunks_memory chunks_memory_of(int64_t chunk, double read, double written);
+struct chunks_memory chunks_memory_of(int64_t chunk, int64_t given, double read, double written);
 
 /** The piece that is read next, after `done` floats of those to be read: floats from `*at` on. What was just copied
  * comes last, since it may be in the caches, where what an op reads is not. */

@@ -5,3 +5,8 @@ int stni_processor_is_intel(void)
 {
     return 0;
 }
+
+int stni_processor_is_zen4(void)
+{
+    return 0;
+}

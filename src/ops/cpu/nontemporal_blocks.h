@@ -10,15 +10,16 @@
 #include <stdint.h>
 
 enum {
-    STNI_PIECE = 512,                                   /* bytes; pieces end where a multiple of it does */
+    STNI_PIECE = 512,                                   /* bytes */
     STNI_BLOCK_ROOM = STNI_STREAMING_PAGE + STNI_PIECE, /* bytes, at an address that is a multiple of a line */
     STNI_BLOCK_AHEAD = 4096                             /* bytes: how far ahead operands are prefetched */
 };
 
-/* Elements of the first piece of a run of n at `to`. */
-static inline int64_t stni_block_length(const void *to, int64_t n, size_t size)
+/* Elements of the first piece of a run of n at `to`: pieces end where a multiple of `piece` bytes, a power of two,
+ * does. */
+static inline int64_t stni_block_length(const void *to, int64_t n, size_t size, size_t piece)
 {
-    int64_t most = (STNI_PIECE - (int64_t)((uintptr_t)to % STNI_PIECE)) / (int64_t)size;
+    const int64_t most = (int64_t)((piece - ((uintptr_t)to & (piece - 1))) / size);
     return n > most ? most : n;
 }
 

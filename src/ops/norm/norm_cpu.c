@@ -1,6 +1,7 @@
 /* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of
  * which there are few. */
 #include "core/base/dtype.h"
+#include "core/base/processor.h"
 #include "core/device/device.h"
 #include "ops/norm/norm_rows.h"
 #include "ops/common/moments.h"
@@ -151,7 +152,8 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
     if (a->empty)
         return STN_OK;
     const struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
-                                        .sum = {fine_array(a, 0), fine_array(a, 1)}};
+                                        .sum = {fine_array(a, 0), fine_array(a, 1)},
+                                        .ahead = stni_processor_run_ahead(STNI_NORM_AHEAD)};
     const double n = (double)(elements(a) / fine);
     clear(fine_array(a, 0), 3 * fine);
     if (!a->about_zero)
@@ -215,6 +217,7 @@ static struct stni_norm_pass result_pass(const struct stni_norm_args *a, int str
     return (struct stni_norm_pass){
         .args = a, .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
         .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed,
+        .ahead = streamed ? stni_processor_run_ahead(STNI_NORM_AHEAD) : 0,
     };
 }
 
@@ -317,7 +320,7 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), mean_gradient, variance_gradient},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL, .to = a->out,
-        .streamed = stni_norm_is_streamed(a, NORM_OUT), .ahead = STNI_NORM_AHEAD,
+        .streamed = stni_norm_is_streamed(a, NORM_OUT), .ahead = stni_processor_run_ahead(STNI_NORM_AHEAD),
     };
     kernels(queue)->apply[a->dtype](&pass);
     return STN_OK;

@@ -70,7 +70,7 @@ struct stni_norm_pass {
     double *sum[2];
     void *to;             /* the result of normalise and apply */
     int streamed;         /* the result is written by non-temporal stores */
-    int64_t ahead;        /* then: how far ahead x is prefetched, bytes */
+    int64_t ahead;        /* how far ahead x is prefetched, bytes; 0: not at all */
 };
 
 /* Bytes to prefetch ahead: hardware prefetchers stop at the end of a page. */

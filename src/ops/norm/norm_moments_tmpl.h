@@ -142,7 +142,7 @@ static void NAME(moments_lines)(const struct stni_norm_pass *p, const struct til
         const double shift = ((const double *)p->stat[0])[t->at[NORM_STAT] + r * t->row[NORM_STAT]];
         const int64_t target = t->at[p->target] + r * t->row[p->target];
         double sum[2] = {0, 0};
-        NAME(moments_line)(x, t->cols, shift, 1, sum);
+        NAME(moments_line)(x, t->cols, shift, p->ahead != 0, sum);
         p->sum[0][target] += sum[0];
         p->sum[1][target] += sum[1];
     }

@@ -1,16 +1,19 @@
 /* Bands of a few rows are joined piece by piece. With each piece as many lines of the next band are prefetched, in
  * the order in which they lie in memory: of the rows themselves a processor reads a line of each in turn, which its
  * prefetchers follow badly, and what it can have in flight by itself is limited by the conversions and comparisons
- * that wait for each line. */
+ * that wait for each line. Where they follow them well nothing is prefetched, and of more rows at a time accumulators
+ * stay in the L1 cache. */
 #include "ops/reduce/reduce_bands.h"
 
 #include "core/base/dtype.h"
+#include "core/base/processor.h"
 #include "core/box/nontemporal.h"
 #include "core/box/nontemporal_line.h"
 
 enum {
-    BAND = 4,   /* rows */
-    PIECE = 512 /* bytes of a row */
+    BAND = 4,          /* rows */
+    FOLLOWED_BAND = 8, /* where nothing is prefetched */
+    PIECE = 512        /* bytes of a row */
 };
 
 /* Lines that are still to be prefetched. */
@@ -44,18 +47,20 @@ static void prefetch(struct ahead *ahead, int64_t lines, int64_t row_bytes, int6
 static void join_band(const struct stni_reduce_rows *r, const char *in, int64_t rows, int64_t next)
 {
     const int64_t most = PIECE / r->in_size, row_bytes = r->lanes * r->in_size, row_step = r->row_stride * r->in_size;
-    struct ahead ahead = {in + BAND * row_step, 0, next};
+    struct ahead ahead = {in + rows * row_step, 0, next};
     for (int64_t l = 0; l < r->lanes; l += most) {
         const int64_t n = r->lanes - l < most ? r->lanes - l : most;
-        prefetch(&ahead, BAND * PIECE / STNI_LINE, row_bytes, row_step);
+        prefetch(&ahead, rows * PIECE / STNI_LINE, row_bytes, row_step);
         r->kernels->accumulate[r->dtype](r->op, r->acc + l * r->acc_size, in + l * r->in_size, rows, r->row_stride, n, 1);
     }
 }
 
 void stni_reduce_bands(const struct stni_reduce_rows *r)
 {
-    for (int64_t row = 0; row < r->rows; row += BAND) {
-        const int64_t left = r->rows - row, next = left - BAND;
-        join_band(r, r->in + row * r->row_stride * r->in_size, left < BAND ? left : BAND, next < BAND ? next : BAND);
+    const int followed = stni_processor_follows_runs();
+    const int64_t band = followed ? FOLLOWED_BAND : BAND;
+    for (int64_t row = 0; row < r->rows; row += band) {
+        const int64_t left = r->rows - row, next = left < 2 * band ? left - band : band;
+        join_band(r, r->in + row * r->row_stride * r->in_size, left < band ? left : band, followed ? 0 : next);
     }
 }

@@ -1,4 +1,5 @@
 /* Softmax kernels of the CPU, compiled once per instruction set (core/base/isa.h). */
+#include "core/base/processor.h"
 #include "ops/softmax/softmax_strip.h"
 
 #define TEMPLATE "ops/softmax/softmax_lanes_tmpl.h"
@@ -68,6 +69,7 @@ static int64_t lines_together(const struct stni_lines *lines)
 static void strip_init(struct strip *s, const struct stni_lines *lines, int streamed)
 {
     *s = (struct strip){.along = goes_along(lines), .streamed = streamed};
+    s->ahead = streamed ? (size_t)stni_processor_run_ahead(STNI_BLOCK_AHEAD) : 0;
     s->blocks = s->along ? (lines->n + LANES - 1) / LANES : lines->n;
     s->full = LANES;
     s->last = lines->n - (s->blocks - 1) * LANES;

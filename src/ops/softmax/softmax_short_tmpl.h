@@ -67,8 +67,7 @@ static inline void NAME(write_line)(T *out, const ACC *line, int64_t n, int64_t 
 /* Prefetches what later lines read, so that reads go on while the results are written to memory. */
 static inline void NAME(prefetch)(const struct strip *s, const T *x, int64_t n)
 {
-    if (s->streamed)
-        stni_block_prefetch(x, (size_t)(s->lines * n) * sizeof *x, STNI_BLOCK_AHEAD);
+    stni_block_prefetch(x, (size_t)(s->lines * n) * sizeof *x, s->ahead);
 }
 
 static inline void NAME(send)(const struct strip *s, T *out, const T *from, int64_t n)

@@ -31,6 +31,7 @@ struct strip {
     int64_t full, last; /* lanes that a block uses; that the last one uses */
     int64_t at[SOFTMAX_TENSORS], step[SOFTMAX_TENSORS], c[SOFTMAX_TENSORS];
     int streamed; /* the result is written by non-temporal stores */
+    size_t ahead; /* then: how far ahead elements are prefetched, bytes; 0: not at all */
 };
 
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);

@@ -96,6 +96,7 @@ static void every_block_streams_what_it_stores(void)
                 compute(&block);
                 block.out = got + size;
                 block.buffer = buffer;
+                block.piece = (size_t)(STNI_PIECE >> d % 3);
                 block.ahead[1] = STNI_BLOCK_AHEAD;
                 compute(&block);
                 CHECK_I64(first_difference(result, got + size, wanted + size, N, 0), -1);
@@ -127,7 +128,7 @@ static void check_one_value(stn_dtype d, enum stni_pointwise_op op, stni_pointwi
     const stn_dtype result = stni_pointwise_result(op, d);
     const size_t size = stn_dtype_size(result);
     struct stni_pointwise_block block = {.op = op, .n = RUN, .out = wanted + size, .in = {operand[0], operand[1], operand[2]},
-                                         .a = {.f = 3, .i = 3}, .buffer = buffer};
+                                         .a = {.f = 3, .i = 3}, .buffer = buffer, .piece = STNI_PIECE};
     repeat_first(d, i, size);
     memset(wanted, 42, sizeof wanted);
     memset(got, 42, sizeof got);

@@ -23,7 +23,8 @@ static __attribute__((noinline)) struct piece open_piece(const struct stni_point
                                                          size_t result_size)
 {
     const char *out = (const char *)block->out + at * (int64_t)result_size;
-    const struct piece piece = {stni_block_place(block->buffer, out), stni_block_length(out, block->n - at, result_size)};
+    const int64_t n = stni_block_length(out, block->n - at, result_size, block->piece);
+    const struct piece piece = {stni_block_place(block->buffer, out), n};
     for (int i = 0; i < STNI_POINTWISE_MAX_IN; i++)
         stni_block_prefetch((const char *)block->in[i] + at * (int64_t)size, (size_t)piece.n * size, block->ahead[i]);
     return piece;

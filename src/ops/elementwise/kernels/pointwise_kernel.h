@@ -87,6 +87,7 @@ struct stni_pointwise_block {
     const void *in[STNI_POINTWISE_MAX_IN]; /* all valid: those that the op has not are in[0] */
     struct stni_pointwise_number a, b, c;
     char *buffer;                          /* NULL, or where blocks of `out` wait for non-temporal stores (ops/cpu/nontemporal_blocks.h) */
+    size_t piece;                          /* then: bytes of such a block, a power of two up to STNI_PIECE */
     size_t ahead[STNI_POINTWISE_MAX_IN];   /* then: how far ahead each operand is prefetched, bytes; 0: not at all */
     uint8_t same[STNI_POINTWISE_MAX_IN];   /* then: 1 where an operand is one value, of which only a piece is there */
 };

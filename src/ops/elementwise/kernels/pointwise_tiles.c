@@ -4,6 +4,7 @@
  * which do not read the lines that they overwrite. */
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
+#include "core/base/processor.h"
 #include "core/box/box_kernel.h"
 #include "core/device/device.h"
 #include "ops/common/bad_value.h"
@@ -24,7 +25,8 @@ enum {
     FAR = 32 << 10,           /* bytes between rows, up to which the same place in the next rows is prefetched */
     ACROSS_AHEAD = 8,         /* rows, or columns to transpose, to prefetch ahead: more of them would evict each other from the caches */
     ROW_RUN = 32,             /* elements from which on a row is worth a call of its own */
-    STREAM_RUN = 256          /* bytes of a tile's row that are worth non-temporal stores */
+    STREAM_RUN = 256,         /* bytes of a tile's row that are worth non-temporal stores */
+    SHORT_PIECE = 256         /* bytes of a result that go out at a time where operands are not prefetched */
 };
 
 /* One operand, or the output, on its way through the tiles. */
@@ -52,7 +54,8 @@ struct space {
     int64_t pad;                  /* bytes between two rows in a lane's buffer */
     int64_t n_of_number;          /* 0: a number fills as much as a tile has; else elements that its buffer holds, which every piece reads again */
     struct lane lane[LANES];
-    char *buffer;                 /* NULL, or where blocks of the output wait for non-temporal stores: */
+    size_t piece;                 /* bytes of the output that go out at a time, where non-temporal stores write it */
+    char *buffer;                 /* NULL, or where blocks of the output wait for them: */
     alignas(STNI_LINE) char place[STNI_BLOCK_ROOM];
     alignas(STNI_LINE) char buffers[BUFFERS];
 };
@@ -137,6 +140,7 @@ static void run_views(const struct space *s, const struct view *view, int64_t ro
     const struct stni_pointwise_args *args = s->args;
     struct stni_pointwise_block block = {.op = args->op, .n = cols, .a = args->a, .b = args->b, .c = args->c};
     block.buffer = view[OUT].at == s->lane[OUT].buffer ? NULL : s->buffer;
+    block.piece = s->piece;
     int follow = 1;
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         block.same[l] = s->n_of_number && s->lane[l < args->n_in ? l : 0].same;
@@ -312,7 +316,7 @@ static int64_t ahead_of(const struct space *s, const struct lane *lane, int acro
     const int64_t rows = s->tile_rows * lane->row * size, cols = s->tile_cols * lane->col * size;
     if ( s->rows > s->tile_rows && lane->row != s->cols * lane->col && rows <= FAR && rows >= -FAR)
         return rows;
-    return is_direct(s, lane, s->rows, s->cols) ? STNI_BLOCK_AHEAD : cols;
+    return is_direct(s, lane, s->rows, s->cols) ? stni_processor_run_ahead(STNI_BLOCK_AHEAD) : cols;
 }
 
 /* Where only numbers have buffers and all else is one row that is streamed, which goes piece by piece: the elements
@@ -383,6 +387,7 @@ void stni_pointwise_tiles(stn_queue *queue, const struct stni_pointwise_args *ar
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
     set_lanes(&s);
     s.buffer = is_streamed(&s) ? s.place : NULL;
+    s.piece = stni_processor_follows_runs() && s.result_size >= s.compute_size ? SHORT_PIECE : STNI_PIECE;
     set_tiles(&s);
     for (int l = 0; l < args->n_in; l++)
         if (s.lane[l].same)
