@@ -6,7 +6,7 @@ int stni_processor_is_intel(void)
     return 0;
 }
 
-int stni_processor_is_zen4(void)
+int stni_processor_follows_runs(void)
 {
     return 0;
 }

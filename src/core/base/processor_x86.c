@@ -9,10 +9,10 @@ int stni_processor_is_intel(void)
 }
 
 /* Family and model are each a field and a part that is added to it. */
-int stni_processor_is_zen4(void)
+int stni_processor_follows_runs(void)
 {
     unsigned eax, ebx, ecx, edx;
     if (!__builtin_cpu_is("amd") || !__get_cpuid(1, &eax, &ebx, &ecx, &edx))
         return 0;
-    return stni_processor_model_is_zen4((eax >> 8 & 0xf) + (eax >> 20 & 0xff), (eax >> 4 & 0xf) + (eax >> 12 & 0xf0));
+    return stni_processor_is_zen4((eax >> 8 & 0xf) + (eax >> 20 & 0xff), (eax >> 4 & 0xf) + (eax >> 12 & 0xf0));
 }

@@ -7,6 +7,7 @@
 #include "core/device/device.h"
 #include "core/device/recording.h"
 #include "core/base/host_alloc.h"
+#include "core/base/processor.h"
 #include "core/device/trace.h"
 
 #include <assert.h>
@@ -32,6 +33,7 @@ stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char 
     device->ops = &device->table;
     device->impl = impl;
     device->isa = stni_isa_best();
+    device->follows_runs = stni_processor_follows_runs();
     snprintf(device->name, sizeof device->name, "%s", name);
     *out = device;
     return STN_OK;
@@ -133,6 +135,7 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *given,
         return STN_ERR_MEMORY;
     queue->device = device;
     queue->isa = device->isa;
+    queue->follows_runs = device->follows_runs;
     atomic_init(&queue->failed, STN_OK);
     atomic_init(&queue->kernels, 0);
     atomic_init(&queue->waited, 0);

@@ -21,6 +21,7 @@ struct stn_device {
     char name[32];
     int is_cpu;
     enum stni_isa isa; /* of host code that runs for the device: the best one unless the context chose another. Queues take it over */
+    int follows_runs;  /* as what the processor does (core/base/processor.h), which they take over too */
     int index; /* of a module's device: "name:index" */
     stn_device_allocator allocator; /* the caller's, of which all memory comes; its `allocate` NULL: the device's own does */
     struct stn_context *context;    /* that is told what was wrong with the caller's memory; NULL: none */
@@ -33,6 +34,7 @@ struct stn_queue {
     stn_device *device;
     void *impl;
     enum stni_isa isa; /* which of the kernels compiled once per instruction set run here */
+    int follows_runs;  /* the processor follows long dense runs by itself */
     int immediate; /* CPU, caller's thread: launch is a plain call of the kernel */
     atomic_int failed; /* STN_OK, or the status that is kept in `error`; set after the text is complete */
     struct stni_error error;
@@ -46,6 +48,12 @@ struct stn_queue {
     _Atomic(stn_queue *) follower;   /* a queue that waits for work of this one, and fails with it; NULL: none does */
     struct stn_context *context; /* whose kernels run here, and find there what it keeps for them; NULL: none's */
 };
+
+/* How far ahead a kernel's loop over such a run prefetches, bytes; 0: not at all. */
+static inline int64_t stni_queue_run_ahead(const stn_queue *queue, int64_t wanted)
+{
+    return queue->follows_runs ? 0 : wanted;
+}
 
 struct stn_event {
     stn_device *device;

@@ -1,7 +1,6 @@
 /* Kernels of normalisations on the CPU: passes over the chunk, and between them what is done with statistics, of
  * which there are few. */
 #include "core/base/dtype.h"
-#include "core/base/processor.h"
 #include "core/device/device.h"
 #include "ops/norm/norm_rows.h"
 #include "ops/common/moments.h"
@@ -153,7 +152,7 @@ stn_status stni_norm_moments_cpu(stn_queue *queue, const void *raw)
         return STN_OK;
     const struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = ones[a->dtype], .target = NORM_STAT,
                                         .sum = {fine_array(a, 0), fine_array(a, 1)},
-                                        .ahead = stni_processor_run_ahead(STNI_NORM_AHEAD)};
+                                        .ahead = stni_queue_run_ahead(queue, STNI_NORM_AHEAD)};
     const double n = (double)(elements(a) / fine);
     clear(fine_array(a, 0), 3 * fine);
     if (!a->about_zero)
@@ -212,12 +211,12 @@ static const void *spread(const struct stni_norm_args *a, const void *coarse, in
 }
 
 /* What a pass that writes the result needs but for the statistics. */
-static struct stni_norm_pass result_pass(const struct stni_norm_args *a, int streamed)
+static struct stni_norm_pass result_pass(const stn_queue *queue, const struct stni_norm_args *a, int streamed)
 {
     return (struct stni_norm_pass){
         .args = a, .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL,
         .bias = a->bias ? a->bias : &zero, .bias_step = a->bias != NULL, .to = a->y, .streamed = streamed,
-        .ahead = streamed ? stni_processor_run_ahead(STNI_NORM_AHEAD) : 0,
+        .ahead = streamed ? stni_queue_run_ahead(queue, STNI_NORM_AHEAD) : 0,
     };
 }
 
@@ -226,7 +225,7 @@ void stni_norm_normalise_parts(const stn_queue *queue, const struct stni_norm_ar
     merge_parts(a);
     if (a->empty)
         return;
-    struct stni_norm_pass pass = result_pass(a, streamed);
+    struct stni_norm_pass pass = result_pass(queue, a, streamed);
     pass.stat[0] = spread(a, a->mean, 0);
     pass.stat[1] = spread(a, a->rstd, 1);
     pass.ahead = ahead;
@@ -240,7 +239,7 @@ int stni_norm_has_whole(const stn_queue *queue, stn_dtype dtype)
 
 void stni_norm_normalise_whole(const stn_queue *queue, const struct stni_norm_args *a, int streamed)
 {
-    const struct stni_norm_pass pass = result_pass(a, streamed);
+    const struct stni_norm_pass pass = result_pass(queue, a, streamed);
     kernels(queue)->whole[a->dtype](&pass);
 }
 
@@ -320,7 +319,7 @@ stn_status stni_norm_apply_cpu(stn_queue *queue, const void *raw)
     const struct stni_norm_pass pass = {
         .args = a, .stat = {spread(a, a->mean, 0), spread(a, a->rstd, 1), mean_gradient, variance_gradient},
         .weight = a->weight ? a->weight : ones[a->dtype], .weight_step = a->weight != NULL, .to = a->out,
-        .streamed = stni_norm_is_streamed(a, NORM_OUT), .ahead = stni_processor_run_ahead(STNI_NORM_AHEAD),
+        .streamed = stni_norm_is_streamed(a, NORM_OUT), .ahead = stni_queue_run_ahead(queue, STNI_NORM_AHEAD),
     };
     kernels(queue)->apply[a->dtype](&pass);
     return STN_OK;

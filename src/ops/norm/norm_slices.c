@@ -2,7 +2,6 @@
  * and result where no other rank has elements of the same groups, and the sums of a backward. */
 #include "core/base/dtype.h"
 #include "core/base/isa.h"
-#include "core/base/processor.h"
 #include "core/box/nontemporal.h"
 #include "core/device/device.h"
 #include "ops/norm/norm_kernel.h"
@@ -104,11 +103,11 @@ stn_status stni_norm_normalise_cpu(stn_queue *queue, const void *raw)
     const int64_t least = a->empty || a->parts ? 1 : unit(a), bytes = a->empty ? 1 : elements(a) * size_of(a);
     const int64_t step = bytes * least < SLICE ? SLICE / (bytes * least) * least : least;
     if (a->parts)
-        stni_norm_normalise_parts(queue, a, streamed, stni_processor_run_ahead(STNI_NORM_AHEAD));
+        stni_norm_normalise_parts(queue, a, streamed, stni_queue_run_ahead(queue, STNI_NORM_AHEAD));
     else if (!a->empty && stni_norm_has_whole(queue, a->dtype) && has_whole_rows(a))
         stni_norm_normalise_whole(queue, a, streamed);
     else if (a->empty || step >= a->shape[0])
-        normalise(queue, &all, streamed, stni_processor_run_ahead(STNI_NORM_AHEAD));
+        normalise(queue, &all, streamed, stni_queue_run_ahead(queue, STNI_NORM_AHEAD));
     else
         for (int64_t at = 0; at < a->shape[0]; at += step) {
             struct stni_norm_args s = slice(a, at, a->shape[0] - at < step ? a->shape[0] - at : step);

@@ -6,7 +6,6 @@
 #include "ops/reduce/reduce_bands.h"
 
 #include "core/base/dtype.h"
-#include "core/base/processor.h"
 #include "core/box/nontemporal.h"
 #include "core/box/nontemporal_line.h"
 
@@ -57,10 +56,9 @@ static void join_band(const struct stni_reduce_rows *r, const char *in, int64_t 
 
 void stni_reduce_bands(const struct stni_reduce_rows *r)
 {
-    const int followed = stni_processor_follows_runs();
-    const int64_t band = followed ? FOLLOWED_BAND : BAND;
+    const int64_t band = r->followed ? FOLLOWED_BAND : BAND;
     for (int64_t row = 0; row < r->rows; row += band) {
         const int64_t left = r->rows - row, next = left < 2 * band ? left - band : band;
-        join_band(r, r->in + row * r->row_stride * r->in_size, left < band ? left : band, followed ? 0 : next);
+        join_band(r, r->in + row * r->row_stride * r->in_size, left < band ? left : band, r->followed ? 0 : next);
     }
 }

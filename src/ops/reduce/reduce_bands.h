@@ -13,9 +13,10 @@ struct stni_reduce_rows {
     char *acc;
     const char *in;
     int64_t rows, row_stride, lanes;
+    int followed; /* by the processor: nothing is prefetched */
 };
 
-/* As kernels->accumulate, the same bits. The next rows are asked for while some are joined. */
+/* As kernels->accumulate, the same bits. The next rows are prefetched while some are joined. */
 void stni_reduce_bands(const struct stni_reduce_rows *r);
 
 /* Whether asking for them is worth its time: where the input is too large for the caches, and what is done with a

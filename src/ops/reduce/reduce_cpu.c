@@ -49,7 +49,8 @@ struct reduction {
     int64_t groups;             /* of lanes in a row */
     int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
     int64_t set;                /* those of the next slice */
-    int bands;                  /* rows come from memory, and are worth asking for */
+    int bands;                  /* rows come from memory, and are worth asking for, */
+    int followed;               /* unless the processor does so */
     char *at;                   /* the accumulators that are joined now */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
     alignas(64) char side_by_side[MAX_LINES * sizeof(double)]; /* those of several lines, one line after the other */
@@ -211,7 +212,7 @@ static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t
     alignas(64) int64_t wide[SOME];
     if (r->bands && lanes >= LONG_ROW) {
         stni_reduce_bands(&(struct stni_reduce_rows){r->kernels, a->op, a->in_dtype, r->in_size, r->acc_size, r->at, in, rows,
-                                                     stride, lanes});
+                                                     stride, lanes, r->followed});
         return;
     }
     if (!is_narrow(a->in_dtype)) {
@@ -382,6 +383,7 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *raw)
     const enum stni_isa isa = queue->isa;
     struct reduction r;
     r.args = args;
+    r.followed = queue->follows_runs;
     r.acc_dtype = accumulator_dtype(args->op, args->in_dtype);
     r.in_size = (int64_t)stn_dtype_size(args->in_dtype);
     r.acc_size = (int64_t)stn_dtype_size(r.acc_dtype);

@@ -1,5 +1,5 @@
 /* Softmax kernels of the CPU, compiled once per instruction set (core/base/isa.h). */
-#include "core/base/processor.h"
+#include "core/device/device.h"
 #include "ops/softmax/softmax_strip.h"
 
 #define TEMPLATE "ops/softmax/softmax_lanes_tmpl.h"
@@ -66,10 +66,10 @@ static int64_t lines_together(const struct stni_lines *lines)
     return FEW / padded < TOGETHER ? FEW / padded : TOGETHER;
 }
 
-static void strip_init(struct strip *s, const struct stni_lines *lines, int streamed)
+static void strip_init(struct strip *s, const stn_queue *queue, const struct stni_lines *lines, int streamed)
 {
     *s = (struct strip){.along = goes_along(lines), .streamed = streamed};
-    s->ahead = streamed ? (size_t)stni_processor_run_ahead(STNI_BLOCK_AHEAD) : 0;
+    s->ahead = streamed ? (size_t)stni_queue_run_ahead(queue, STNI_BLOCK_AHEAD) : 0;
     s->blocks = s->along ? (lines->n + LANES - 1) / LANES : lines->n;
     s->full = LANES;
     s->last = lines->n - (s->blocks - 1) * LANES;
@@ -96,14 +96,15 @@ static void run_row(const struct stni_softmax_args *args, struct strip *s, strip
 }
 
 /* `together`: lines that are worked on at once; of those side by side at least LANES are. */
-static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_t together, int streamed)
+static void run_lines(const stn_queue *queue, const struct stni_softmax_args *args, strip_fn run, int64_t together,
+                      int streamed)
 {
     const struct stni_lines *lines = &args->lines;
     int64_t index[STN_MAX_NDIM] = {0}, base[SOFTMAX_TENSORS] = {0};
     struct strip strip;
     if (stni_lines_count(lines) == 0)
         return;
-    strip_init(&strip, lines, streamed);
+    strip_init(&strip, queue, lines, streamed);
     for (;;) {
         run_row(args, &strip, run, strip.along || together > LANES ? together : LANES, base);
         int d = lines->ndim - 2;
@@ -123,7 +124,6 @@ static void run_lines(const struct stni_softmax_args *args, strip_fn run, int64_
 stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
     static const strip_fn of_transposed[] = {forward_transposed_f32, forward_transposed_f64, forward_transposed_bf16, forward_transposed_f16};
@@ -133,11 +133,11 @@ stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw
     const int64_t together = transposed ? LANES : goes_along(&args->lines) ? lines_together(&args->lines) : 0;
     const int streamed = together && is_streamed(args);
     if (together)
-        run_lines(args, (transposed ? of_transposed : of_short)[args->dtype], together, streamed);
+        run_lines(queue, args, (transposed ? of_transposed : of_short)[args->dtype], together, streamed);
     else if (has_columns(&args->lines))
-        run_lines(args, of_columns[args->dtype], COLUMNS, 0);
+        run_lines(queue, args, of_columns[args->dtype], COLUMNS, 0);
     else
-        run_lines(args, of[args->dtype], 1, 0);
+        run_lines(queue, args, of[args->dtype], 1, 0);
     if (streamed)
         stni_stream_fence();
     return STN_OK;
@@ -146,43 +146,39 @@ stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw
 stn_status STNI_ISA_NAME(stni_softmax_max)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {max_f32, max_f64, max_bf16, max_f16};
-    run_lines(args, of[args->dtype], 1, 0);
+    run_lines(queue, args, of[args->dtype], 1, 0);
     return STN_OK;
 }
 
 stn_status STNI_ISA_NAME(stni_softmax_sum)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {sum_f32, sum_f64, sum_bf16, sum_f16};
-    run_lines(args, of[args->dtype], 1, 0);
+    run_lines(queue, args, of[args->dtype], 1, 0);
     return STN_OK;
 }
 
 stn_status STNI_ISA_NAME(stni_softmax_scale)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {scale_f32, scale_f64, scale_bf16, scale_f16};
-    run_lines(args, of[args->dtype], 1, 0);
+    run_lines(queue, args, of[args->dtype], 1, 0);
     return STN_OK;
 }
 
 stn_status STNI_ISA_NAME(stni_softmax_backward)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {backward_f32, backward_f64, backward_bf16, backward_f16};
     static const strip_fn of_short[] = {backward_short_f32, backward_short_f64, backward_short_bf16,
                                         backward_short_f16};
     const int64_t together = are_neighbours(&args->lines) ? lines_together(&args->lines) : 0;
     const int streamed = together && is_streamed(args);
     if (together)
-        run_lines(args, of_short[args->dtype], together, streamed);
+        run_lines(queue, args, of_short[args->dtype], together, streamed);
     else
-        run_lines(args, of[args->dtype], 1, 0);
+        run_lines(queue, args, of[args->dtype], 1, 0);
     if (streamed)
         stni_stream_fence();
     return STN_OK;
@@ -191,17 +187,15 @@ stn_status STNI_ISA_NAME(stni_softmax_backward)(stn_queue *queue, const void *ra
 stn_status STNI_ISA_NAME(stni_softmax_dot)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {dot_f32, dot_f64, dot_bf16, dot_f16};
-    run_lines(args, of[args->dtype], 1, 0);
+    run_lines(queue, args, of[args->dtype], 1, 0);
     return STN_OK;
 }
 
 stn_status STNI_ISA_NAME(stni_softmax_apply)(stn_queue *queue, const void *raw)
 {
     const struct stni_softmax_args *args = raw;
-    (void)queue;
     static const strip_fn of[] = {apply_f32, apply_f64, apply_bf16, apply_f16};
-    run_lines(args, of[args->dtype], 1, 0);
+    run_lines(queue, args, of[args->dtype], 1, 0);
     return STN_OK;
 }

@@ -2,6 +2,8 @@
 #include "harness.h"
 
 #include "core/base/processor.h"
+#include "core/context/context.h"
+#include "core/device/device.h"
 
 #include <shardtensor/shardtensor.h>
 
@@ -16,17 +18,14 @@ static void models_are_told_apart(void)
     } models[] = {{25, 0x11, 1}, {25, 0x61, 1}, {25, 0x74, 1}, {25, 0xa0, 1}, {25, 0x01, 0}, {25, 0x21, 0},
                   {25, 0x50, 0}, {26, 0x11, 0}, {26, 0x02, 0}, {23, 0x11, 0}, {6, 0x6a, 0}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
-        CHECK_I64(stni_processor_model_is_zen4(models[i].family, models[i].model), models[i].is_zen4);
-    CHECK(!stni_processor_is_zen4() || !stni_processor_is_intel());
-    CHECK_I64(stni_processor_follows_runs(), stni_processor_is_zen4());
+        CHECK_I64(stni_processor_is_zen4(models[i].family, models[i].model), models[i].is_zen4);
+    CHECK(!stni_processor_follows_runs() || !stni_processor_is_intel());
 }
 
-static void what_is_assumed_decides_how_far_ahead(void)
+static void what_the_queue_says_decides_how_far_ahead(void)
 {
-    stni_processor_assume_follows_runs(1);
-    CHECK_I64(stni_processor_run_ahead(4096), 0);
-    stni_processor_assume_follows_runs(0);
-    CHECK_I64(stni_processor_run_ahead(4096), 4096);
+    CHECK_I64(stni_queue_run_ahead(&(stn_queue){.follows_runs = 1}, 4096), 0);
+    CHECK_I64(stni_queue_run_ahead(&(stn_queue){.follows_runs = 0}, 4096), 4096);
 }
 
 /* Results that are large enough to be streamed, of rows that no piece divides. */
@@ -72,12 +71,13 @@ static void no_bit_depends_on_it(void)
     stn_context *context = NULL;
     const stn_spec *spec = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
+    CHECK_I64(context->queue->follows_runs, stni_processor_follows_runs());
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 2, shape, NULL, &spec), STN_OK);
     stn_tensor *x = stn_randn(context, spec), *y = stn_randn(context, spec);
     char *out[2] = {calloc(8, ROWS * COLS * sizeof(float)), calloc(8, ROWS * COLS * sizeof(float))};
     size_t bytes[2];
     for (int follows = 0; follows < 2; follows++) {
-        stni_processor_assume_follows_runs(follows);
+        context->queue->follows_runs = follows;
         bytes[follows] = run(context, x, y, out[follows]);
     }
     CHECK_I64((int64_t)bytes[1], (int64_t)bytes[0]);
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"models_are_told_apart", models_are_told_apart},
-        {"what_is_assumed_decides_how_far_ahead", what_is_assumed_decides_how_far_ahead},
+        {"what_the_queue_says_decides_how_far_ahead", what_the_queue_says_decides_how_far_ahead},
         {"no_bit_depends_on_it", no_bit_depends_on_it},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -2,7 +2,6 @@
  * and nothing else is written. */
 #include "harness.h"
 
-#include "core/base/processor.h"
 #include "core/device/device.h"
 #include "every_isa.h"
 #include "ops/elements.h"
@@ -27,7 +26,7 @@ static void draw_elements(stn_dtype dtype, int64_t n, uint64_t *seed)
         element_set(dtype, data, i, element_draw(dtype, seed));
 }
 
-static void compare(stn_dtype dtype, enum stni_reduction op, int64_t acc_size, uint64_t *seed)
+static void compare(stn_dtype dtype, enum stni_reduction op, int64_t acc_size, int followed, uint64_t *seed)
 {
     const int64_t rows = draw_below(seed, MOST_ROWS + 1), lanes = 1 + draw_below(seed, draw_below(seed, 2) ? MOST_LANES : 300);
     const int64_t stride = lanes + draw_below(seed, GAP);
@@ -37,7 +36,8 @@ static void compare(stn_dtype dtype, enum stni_reduction op, int64_t acc_size, u
         acc[i] = wanted[i] = (char)(i % 8 == 7 ? 0x3f : i % 5); /* of f32 and f64, numbers near 1 */
     kernels->accumulate[dtype](op, wanted, data, rows, stride, lanes, 1);
     stni_reduce_bands(&(struct stni_reduce_rows){.kernels = kernels, .op = op, .dtype = dtype, .in_size = (int64_t)stn_dtype_size(dtype),
-                                                 .acc_size = acc_size, .acc = acc, .in = data, .rows = rows, .row_stride = stride, .lanes = lanes});
+                                                 .acc_size = acc_size, .acc = acc, .in = data, .rows = rows,
+                                                 .row_stride = stride, .lanes = lanes, .followed = followed});
     char what[96];
     snprintf(what, sizeof what, "%s, reduction %d, %lld x %lld of %lld", stn_dtype_name(dtype), (int)op, (long long)rows, (long long)lanes,
              (long long)stride);
@@ -60,14 +60,13 @@ static void bands_join_as_rows_do(void)
     const int n = (int)(sizeof cases / sizeof cases[0]);
     for (int round = 0; round < 50 * n; round++) {
         const int c = round % n;
-        stni_processor_assume_follows_runs(round / n % 2);
-        compare(cases[c].dtype, cases[c].op, cases[c].acc_size, &seed);
+        compare(cases[c].dtype, cases[c].op, cases[c].acc_size, round / n % 2, &seed);
     }
 }
 
 /* Whole numbers, whose sums are exact, of matrices that are large enough for bands: more columns than a strip, with
  * a gap, few in groups. */
-static void sum_large(int64_t rows, int64_t lanes, int64_t stride)
+static void sum_large(int64_t rows, int64_t lanes, int64_t stride, int followed)
 {
     float *x = malloc((size_t)(rows * stride) * sizeof *x), *sum = malloc((size_t)lanes * sizeof *sum);
     for (int64_t i = 0; i < rows * stride; i++)
@@ -75,7 +74,7 @@ static void sum_large(int64_t rows, int64_t lanes, int64_t stride)
     struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F32, .out_dtype = STN_DTYPE_F32, .in = x, .out = sum,
                                     .n_reduced = 1, .reduced = {rows}, .reduced_in = {stride}, .n_kept = 1, .kept = {lanes},
                                     .kept_in = {1}, .kept_out = {1}};
-    stn_queue queue = {.isa = next_isa()};
+    stn_queue queue = {.isa = next_isa(), .follows_runs = followed};
     CHECK_STATUS(stni_reduce_cpu(&queue, &args), STN_OK);
     int64_t wrong = 0;
     for (int64_t lane = 0; lane < lanes; lane++) {
@@ -92,11 +91,10 @@ static void sum_large(int64_t rows, int64_t lanes, int64_t stride)
 static void sums_of_large_columns_are_exact(void)
 {
     CHECK(stni_reduce_wants_bands(STNI_REDUCTION_sum, STN_DTYPE_F32, STN_DTYPE_F64, 8 << 20));
-    for (int follows = 0; follows < 2; follows++) {
-        stni_processor_assume_follows_runs(follows);
-        sum_large(431, 5003, 5003);
-        sum_large(517, 4500, 4511);
-        sum_large(70001, 37, 37);
+    for (int followed = 0; followed < 2; followed++) {
+        sum_large(431, 5003, 5003, followed);
+        sum_large(517, 4500, 4511, followed);
+        sum_large(70001, 37, 37, followed);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "core/base/dtype.h"
 #include "core/base/isa.h"
 #include "core/box/nontemporal.h"
+#include "core/device/device.h"
 #include "harness.h"
 #include "ops/softmax/softmax_kernel.h"
 #include "ops/cpu/exp.h"
@@ -9,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static stn_queue queue;
 
 struct kernels {
     stn_kernel_fn forward, max, sum, scale, backward, dot, apply;
@@ -173,9 +176,9 @@ static void for_problems(void (*run)(struct problem *p, const struct kernels *ke
 static void run_whole(struct problem *p, const struct kernels *kernels)
 {
     struct stni_softmax_args args = args_of(p, 0, p->shape[1]);
-    kernels->forward(NULL, &args);
+    kernels->forward(&queue, &args);
     check_out(p, p->want);
-    kernels->backward(NULL, &args);
+    kernels->backward(&queue, &args);
     check_out(p, p->want_backward);
 }
 
@@ -203,32 +206,32 @@ static void run_in_pieces(struct problem *p, const struct kernels *kernels)
         args[r] = args_of(p, cut[r], cut[r + 1]);
         CHECK_I64(stni_lines_count(&args[r].lines), lines);
         args[r].stat = r ? own : stat;
-        kernels->max(NULL, &args[r]);
+        kernels->max(&queue, &args[r]);
         if (r)
             combine(p, stat, own, lines, 1);
     }
     for (int r = 0; r < 4; r++) {
         args[r].stat = stat;
         args[r].total = r ? own : total;
-        kernels->sum(NULL, &args[r]);
+        kernels->sum(&queue, &args[r]);
         if (r)
             combine(p, total, own, lines, 0);
     }
     for (int r = 0; r < 4; r++) {
         args[r].total = total;
-        kernels->scale(NULL, &args[r]);
+        kernels->scale(&queue, &args[r]);
     }
     check_out(p, p->want);
 
     for (int r = 0; r < 4; r++) {
         args[r].stat = r ? own : stat;
-        kernels->dot(NULL, &args[r]);
+        kernels->dot(&queue, &args[r]);
         if (r)
             combine(p, stat, own, lines, 0);
     }
     for (int r = 0; r < 4; r++) {
         args[r].stat = stat;
-        kernels->apply(NULL, &args[r]);
+        kernels->apply(&queue, &args[r]);
     }
     check_out(p, p->want_backward);
     free(stat);
@@ -251,9 +254,9 @@ static void instruction_sets_give_the_same_values(void)
         size_t bytes = (size_t)(p.shape[0] * p.shape[1] * p.shape[2]) * sizeof(float);
         float *base = malloc(bytes);
         struct stni_softmax_args args = args_of(&p, 0, p.shape[1]);
-        table(STNI_ISA_BASE)->forward(NULL, &args);
+        table(STNI_ISA_BASE)->forward(&queue, &args);
         memcpy(base, p.data[2], bytes);
-        table(stni_isa_best())->forward(NULL, &args);
+        table(stni_isa_best())->forward(&queue, &args);
         for (size_t i = 0; i < bytes / sizeof(float); i++)
             CHECK_NEAR((double)((const float *)p.data[2])[i], (double)base[i], 1e-6);
         free(base);
@@ -275,7 +278,7 @@ static void special_lines(const struct kernels *kernels, int64_t n, int64_t line
     const int64_t *strides[] = {step, NULL, step};
     struct stni_softmax_args args = {.dtype = STN_DTYPE_F32, .x = x, .out = y};
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
-    kernels->forward(NULL, &args);
+    kernels->forward(&queue, &args);
     for (int64_t i = 0; i < lines * n; i++) {
         const int64_t kind = i / n % 4, hot = kind == 1 ? n - 1 : 0;
         if (kind % 2 == 0)
@@ -321,7 +324,7 @@ static void check_digits(const struct kernels *kernels, stn_dtype dtype, double 
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
     for (int64_t i = 0; i < lines * n; i++)
         set(x, dtype, i, far + (double)(i * 7 % 5));
-    kernels->forward(NULL, &args);
+    kernels->forward(&queue, &args);
     for (int64_t l = 0; l < lines; l++) {
         long double total = 0, max = -INFINITY;
         for (int64_t i = 0; i < n; i++)
@@ -366,7 +369,7 @@ static void logarithms_of_equal_elements_do_not_depend_on_them(void)
                 for (int64_t k = 0; k < 2 * lines; k++)
                     x[k] = (float)equal[i];
                 const struct stni_softmax_args args = dense_args(STN_DTYPE_F32, 1, lines, 2, x, out);
-                table((enum stni_isa)isa)->forward(NULL, &args);
+                table((enum stni_isa)isa)->forward(&queue, &args);
                 for (int64_t k = 0; k < 2 * lines; k++)
                     CHECK_NEAR((double)out[k], -log(2), 1e-7);
             }
@@ -387,9 +390,11 @@ static void check_large_by(stn_kernel_fn kernel, stn_dtype dtype, int logarithm,
     const struct stni_softmax_args first = dense_args(dtype, logarithm, half, n, x, parts + pad);
     const struct stni_softmax_args second =
         dense_args(dtype, logarithm, lines - half, n, x + (size_t)half * line, parts + pad + (size_t)half * line);
-    kernel(NULL, &all);
-    kernel(NULL, &first);
-    kernel(NULL, &second);
+    queue.follows_runs = 0;
+    kernel(&queue, &all);
+    queue.follows_runs = 1; /* not prefetched: the same bits */
+    kernel(&queue, &first);
+    kernel(&queue, &second);
     CHECK(memcmp(whole, parts, (size_t)lines * line + 2 * pad) == 0);
     free(x);
     free(whole);

@@ -4,7 +4,6 @@
  * which do not read the lines that they overwrite. */
 #include "ops/elementwise/kernels/pointwise_tiles.h"
 
-#include "core/base/processor.h"
 #include "core/box/box_kernel.h"
 #include "core/device/device.h"
 #include "ops/common/bad_value.h"
@@ -316,7 +315,7 @@ static int64_t ahead_of(const struct space *s, const struct lane *lane, int acro
     const int64_t rows = s->tile_rows * lane->row * size, cols = s->tile_cols * lane->col * size;
     if ( s->rows > s->tile_rows && lane->row != s->cols * lane->col && rows <= FAR && rows >= -FAR)
         return rows;
-    return is_direct(s, lane, s->rows, s->cols) ? stni_processor_run_ahead(STNI_BLOCK_AHEAD) : cols;
+    return is_direct(s, lane, s->rows, s->cols) ? stni_queue_run_ahead(s->queue, STNI_BLOCK_AHEAD) : cols;
 }
 
 /* Where only numbers have buffers and all else is one row that is streamed, which goes piece by piece: the elements
@@ -387,7 +386,7 @@ void stni_pointwise_tiles(stn_queue *queue, const struct stni_pointwise_args *ar
     s.rows = args->ndim > 1 ? args->shape[args->ndim - 2] : 1;
     set_lanes(&s);
     s.buffer = is_streamed(&s) ? s.place : NULL;
-    s.piece = stni_processor_follows_runs() && s.result_size >= s.compute_size ? SHORT_PIECE : STNI_PIECE;
+    s.piece = queue->follows_runs && s.result_size >= s.compute_size ? SHORT_PIECE : STNI_PIECE;
     set_tiles(&s);
     for (int l = 0; l < args->n_in; l++)
         if (s.lane[l].same)
