@@ -36,12 +36,17 @@ static __attribute__((noinline)) void NAME(store_apart)(T *y, const ACC *v, int6
 }
 
 /* Block i of tensor `which`; lanes beyond its width get `fill`. Into an array: a struct that is returned may be
- * copied in halves of vectors, for which the loads of whole ones wait. */
+ * copied in halves of vectors, for which the loads of whole ones wait. Where elements are converted the loop stays
+ * one: unrolled, conversions are scalar ones. */
 static inline void NAME(load)(ACC *restrict v, const struct strip *s, int which, const T *x, int64_t i, ACC fill)
 {
     int64_t c = s->c[which], w = i + 1 < s->blocks ? s->full : s->last;
     x += s->at[which] + i * s->step[which];
-    if (c == 1 && w == LANES)
+    if (c == 1 && w == LANES && sizeof(T) < sizeof(ACC))
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            v[l] = LOAD(x[l]);
+    else if (c == 1 && w == LANES)
         for (int l = 0; l < LANES; l++)
             v[l] = LOAD(x[l]);
     else
@@ -52,7 +57,11 @@ static inline void NAME(store)(const struct strip *s, T *y, int64_t i, const ACC
 {
     int64_t c = s->c[SOFTMAX_OUT], w = i + 1 < s->blocks ? s->full : s->last;
     y += s->at[SOFTMAX_OUT] + i * s->step[SOFTMAX_OUT];
-    if (c == 1 && w == LANES)
+    if (c == 1 && w == LANES && sizeof(T) < sizeof(ACC))
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            y[l] = STORE(values[l]);
+    else if (c == 1 && w == LANES)
         for (int l = 0; l < LANES; l++)
             y[l] = STORE(values[l]);
     else
