@@ -189,6 +189,27 @@ static void special_numbers_of_several_inputs_are_compared(void)
     CHECK(!judged_special("weighted_mean", 0, 0, 2.9f)); /* of 1e18 with a weight of 1e-40 */
 }
 
+/* Unsorted ones have no one answer, whatever their layout is. */
+static void boundaries_are_in_order(void)
+{
+    stn_context *context = new_context();
+    const stn_op_desc *desc = stn_op_descriptor(stn_op_find(context, "bucketize"));
+    const struct call_ops ops = {1, &desc};
+    struct call *call = new_call();
+    int averages = 0;
+    for (uint64_t n = 0; n < 2000; n++) {
+        call_draw(call, &ops, 1, n, 0);
+        CHECK(call->n_inputs < 2 || call->inputs[1].numbers == NUMBERS_RISING);
+        for (int a = 0; call->n_inputs > 1 && a < STN_MAX_MESH_NDIM; a++) {
+            const stn_placement p = call->inputs[1].layout.placement[a];
+            averages += p.kind == STN_PLACE_PARTIAL && p.op == STN_AVG;
+        }
+    }
+    CHECK(averages > 0);
+    free(call);
+    stn_context_destroy(&context);
+}
+
 /* What rounding alone decides is no difference: one over the root of a variance that a negative eps cancels. */
 static void what_cancels_is_not_compared(void)
 {
@@ -310,6 +331,7 @@ int main(int argc, char **argv)
         {"every_op_gets_calls_that_run", every_op_gets_calls_that_run},
         {"what_differs_is_found", what_differs_is_found},
         {"special_numbers_of_several_inputs_are_compared", special_numbers_of_several_inputs_are_compared},
+        {"boundaries_are_in_order", boundaries_are_in_order},
         {"what_cancels_is_not_compared", what_cancels_is_not_compared},
         {"a_part_beside_nan_is_not_compared", a_part_beside_nan_is_not_compared},
         {"large_results_excuse_what_follows_from_them", large_results_excuse_what_follows_from_them},

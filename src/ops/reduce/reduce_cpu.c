@@ -49,8 +49,8 @@ struct reduction {
     int64_t groups;             /* of lanes in a row */
     int64_t run;                /* of a line: accumulators in registers; 0: there are no lines */
     int64_t set;                /* those of the next slice */
-    int bands;                  /* rows come from memory, and are worth asking for, */
-    int followed;               /* unless the processor does so */
+    int bands;                  /* rows come from memory, and are worth joining in bands, */
+    int followed;               /* which the processor follows by itself, so that none is prefetched */
     char *at;                   /* the accumulators that are joined now */
     alignas(64) char acc[MAX_LANES * sizeof(double _Complex)];
     alignas(64) char side_by_side[MAX_LINES * sizeof(double)]; /* those of several lines, one line after the other */

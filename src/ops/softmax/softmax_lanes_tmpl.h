@@ -37,7 +37,7 @@ static __attribute__((noinline)) void NAME(store_apart)(T *y, const ACC *v, int6
 
 /* Block i of tensor `which`; lanes beyond its width get `fill`. Into an array: a struct that is returned may be
  * copied in halves of vectors, for which the loads of whole ones wait. Where elements are converted the loop stays
- * one: unrolled, conversions are scalar ones. */
+ * one, of which vectors are made: unrolled, conversions are scalar ones, while plain copies gain by it. */
 static inline void NAME(load)(ACC *restrict v, const struct strip *s, int which, const T *x, int64_t i, ACC fill)
 {
     int64_t c = s->c[which], w = i + 1 < s->blocks ? s->full : s->last;
