@@ -21,7 +21,7 @@ struct stn_device {
     char name[32];
     int is_cpu;
     enum stni_isa isa; /* of host code that runs for the device: the best one unless the context chose another. Queues take it over */
-    int follows_runs;  /* the processor follows long dense runs by itself (core/base/processor.h). Taken over likewise */
+    int follows_runs;  /* the processor follows long dense runs by itself (core/base/processor.h). Taken over too */
     int index; /* of a module's device: "name:index" */
     stn_device_allocator allocator; /* the caller's, of which all memory comes; its `allocate` NULL: the device's own does */
     struct stn_context *context;    /* that is told what was wrong with the caller's memory; NULL: none */
