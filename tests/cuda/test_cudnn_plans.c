@@ -4,7 +4,7 @@
 #include "conv_problems.h"
 #include "harness.h"
 
-#include "ops/cuda/cudnn_plan.h"
+#include "ops/cuda/cudnn_graph.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,11 +78,21 @@ static struct stni_cudnn_conv conv_of(const struct shape *s, int kind, stn_dtype
     return conv;
 }
 
+static stn_status make_plan(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *conv,
+                            struct stni_cudnn_plan *plan)
+{
+    struct stni_cudnn_problem problem;
+    memset(&problem, 0, sizeof problem);
+    problem.kind = STNI_CUDNN_CONV;
+    problem.of.conv = *conv;
+    return stni_cudnn_plan_make(&call, device, &problem, plan);
+}
+
 /* 1 where there is a plan, which is thrown away. */
 static int has_plan(cudnnBackendDescriptor_t device, const struct stni_cudnn_conv *conv)
 {
     struct stni_cudnn_plan plan = {0};
-    const int has = stni_cudnn_plan_make(&call, device, conv, &plan) == STN_OK && plan.plan != NULL;
+    const int has = make_plan(device, conv, &plan) == STN_OK && plan.plan != NULL;
     stni_cudnn_plan_destroy(&call, &plan);
     return has;
 }
@@ -179,8 +189,8 @@ static int uses_tensor_cores(cudnnBackendDescriptor_t device, struct stni_cudnn_
     int64_t n = 0;
     int uses = 0;
     conv.allow_tf32 = allow_tf32;
-    if (stni_cudnn_plan_make(&call, device, &conv, &plan) == STN_OK) {
-        cudnnBackendDescriptor_t config = plan.part[STNI_CUDNN_PARTS - 1];
+    if (make_plan(device, &conv, &plan) == STN_OK) {
+        cudnnBackendDescriptor_t config = plan.config;
         CHECK_I64(call.descriptor_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine), CUDNN_STATUS_SUCCESS);
         CHECK_I64(call.get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine), 0);
         CHECK_I64(call.get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 16, &n, notes), 0);
@@ -191,6 +201,43 @@ static int uses_tensor_cores(cudnnBackendDescriptor_t device, struct stni_cudnn_
     const int is_made = plan.plan != NULL;
     stni_cudnn_plan_destroy(&call, &plan);
     return is_made ? uses : -1;
+}
+
+/* Attention of `heads` heads with dense operands. */
+static struct stni_cudnn_problem attention_of(stn_dtype dtype, int64_t heads, int64_t key_heads, int64_t width)
+{
+    struct stni_cudnn_problem problem;
+    memset(&problem, 0, sizeof problem);
+    problem.kind = STNI_CUDNN_ATTENTION;
+    struct stni_cudnn_attention *p = &problem.of.attention;
+    p->dtype = dtype;
+    p->batch = 2, p->heads = heads, p->key_heads = key_heads, p->rows = 300, p->keys = 517;
+    p->width = p->value_width = width;
+    for (int k = 0; k < STNI_CUDNN_MEANS; k++) {
+        p->stride[k][2] = k == STNI_CUDNN_LSE ? 1 : width;
+        p->stride[k][1] = 520 * p->stride[k][2];
+        p->stride[k][0] = heads * p->stride[k][1];
+    }
+    return problem;
+}
+
+/* To choose an engine, and to compile its kernel, cuDNN wants a driver: what it says of the operations is asked here. */
+static void graphs_of_attention_are_cudnns(void)
+{
+    static const int64_t heads[][2] = {{4, 4}, {6, 2}, {3, 1}};
+    for (int i = 0; i < 2 * 3 * 2 * 4; i++) {
+        struct stni_cudnn_problem problem = attention_of(i % 2 ? STN_DTYPE_F16 : STN_DTYPE_BF16, heads[i / 2 % 3][0],
+                                                         heads[i / 2 % 3][1], i % 3 ? 64 : 72);
+        problem.of.attention.is_gradient = i / 6 % 2;
+        problem.of.attention.causal = i / 12 % 2;
+        problem.of.attention.is_last = i / 24 % 2;
+        struct stni_cudnn_plan plan = {0};
+        struct stni_cudnn_graph graph = {.call = &call, .plan = &plan};
+        stni_cudnn_describe(&graph, &problem);
+        if (!CHECK_STATUS(graph.status, STN_OK))
+            fprintf(stderr, "  attention %d\n", i);
+        stni_cudnn_plan_destroy(&call, &plan);
+    }
 }
 
 static void there_are_plans_for_capability_8_0(void)
@@ -247,6 +294,7 @@ static void tensor_cores_multiply_f32_only_where_tf32_is_allowed(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"graphs_of_attention_are_cudnns", graphs_of_attention_are_cudnns},
         {"there_are_plans_for_capability_8_0", there_are_plans_for_capability_8_0},
         {"there_are_plans_for_capability_9_0", there_are_plans_for_capability_9_0},
         {"there_are_plans_for_capability_10_0", there_are_plans_for_capability_10_0},

@@ -1,10 +1,12 @@
-/* Gradients of attention on a CUDA device: by tiles where those serve (attention_backward.cuh; of 16-bit floats
- * attention_mma_backward_cuda.cu), row by row where they do not, and for the mask (attention_rows.cuh). */
+/* Gradients of attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels: by
+ * tiles (attention_backward.cuh; of 16-bit floats attention_mma_backward_cuda.cu), row by row where these do not serve,
+ * and for the mask (attention_rows.cuh). */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/attention/attention_backward.cuh"
+#include "ops/attention/attention_library.h"
 #include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_rows.cuh"
 
@@ -188,21 +190,38 @@ template <class S> void launch_backward_of(const arguments &p, cudaStream_t stre
         STNI_LAUNCH(gather_grad_mask<S>, blocks_for(masks.own * own_rows * own_keys, THREADS), THREADS, stream, p, masks, own_rows, own_keys);
 }
 
-void launch_backward(const arguments &p, cudaStream_t stream)
+/* Keys that no row attends to have a gradient of zeros, which the library does not write. */
+stn_status run_library(stn_queue *queue, const arguments &p, cudaStream_t stream)
 {
-    dispatch_floating(p.dtype, [&](auto element) { launch_backward_of<decltype(element)>(p, stream); });
+    if (p.is_causal) {
+        clear<bf16>(p.grad_key, stream);
+        clear<bf16>(p.grad_value, stream);
+    }
+    return stni_attention_library_run(queue, &p, 1);
 }
 
-/* Of gradients: means of the query rows, in f32. */
-size_t workspace_of_backward(stn_queue *, const void *args)
+stn_status run_backward(stn_queue *queue, const void *given)
 {
-    return (size_t)rows_of_batch(*static_cast<const arguments *>(args)) * sizeof(float);
+    const arguments &p = *static_cast<const arguments *>(given);
+    cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
+    if (stni_attention_library_workspace(queue, &p, 1) == 0 || run_library(queue, p, stream) != STN_OK)
+        dispatch_floating(p.dtype, [&](auto element) { launch_backward_of<decltype(element)>(p, stream); });
+    return stni_cuda_launched(queue);
+}
+
+/* Of our own kernels: means of the query rows, in f32. */
+size_t workspace_of_backward(stn_queue *queue, const void *given)
+{
+    const arguments &p = *static_cast<const arguments *>(given);
+    const size_t own = (size_t)rows_of_batch(p) * sizeof(float);
+    const size_t library = stni_attention_library_workspace(queue, &p, 1);
+    return library > own ? library : own;
 }
 
 }
 
 STNI_CUDA_KERNELS(attention_backward) = {
-    STNI_CUDA_KERNEL_WITH("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES, stni_attention_args,
-                          launch_backward, workspace_of_backward),
+    STNI_CUDA_KERNEL_OF_QUEUE("scaled_dot_product_attention_backward.backward", STNI_ATTENTION_DTYPES,
+                              stni_attention_args, run_backward, workspace_of_backward),
     STNI_CUDA_KERNELS_END
 };

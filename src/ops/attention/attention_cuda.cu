@@ -1,10 +1,12 @@
-/* Attention on a CUDA device. Rows of at most 128 elements go by tiles, in f32 (attention_forward.cuh) and in 16-bit
- * floats (attention_mma_cuda.cu), all others row by row (attention_rows.cuh). */
+/* Attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels. Rows of at most
+ * 128 elements go by tiles, in f32 (attention_forward.cuh) and in 16-bit floats (attention_mma_cuda.cu), all others row
+ * by row (attention_rows.cuh). */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/attention/attention_forward.cuh"
+#include "ops/attention/attention_library.h"
 #include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_rows.cuh"
 
@@ -94,14 +96,24 @@ template <class S> void launch_forward_of(const arguments &p, cudaStream_t strea
     STNI_LAUNCH(attend<S>, blocks_for(rows, 1), THREADS, stream, p);
 }
 
-void launch_forward(const arguments &p, cudaStream_t stream)
+stn_status run_forward(stn_queue *queue, const void *given)
 {
-    dispatch_floating(p.dtype, [&](auto element) { launch_forward_of<decltype(element)>(p, stream); });
+    const arguments &p = *static_cast<const arguments *>(given);
+    cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
+    if (stni_attention_library_run(queue, &p, 0) != STN_OK)
+        dispatch_floating(p.dtype, [&](auto element) { launch_forward_of<decltype(element)>(p, stream); });
+    return stni_cuda_launched(queue);
+}
+
+size_t workspace_of_forward(stn_queue *queue, const void *given)
+{
+    return stni_attention_library_workspace(queue, static_cast<const arguments *>(given), 0);
 }
 
 }
 
 STNI_CUDA_KERNELS(attention) = {
-    STNI_CUDA_KERNEL("scaled_dot_product_attention.forward", STNI_ATTENTION_DTYPES, stni_attention_args, launch_forward),
+    STNI_CUDA_KERNEL_OF_QUEUE("scaled_dot_product_attention.forward", STNI_ATTENTION_DTYPES, stni_attention_args,
+                              run_forward, workspace_of_forward),
     STNI_CUDA_KERNELS_END
 };

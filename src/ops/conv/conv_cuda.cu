@@ -40,7 +40,7 @@ bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv 
 /* Whether cuDNN has a plan for a problem. */
 bool has_plan(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *conv, size_t *bytes)
 {
-    return library_conv(queue, args, conv) && stni_cudnn_workspace(queue, conv, bytes) == STN_OK;
+    return library_conv(queue, args, conv) && stni_cudnn_conv_workspace(queue, conv, bytes) == STN_OK;
 }
 
 /* Whether cuDNN has a plan for a gradient by x as a convolution, and bytes of workspace. With TF32 the engines for
@@ -100,7 +100,7 @@ stn_status run_whole(stn_queue *queue, const stni_conv_args &args, const stni_cu
 {
     if (has_bias(args))
         dispatch_floating((stn_dtype)args.problem.dtype, [&](auto e) { launch_bias<decltype(e)>(args, stream); });
-    return stni_cudnn_run(queue, &conv, args.data.x, args.data.weight, args.data.y, aligned(args.workspace));
+    return stni_cudnn_conv_run(queue, &conv, args.data.x, args.data.weight, args.data.y, aligned(args.workspace));
 }
 
 /* False where it is refused; a refused run has put nothing on the stream that matters. */

@@ -1,10 +1,13 @@
 /* A context's cuDNN: its handle, a description of its device, plans by problem. */
-#include "ops/cuda/cudnn_plan.h"
+#include "ops/cuda/cudnn_graph.h"
 
 #include "core/base/status.h"
 #include "core/device/cuda/library.h"
 
 #include <cuda_runtime_api.h>
+
+#include <math.h>
+#include <string.h>
 
 struct library {
     struct stni_cuda_opened opened;
@@ -15,17 +18,11 @@ struct library {
 
 struct plan {
     struct stni_cuda_plan head;
-    struct stni_cudnn_conv conv;
+    struct stni_cudnn_problem problem;
     struct stni_cudnn_plan made;
 };
 
-_Static_assert(offsetof(struct plan, conv) == sizeof(struct stni_cuda_plan), "the problem follows the plan's head");
-
-/* Whatever it fails for, it refuses. */
-static stn_status status_of(cudnnStatus_t status)
-{
-    return status == CUDNN_STATUS_SUCCESS ? STN_OK : STN_ERR_UNSUPPORTED;
-}
+_Static_assert(offsetof(struct plan, problem) == sizeof(struct stni_cuda_plan), "the problem follows the plan's head");
 
 static const struct library *library_of(const struct plan *plan)
 {
@@ -42,11 +39,12 @@ static void plan_destroy(struct stni_cuda_plan *head)
 static stn_status describe_device(struct library *library)
 {
     cudnnBackendDescriptor_t device = NULL;
-    STNI_TRY(status_of(library->call.create(&library->handle)));
-    STNI_TRY(status_of(library->call.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device)));
-    stn_status status = status_of(library->call.set(device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &library->handle));
+    STNI_TRY(stni_cudnn_status_of(library->call.create(&library->handle)));
+    STNI_TRY(stni_cudnn_status_of(library->call.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device)));
+    stn_status status = stni_cudnn_status_of(
+        library->call.set(device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &library->handle));
     if (status == STN_OK)
-        status = status_of(library->call.finalize(device));
+        status = stni_cudnn_status_of(library->call.finalize(device));
     if (status == STN_OK)
         library->device = device;
     else
@@ -73,7 +71,7 @@ static stn_status make(struct stni_cuda_plan *head)
 {
     struct plan *plan = (struct plan *)head;
     const struct library *library = library_of(plan);
-    return stni_cudnn_plan_make(&library->call, library->device, &plan->conv, &plan->made);
+    return stni_cudnn_plan_make(&library->call, library->device, &plan->problem, &plan->made);
 }
 
 static const struct stni_cuda_planner planner = {
@@ -81,56 +79,136 @@ static const struct stni_cuda_planner planner = {
     .name = "cudnn",
     .state_bytes = sizeof(struct library),
     .plan_bytes = sizeof(struct plan),
-    .problem_bytes = sizeof(struct stni_cudnn_conv),
+    .problem_bytes = sizeof(struct stni_cudnn_problem),
     .open = open_library,
     .close = close_library,
     .make = make,
     .destroy = plan_destroy,
 };
 
-static stn_status find(stn_queue *queue, const struct stni_cudnn_conv *conv, struct plan **out)
+static stn_status find(stn_queue *queue, const struct stni_cudnn_problem *problem, struct plan **out)
 {
     struct stni_cuda_plan *found = NULL;
-    STNI_TRY(stni_cuda_plan_of(queue, &planner, conv, &found));
+    STNI_TRY(stni_cuda_plan_of(queue, &planner, problem, &found));
     *out = (struct plan *)found;
     return STN_OK;
 }
 
-stn_status stni_cudnn_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes)
+static struct stni_cudnn_problem conv_problem(const struct stni_cudnn_conv *conv)
+{
+    struct stni_cudnn_problem problem;
+    memset(&problem, 0, sizeof problem);
+    problem.kind = STNI_CUDNN_CONV;
+    problem.of.conv = *conv;
+    return problem;
+}
+
+static struct stni_cudnn_problem attention_problem(const struct stni_cudnn_attention *attention)
+{
+    struct stni_cudnn_problem problem;
+    memset(&problem, 0, sizeof problem);
+    problem.kind = STNI_CUDNN_ATTENTION;
+    problem.of.attention = *attention;
+    return problem;
+}
+
+static stn_status workspace(stn_queue *queue, const struct stni_cudnn_problem *problem, size_t *bytes)
 {
     struct plan *plan = NULL;
-    STNI_TRY(find(queue, conv, &plan));
+    STNI_TRY(find(queue, problem, &plan));
     *bytes = plan->made.workspace;
     return STN_OK;
 }
 
-/* What a plan is run on. */
-static stn_status fill_pack(const struct stni_cudnn_functions *call, cudnnBackendDescriptor_t pack, void *x, void *weight, void *y, void *workspace)
+/* What a plan is run on: n tensors and numbers. */
+struct given {
+    int n;
+    int64_t name[STNI_CUDNN_FIRST_VIRTUAL];
+    void *data[STNI_CUDNN_FIRST_VIRTUAL];
+    void *workspace;
+};
+
+static void give(struct given *to, int64_t name, void *data)
 {
-    const int64_t names[] = {STNI_CUDNN_X, STNI_CUDNN_WEIGHT, STNI_CUDNN_Y};
-    void *const data[] = {x, weight, y};
-    STNI_TRY(status_of(call->set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, names)));
-    STNI_TRY(status_of(call->set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data)));
-    STNI_TRY(status_of(call->set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)));
-    return status_of(call->finalize(pack));
+    to->name[to->n] = name;
+    to->data[to->n++] = data;
 }
 
-stn_status stni_cudnn_run(stn_queue *queue, const struct stni_cudnn_conv *conv, void *x, void *weight, void *y, void *workspace)
+static stn_status fill_pack(const struct stni_cudnn_functions *call, cudnnBackendDescriptor_t pack,
+                            const struct given *given)
+{
+    STNI_TRY(stni_cudnn_status_of(
+        call->set(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, given->n, given->name)));
+    STNI_TRY(stni_cudnn_status_of(
+        call->set(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, given->n, given->data)));
+    STNI_TRY(stni_cudnn_status_of(
+        call->set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &given->workspace)));
+    return stni_cudnn_status_of(call->finalize(pack));
+}
+
+static stn_status run(stn_queue *queue, const struct stni_cudnn_problem *problem, const struct given *given)
 {
     struct plan *plan = NULL;
     cudnnBackendDescriptor_t pack = NULL;
-    STNI_TRY(find(queue, conv, &plan));
+    STNI_TRY(find(queue, problem, &plan));
     if (stni_cuda_host()->queue_without(queue, "cudnn", STN_LIBRARY_RUN))
         return STN_ERR_UNSUPPORTED;
-    const struct stni_cudnn_functions *call = &library_of(plan)->call;
-    STNI_TRY(status_of(call->descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack)));
-    stn_status status = fill_pack(call, pack, x, weight, y, workspace);
+    const struct library *library = library_of(plan);
+    const struct stni_cudnn_functions *call = &library->call;
+    STNI_TRY(stni_cudnn_status_of(call->descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack)));
+    stn_status status = fill_pack(call, pack, given);
     if (status == STN_OK)
-        status = status_of(call->set_stream(library_of(plan)->handle, stni_cuda_stream(queue)));
+        status = stni_cudnn_status_of(call->set_stream(library->handle, stni_cuda_stream(queue)));
     if (status == STN_OK)
-        status = status_of(call->execute(library_of(plan)->handle, plan->made.plan, pack));
+        status = stni_cudnn_status_of(call->execute(library->handle, plan->made.plan, pack));
     call->descriptor_destroy(pack);
     if (status != STN_OK)
         cudaGetLastError(); /* kept, it would fail the launch of our own kernel */
     return status;
+}
+
+stn_status stni_cudnn_conv_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes)
+{
+    const struct stni_cudnn_problem problem = conv_problem(conv);
+    return workspace(queue, &problem, bytes);
+}
+
+stn_status stni_cudnn_attention_workspace(stn_queue *queue, const struct stni_cudnn_attention *attention, size_t *bytes)
+{
+    const struct stni_cudnn_problem problem = attention_problem(attention);
+    return workspace(queue, &problem, bytes);
+}
+
+stn_status stni_cudnn_conv_run(stn_queue *queue, const struct stni_cudnn_conv *conv, void *x, void *weight, void *y,
+                               void *workspace)
+{
+    const struct stni_cudnn_problem problem = conv_problem(conv);
+    struct given given = {.workspace = workspace};
+    give(&given, STNI_CUDNN_X, x);
+    give(&given, STNI_CUDNN_WEIGHT, weight);
+    give(&given, STNI_CUDNN_Y, y);
+    return run(queue, &problem, &given);
+}
+
+/* Numbers are read while the plan is put on the stream. */
+stn_status stni_cudnn_attention_run(stn_queue *queue, const struct stni_cudnn_attention *attention, float scale,
+                                    void *const *data, void *workspace)
+{
+    const struct stni_cudnn_problem problem = attention_problem(attention);
+    struct given given = {.workspace = workspace};
+    float one = 1, nothing = -INFINITY;
+    int32_t keys = (int32_t)attention->keys, rows = (int32_t)attention->rows;
+    for (int k = 0; k < STNI_CUDNN_ATTENTION_OPERANDS; k++)
+        if (data[k])
+            give(&given, STNI_CUDNN_FIRST_OPERAND + k, data[k]);
+    give(&given, STNI_CUDNN_SCALE, &scale);
+    if (attention->is_gradient)
+        give(&given, STNI_CUDNN_ONE, &one);
+    if (attention->causal)
+        give(&given, STNI_CUDNN_NOTHING, &nothing);
+    if (attention->causal && attention->is_last) {
+        give(&given, STNI_CUDNN_KEYS, &keys);
+        give(&given, STNI_CUDNN_ROWS, &rows);
+    }
+    return run(queue, &problem, &given);
 }

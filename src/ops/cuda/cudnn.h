@@ -1,5 +1,5 @@
-/* cuDNN, for convolutions on a CUDA device. cudnn.c and cudnn_plan.c alone know its API; builds without its header have
- * another file, in which it refuses.
+/* cuDNN, for convolutions and attention on a CUDA device. The files cudnn*.c alone know its API; builds without its
+ * header have another file, in which it refuses.
  *
  * Only engines serve that keep to the library's numbers: inputs are not rounded to fewer bits (f32 to TF32 where
  * that is allowed), sums are those of f32 at least, two runs give the same bits, and no transform (Winograd,
@@ -46,11 +46,43 @@ struct stni_cudnn_conv {
     int64_t allow_tf32; /* 1: factors of f32 may be rounded to TF32 */
 };
 
-/* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuDNN is not there or refuses, for whatever reason. */
-stn_status stni_cudnn_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes);
+/* Operands of attention, and those of its gradients. */
+enum stni_cudnn_attention_operand {
+    STNI_CUDNN_QUERY,
+    STNI_CUDNN_KEY,
+    STNI_CUDNN_VALUE,
+    STNI_CUDNN_OUT,
+    STNI_CUDNN_LSE,
+    STNI_CUDNN_GRAD,
+    STNI_CUDNN_GRAD_QUERY,
+    STNI_CUDNN_GRAD_KEY,
+    STNI_CUDNN_GRAD_VALUE,
+    STNI_CUDNN_MEANS, /* scratch: a float for each query row, (batch, heads, rows) */
+    STNI_CUDNN_ATTENTION_OPERANDS
+};
 
-/* Puts the convolution on the queue's stream. STN_ERR_UNSUPPORTED as above: nothing was put there then. */
-stn_status stni_cudnn_run(stn_queue *queue, const struct stni_cudnn_conv *conv, void *x, void *weight, void *y, void *workspace);
+/* Attention of 16-bit floats without mask and dropout: `rows` query rows and `keys` keys for each of `heads` heads, of
+ * which heads / key_heads share one head of keys and values. The log-sum-exp of rows is of f32. Its gradients of
+ * queries, keys and values are whole: no two runs differ. Compared by its bytes: set whole from {0}. */
+struct stni_cudnn_attention {
+    int64_t dtype, is_gradient;
+    int64_t causal;  /* 0: every row attends to all keys; else row i to those up to i, or, where is_last, so that the
+                        last row attends to all */
+    int64_t is_last;
+    int64_t batch, heads, key_heads, rows, keys, width, value_width;
+    int64_t stride[STNI_CUDNN_MEANS][3]; /* elements from batch to batch, head to head, row to row */
+};
+
+/* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuDNN is not there or refuses, for whatever reason. */
+stn_status stni_cudnn_conv_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes);
+stn_status stni_cudnn_attention_workspace(stn_queue *queue, const struct stni_cudnn_attention *attention, size_t *bytes);
+
+/* Puts it on the queue's stream. STN_ERR_UNSUPPORTED as above: nothing was put there then. `data` has the operands in
+ * their order, NULL for those that the problem has not. */
+stn_status stni_cudnn_conv_run(stn_queue *queue, const struct stni_cudnn_conv *conv, void *x, void *weight, void *y,
+                               void *workspace);
+stn_status stni_cudnn_attention_run(stn_queue *queue, const struct stni_cudnn_attention *attention, float scale,
+                                    void *const *data, void *workspace);
 
 STN_END_DECLS
 #endif

@@ -1,25 +1,27 @@
 /* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain
  * loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one of tensor cores,
  * which round factors of f32 to TF32, ahead of one that keeps to what it was asked.
- * It proposes none for tensors of different types.
+ * It proposes none for tensors of different types. For other graphs, which cudnn_steps.cpp runs, it proposes one
+ * engine, of tensor cores, or none.
  * Paddings below zero, a size that the shapes contradict and attributes after the end of a descriptor's making are refused. */
 #include <cudnn.h>
 
-#include "core/base/dtype.h"
+#include "cuda/standin/cudnn_parts.h"
+#include "cuda/standin/cudnn_steps.h"
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
 #include "cuda/standin/tf32.h"
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
-#include <vector>
 
 struct cudnnContext {
     cudaStream_t stream;
 };
+
+using namespace standin::cudnn;
 
 namespace {
 
@@ -28,21 +30,11 @@ constexpr int64_t WORKSPACE = 768; /* bytes */
 /* Engines, in the order in which they are proposed. */
 enum : int64_t { UNSTEADY, TENSOR_CORES, STRICT, ENGINES };
 
-struct value {
-    int64_t n;
-    std::vector<char> bytes;
-};
-
-struct descriptor {
-    cudnnBackendDescriptorType_t type;
-    bool is_final;
-    std::map<int, value> values;
-};
-
 std::size_t size_of(cudnnBackendAttributeType_t type)
 {
     switch (static_cast<int>(type)) {
-    case CUDNN_TYPE_CHAR: return 1;
+    case CUDNN_TYPE_CHAR:
+    case CUDNN_TYPE_BOOLEAN: return 1;
     case CUDNN_TYPE_INT64:
     case CUDNN_TYPE_DOUBLE:
     case CUDNN_TYPE_HANDLE:
@@ -50,27 +42,6 @@ std::size_t size_of(cudnnBackendAttributeType_t type)
     case CUDNN_TYPE_BACKEND_DESCRIPTOR: return 8;
     default: return 4;
     }
-}
-
-/* Element i of an attribute, zero where it was not given. */
-template <class T> T get(const descriptor &d, int name, int64_t i = 0)
-{
-    T result = T();
-    auto found = d.values.find(name);
-    if (found != d.values.end() && i < found->second.n)
-        std::memcpy(&result, found->second.bytes.data() + static_cast<std::size_t>(i) * sizeof result, sizeof result);
-    return result;
-}
-
-void put(descriptor &d, int name, const void *bytes, std::size_t size, int64_t n)
-{
-    const char *first = static_cast<const char *>(bytes);
-    d.values[name] = {n, std::vector<char>(first, first + size * static_cast<std::size_t>(n))};
-}
-
-const descriptor &part(const descriptor &d, int name)
-{
-    return *static_cast<const descriptor *>(get<cudnnBackendDescriptor_t>(d, name));
 }
 
 struct words {
@@ -93,50 +64,6 @@ words words_of(const descriptor &operation)
         return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
-    }
-}
-
-enum { MOST_DIMS = 5 };
-
-struct tensor {
-    int type, ndim;
-    int64_t name, shape[MOST_DIMS], stride[MOST_DIMS], alignment, count;
-    void *data;
-};
-
-tensor tensor_of(const descriptor &d)
-{
-    tensor t = {};
-    t.type = get<int>(d, CUDNN_ATTR_TENSOR_DATA_TYPE);
-    t.ndim = static_cast<int>(d.values.at(CUDNN_ATTR_TENSOR_DIMENSIONS).n);
-    t.name = get<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID);
-    t.alignment = get<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
-    t.count = 1;
-    for (int i = 0; i < t.ndim; i++) {
-        t.shape[i] = get<int64_t>(d, CUDNN_ATTR_TENSOR_DIMENSIONS, i);
-        t.stride[i] = get<int64_t>(d, CUDNN_ATTR_TENSOR_STRIDES, i);
-        t.count *= t.shape[i];
-    }
-    return t;
-}
-
-double load(const tensor &t, int64_t at)
-{
-    switch (t.type) {
-    case CUDNN_DATA_DOUBLE: return static_cast<const double *>(t.data)[at];
-    case CUDNN_DATA_FLOAT: return static_cast<const float *>(t.data)[at];
-    case CUDNN_DATA_HALF: return stni_f16_to_f32(static_cast<const uint16_t *>(t.data)[at]);
-    default: return stni_bf16_to_f32(static_cast<const uint16_t *>(t.data)[at]);
-    }
-}
-
-void store(const tensor &t, int64_t at, double value)
-{
-    switch (t.type) {
-    case CUDNN_DATA_DOUBLE: static_cast<double *>(t.data)[at] = value; return;
-    case CUDNN_DATA_FLOAT: static_cast<float *>(t.data)[at] = static_cast<float>(value); return;
-    case CUDNN_DATA_HALF: static_cast<uint16_t *>(t.data)[at] = stni_f32_to_f16(static_cast<float>(value)); return;
-    default: static_cast<uint16_t *>(t.data)[at] = stni_f32_to_bf16(static_cast<float>(value)); return;
     }
 }
 
@@ -253,14 +180,24 @@ void solve(const problem &p)
     });
 }
 
-/* What a plan runs, its engine included. */
-problem problem_of_plan(const descriptor &plan)
+/* Whether a graph is one convolution. */
+bool is_convolution(const descriptor &graph)
 {
-    const descriptor &config = part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-    const descriptor &graph = part(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-    problem p = problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
-    p.engine = get<int64_t>(config, CUDNN_ATTR_ENGINECFG_ENGINE);
-    return p;
+    if (count(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS) != 1)
+        return false;
+    switch (static_cast<int>(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS).type)) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: return true;
+    default: return false;
+    }
+}
+
+bool graph_agrees(const descriptor &graph)
+{
+    if (is_convolution(graph))
+        return is_consistent(problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS)));
+    return steps_agree(graph);
 }
 
 cudnnStatus_t give(const void *bytes, std::size_t size, int64_t *n, void *values)
@@ -277,15 +214,27 @@ bool has_mixed_types(const descriptor &graph)
     return p.x.type != p.weight.type || p.x.type != p.y.type;
 }
 
+/* Engines, of which `end` is the first that is not among them. */
+struct range {
+    int64_t begin, end;
+};
+
+range engines_for(const descriptor &graph)
+{
+    if (standin::settings().libraries == standin::REFUSING)
+        return {0, 0};
+    if (is_convolution(graph))
+        return {0, has_mixed_types(graph) ? 0 : static_cast<int64_t>(ENGINES)};
+    return {TENSOR_CORES, TENSOR_CORES + (steps_are_served(graph) ? 1 : 0)};
+}
+
 /* Configurations, which keep the number of their engine and the graph. */
 cudnnStatus_t propose(const descriptor &heuristic, int64_t most, int64_t *n, void *values)
 {
+    const range engines = engines_for(part(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
     *n = 0;
-    if (standin::settings().libraries == standin::REFUSING ||
-        has_mixed_types(part(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)))
-        return CUDNN_STATUS_SUCCESS;
-    for (int64_t i = 0; i < ENGINES && i < most; i++) {
-        descriptor &config = *static_cast<descriptor *>(static_cast<cudnnBackendDescriptor_t *>(values)[i]);
+    for (int64_t i = engines.begin; i < engines.end && *n < most; i++) {
+        descriptor &config = *static_cast<descriptor *>(static_cast<cudnnBackendDescriptor_t *>(values)[*n]);
         cudnnBackendDescriptor_t graph = get<cudnnBackendDescriptor_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
         put(config, CUDNN_ATTR_ENGINECFG_ENGINE, &i, sizeof i, 1);
         put(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &graph, sizeof graph, 1);
@@ -294,16 +243,24 @@ cudnnStatus_t propose(const descriptor &heuristic, int64_t most, int64_t *n, voi
     return CUDNN_STATUS_SUCCESS;
 }
 
-void place(const descriptor &pack, tensor &t)
+std::function<void()> work_of_convolution(const descriptor &graph, int64_t engine, const descriptor &pack)
 {
-    for (int64_t i = 0; i < 3; i++)
-        if (get<int64_t>(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == t.name)
-            t.data = get<void *>(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
-    if (t.data && reinterpret_cast<uintptr_t>(t.data) % static_cast<uintptr_t>(t.alignment) == 0)
-        return;
-    fprintf(stderr, "stand-in: cudnnBackendExecute: tensor '%c' is absent, or not aligned to %d bytes\n", static_cast<char>(t.name),
-            static_cast<int>(t.alignment));
-    abort();
+    problem p = problem_of(part(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS));
+    p.engine = engine;
+    place(pack, p.x);
+    place(pack, p.weight);
+    place(pack, p.y);
+    return [p] { solve(p); };
+}
+
+/* What a plan runs on a pack's memory. */
+std::function<void()> work_of(const descriptor &plan, const descriptor &pack)
+{
+    const descriptor &config = part(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const descriptor &graph = part(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    if (is_convolution(graph))
+        return work_of_convolution(graph, get<int64_t>(config, CUDNN_ATTR_ENGINECFG_ENGINE), pack);
+    return work_of_steps(graph, pack);
 }
 
 }
@@ -350,9 +307,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque, cudnnBac
     descriptor &d = *static_cast<descriptor *>(opaque);
     if (d.is_final || n < 1)
         return CUDNN_STATUS_BAD_PARAM;
-    if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && d.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
-        !(*static_cast<descriptor *const *>(values))->is_final)
-        return CUDNN_STATUS_BAD_PARAM;
+    for (int64_t i = 0; i < n && type == CUDNN_TYPE_BACKEND_DESCRIPTOR; i++)
+        if (d.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && !static_cast<descriptor *const *>(values)[i]->is_final)
+            return CUDNN_STATUS_BAD_PARAM;
     put(d, name, values, size_of(type), n);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -383,7 +340,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque, cu
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t opaque)
 {
     descriptor &d = *static_cast<descriptor *>(opaque);
-    if (d.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !is_consistent(problem_of(part(d, CUDNN_ATTR_OPERATIONGRAPH_OPS))))
+    if (d.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !graph_agrees(d))
         return CUDNN_STATUS_BAD_PARAM;
     d.is_final = true;
     return CUDNN_STATUS_SUCCESS;
@@ -392,16 +349,13 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t opaque)
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t opaque)
 {
     const descriptor &pack = *static_cast<const descriptor *>(opaque);
-    problem p = problem_of_plan(*static_cast<const descriptor *>(plan));
     void *workspace = get<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     if (!pack.is_final || !workspace)
         return CUDNN_STATUS_BAD_PARAM;
-    place(pack, p.x);
-    place(pack, p.weight);
-    place(pack, p.y);
+    std::function<void()> work = work_of(*static_cast<const descriptor *>(plan), pack);
     standin::stream_of(handle->stream)->add_on_memory([=] {
         std::memset(workspace, 0xff, WORKSPACE);
-        solve(p);
+        work();
     });
     return CUDNN_STATUS_SUCCESS;
 }

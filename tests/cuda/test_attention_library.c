@@ -1,0 +1,192 @@
+/* Attention by cuDNN on a CUDA device: results and gradients are the CPU's, how often the library ran, and that our own
+ * kernels serve where it refuses. */
+#include "both.h"
+
+#include "harness.h"
+
+#include "core/tensor/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAVES = 3, RESULTS = LEAVES + 1, SERVED = 2 /* runs: for the result and for all gradients */ };
+
+/* Heads and elements of the batch, rows, keys and widths. */
+struct shape {
+    int64_t batch, heads, key_heads, rows, keys, width, value_width;
+};
+
+enum how { PLAIN, CAUSAL, TURNED, MASKED, DROPPED };
+
+static const struct call {
+    const char *name;
+    struct shape shape;
+    enum how how;
+    int runs; /* of the library */
+} calls[] = {
+    {"plain", {2, 4, 4, 200, 170, 16, 24}, PLAIN, SERVED},
+    {"no batch", {1, 4, 4, 257, 260, 8, 8}, PLAIN, SERVED},
+    {"causal", {1, 4, 4, 262, 262, 8, 16}, CAUSAL, SERVED},
+    {"causal, fewer keys", {2, 4, 4, 300, 130, 16, 8}, CAUSAL, SERVED},
+    {"causal, more keys", {1, 8, 8, 190, 250, 8, 16}, CAUSAL, SERVED},
+    {"rows of heads side by side", {2, 4, 4, 200, 170, 16, 24}, TURNED, SERVED},
+    {"shared keys", {2, 4, 2, 200, 170, 16, 24}, PLAIN, SERVED},
+    {"shared keys, causal", {1, 6, 1, 220, 220, 16, 16}, CAUSAL, SERVED},
+    {"few scores", {1, 2, 2, 200, 170, 16, 24}, PLAIN, 0},
+    {"rows that are no packs", {2, 4, 4, 200, 170, 12, 24}, PLAIN, 0},
+    {"a mask", {2, 4, 4, 200, 170, 16, 24}, MASKED, 0},
+    {"dropout", {2, 4, 4, 200, 170, 16, 24}, DROPPED, 0},
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+struct results {
+    double *numbers[RESULTS];
+    int64_t n[RESULTS];
+    int64_t runs;
+};
+
+static stn_tensor *leaf(stn_context *context, stn_dtype dtype, const struct call *call, int operand)
+{
+    const struct shape *s = &call->shape;
+    const int64_t rows = operand == 0 ? s->rows : s->keys, heads = operand == 0 ? s->heads : s->key_heads;
+    const int64_t width = operand == 2 ? s->value_width : s->width;
+    const int is_turned = call->how == TURNED, has_batch = s->batch > 1;
+    const int64_t shape[] = {s->batch, is_turned ? rows : heads, is_turned ? heads : rows, width};
+    stn_tensor *x = both_input(context, dtype, 3 + has_batch, shape + !has_batch, operand + 1);
+    stn_set_requires_grad(x, 1);
+    return x;
+}
+
+static stn_tensor *attend(const struct call *call, stn_tensor *const *leaves, stn_tensor *mask)
+{
+    stn_attention_attrs attrs = {.size = sizeof attrs, .has_scale = 1, .scale = 0.05};
+    stn_tensor *in[LEAVES];
+    attrs.is_causal = call->how == CAUSAL;
+    attrs.enable_gqa = call->shape.heads != call->shape.key_heads;
+    attrs.dropout_p = call->how == DROPPED ? 0.3 : 0;
+    for (int i = 0; i < LEAVES; i++)
+        in[i] = call->how == TURNED ? stn_transpose(leaves[i], 1, 2) : leaves[i];
+    return stn_scaled_dot_product_attention(in[0], in[1], in[2], mask, &attrs);
+}
+
+static void keep(stn_tensor *t, struct results *to, int k)
+{
+    to->n[k] = stn_spec_numel(stn_tensor_spec(t));
+    to->numbers[k] = malloc((size_t)to->n[k] * sizeof(double));
+    CHECK_STATUS(stn_to_host(stn_cast(stn_detach(t), STN_DTYPE_F64), to->numbers[k], (size_t)to->n[k] * sizeof(double)),
+                 STN_OK);
+}
+
+/* Results with this many of the library's answers refused; -1: all. */
+static void solve(stn_context *context, const struct call *call, stn_dtype dtype, struct stni_refusals refusals,
+                  struct results *out)
+{
+    enum { MANY = 1000 };
+    struct stni_refusals *injected = &context->foreign.refusals[STNI_LIBRARY_CUDNN];
+    const int64_t of_mask[] = {call->shape.rows, call->shape.keys};
+    stn_tensor *leaves[LEAVES], *grad = NULL;
+    stn_scope_begin(context);
+    for (int i = 0; i < LEAVES; i++)
+        leaves[i] = leaf(context, dtype, call, i);
+    stn_tensor *mask = call->how == MASKED ? both_input(context, dtype, 2, of_mask, 7) : NULL;
+    *injected = refusals;
+    if (injected->run == 0)
+        injected->run = MANY;
+    const int64_t before = injected->run;
+    stn_tensor *result = attend(call, leaves, mask);
+    stn_tensor *cotangent =
+        both_input(context, dtype, stn_spec_ndim(stn_tensor_spec(result)), stn_tensor_shape(result), 9);
+    CHECK_STATUS(stn_backward_many(context, 1, &result, &cotangent, 0), STN_OK);
+    out->runs = before - injected->run;
+    memset(injected, 0, sizeof *injected);
+    keep(result, out, 0);
+    for (int i = 0; i < LEAVES; i++)
+        if (CHECK_STATUS(stn_grad_of(leaves[i], &grad), STN_OK))
+            keep(grad, out, 1 + i);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+/* Factors are rounded to 16 bits: the root of the mean square of errors beside that of the numbers. */
+static void check_results(const struct call *call, stn_dtype dtype, const struct results *got,
+                          const struct results *want)
+{
+    const double tolerance = dtype == STN_DTYPE_BF16 ? 1e-2 : 2e-3;
+    for (int k = 0; k < RESULTS; k++) {
+        double off = 0, size = 0;
+        for (int64_t i = 0; i < want->n[k]; i++) {
+            off += (got->numbers[k][i] - want->numbers[k][i]) * (got->numbers[k][i] - want->numbers[k][i]);
+            size += want->numbers[k][i] * want->numbers[k][i];
+        }
+        if (!CHECK(got->n[k] == want->n[k] && sqrt(off) <= tolerance * sqrt(size)))
+            fprintf(stderr, "  %s, %s, result %d: differs by %g of %g\n", call->name, stn_dtype_name(dtype), k, sqrt(off),
+                    sqrt(size));
+    }
+}
+
+static void forget(struct results *r)
+{
+    for (int k = 0; k < RESULTS; k++)
+        free(r->numbers[k]);
+}
+
+static void compare(const struct call *call, stn_dtype dtype, struct stni_refusals refusals, int64_t runs)
+{
+    struct results got = {{NULL}, {0}, 0}, want = {{NULL}, {0}, 0};
+    stn_context *device = both_open((stn_context_options){.device = "cuda"});
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
+    if (device && cpu) {
+        solve(device, call, dtype, refusals, &got);
+        solve(cpu, call, dtype, (struct stni_refusals){0}, &want);
+        if (refusals.run == 0)
+            CHECK_I64(got.runs, runs);
+        check_results(call, dtype, &got, &want);
+    }
+    forget(&got);
+    forget(&want);
+    stn_context_destroy(&device);
+    stn_context_destroy(&cpu);
+}
+
+static void results_and_gradients_are_the_cpus(void)
+{
+    for (int i = 0; i < CALLS; i++)
+        compare(&calls[i], i % 2 ? STN_DTYPE_F16 : STN_DTYPE_BF16, (struct stni_refusals){0}, calls[i].runs);
+}
+
+/* Of 128 MiB of scratch a head, two at a time; on the stand-in a whole problem. */
+static void gradients_are_solved_in_parts(void)
+{
+    static const struct call large = {"large", {2, 4, 4, 8192, 8192, 16, 16}, PLAIN, 1 + 4};
+    static const struct call of_groups = {"large, of groups", {1, 8, 4, 8192, 8192, 16, 16}, PLAIN, 1 + 4};
+    compare(both_on_standin() ? &calls[1] : &large, STN_DTYPE_BF16, (struct stni_refusals){0},
+            both_on_standin() ? SERVED : large.runs);
+    if (!both_on_standin())
+        compare(&of_groups, STN_DTYPE_F16, (struct stni_refusals){0}, of_groups.runs);
+}
+
+static void other_dtypes_are_our_own_kernels(void)
+{
+    compare(&calls[0], STN_DTYPE_F32, (struct stni_refusals){0}, 0);
+    compare(&calls[0], STN_DTYPE_F64, (struct stni_refusals){0}, 0);
+}
+
+static void all_may_be_refused(void)
+{
+    compare(&calls[0], STN_DTYPE_BF16, (struct stni_refusals){.question = -1}, 0);
+    compare(&calls[4], STN_DTYPE_F16, (struct stni_refusals){.run = -1}, 0);
+    for (int n = 1; n <= 2; n++)
+        compare(&calls[4], STN_DTYPE_BF16, (struct stni_refusals){.run = n}, 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"results_and_gradients_are_the_cpus", results_and_gradients_are_the_cpus},
+        {"gradients_are_solved_in_parts", gradients_are_solved_in_parts},
+        {"other_dtypes_are_our_own_kernels", other_dtypes_are_our_own_kernels},
+        {"all_may_be_refused", all_may_be_refused},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
