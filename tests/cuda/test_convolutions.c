@@ -261,8 +261,6 @@ static int64_t count_runs(stn_padding_mode mode)
 /* What lies around the chunk, another chunk or a boundary, is joined to it: no sum is rounded before it is whole. */
 static void gradients_of_16_bit_weights_are_one_problem(void)
 {
-    if (!both_on_standin())
-        return;
     CHECK_I64(count_runs(STN_PADDING_ZEROS), 2);
     CHECK_I64(count_runs(STN_PADDING_CIRCULAR), 2);
 }

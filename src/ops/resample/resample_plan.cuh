@@ -69,6 +69,8 @@ inline int64_t most_readers(const stni_resample_dim &d)
         return least_of(d.n_out, stni_ceil_div(d.kernel, d.stride));
     if (d.n_in == 1)
         return d.n_out;
+    if (d.mode <= STNI_RESAMPLE_NEAREST_EXACT && d.factor == floor(d.factor)) /* nothing is rounded */
+        return least_of(d.n_out, d.factor > 0 ? (int64_t)d.factor : stni_ceil_div(d.n_out, d.n_in));
     if (d.align_corners && apart < (n_out - 1) / (n_in - 1))
         apart = (n_out - 1) / (n_in - 1);
     const double reads = d.mode == STNI_RESAMPLE_LINEAR ? 3 : d.mode == STNI_RESAMPLE_CUBIC ? 5 : 1;
