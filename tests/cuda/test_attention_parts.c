@@ -63,22 +63,6 @@ static void a_head_takes_1_gib_at_most(void)
     CHECK_I64(part.heads, 2);
 }
 
-/* Heads that share one of keys stay together. */
-static void groups_are_not_parted(void)
-{
-    struct stni_cudnn_attention whole = whole_of(2, 48, 2048, 2048), part;
-    whole.key_heads = 6; /* of 64 MiB each */
-    CHECK(stni_attention_library_part(&whole, &part));
-    CHECK_I64(part.batch, 1);
-    CHECK_I64(part.key_heads, 3);
-    CHECK_I64(part.heads, 24);
-    whole.key_heads = 1;
-    CHECK(stni_attention_library_part(&whole, &part));
-    CHECK_I64(part.heads, 48);
-    whole.heads = 136; /* more than 1 GiB */
-    CHECK(!stni_attention_library_part(&whole, &part));
-}
-
 /* The log-sum-exp of a part begins at a multiple of 16 bytes. */
 static void parts_that_are_not_aligned_are_refused(void)
 {
@@ -96,7 +80,6 @@ int main(int argc, char **argv)
         {"parts_take_256_mib_at_most", parts_take_256_mib_at_most},
         {"rows_and_keys_count_as_whole_tiles", rows_and_keys_count_as_whole_tiles},
         {"a_head_takes_1_gib_at_most", a_head_takes_1_gib_at_most},
-        {"groups_are_not_parted", groups_are_not_parted},
         {"parts_that_are_not_aligned_are_refused", parts_that_are_not_aligned_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);

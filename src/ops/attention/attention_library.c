@@ -11,9 +11,9 @@ enum { TILE = 64 /* rows and keys */, WIDEST = 256, ELEMENT = 2 /* bytes */, SCR
 enum { LEAST_SCORES = 1 << 18 };
 
 /* Of the gradient of scores, which cuDNN keeps: heads and elements of the batch follow one after the other where all at
- * once would take more than the first; the heads that share one of keys may take as much as the second. */
+ * once would take more than the first; one head may take as much as the second. */
 #define MOST_SCRATCH ((int64_t)256 << 20)
-#define MOST_OF_A_GROUP ((int64_t)1 << 30)
+#define MOST_OF_A_HEAD ((int64_t)1 << 30)
 
 enum { BATCH, HEAD, ROW }; /* of strides */
 
@@ -108,7 +108,9 @@ static int is_width(int64_t width)
     return width > 0 && width <= WIDEST && width * ELEMENT % STNI_CUDNN_ALIGNMENT == 0;
 }
 
-/* The problem as cuDNN is asked for it. 0: it is none of its. */
+/* The problem as cuDNN is asked for it. 0: it is none of its. Gradients of keys that several heads share are refused:
+ * cuDNN rounds those of each head to 16 bits before it adds them up, and was wrong where it was told to keep them in
+ * f32 (9.19 on an H200). */
 static int describe(const struct stni_attention_args *args, int is_gradient, problem *p)
 {
     memset(p, 0, sizeof *p);
@@ -121,6 +123,8 @@ static int describe(const struct stni_attention_args *args, int is_gradient, pro
         return 0;
     if (args->group < 1 || !tell_keys(args, p) || !tell_heads(args, p) ||
         p->batch * p->heads * p->rows * p->keys < LEAST_SCORES)
+        return 0;
+    if (is_gradient && p->heads != p->key_heads)
         return 0;
     for (int k = 0; k < operands_of(is_gradient); k++)
         if (!tell_strides(args, p, k))
@@ -146,21 +150,16 @@ static int64_t divisor(int64_t n, int64_t most)
 
 int stni_attention_library_part(const problem *whole, problem *part)
 {
-    const int64_t group = whole->heads / whole->key_heads; /* of query heads that share a head of keys: never parted */
-    const int64_t of_a_group = group * ELEMENT * in_whole(whole->rows, TILE) * in_whole(whole->keys, TILE);
+    const int64_t of_a_head = ELEMENT * in_whole(whole->rows, TILE) * in_whole(whole->keys, TILE);
     *part = *whole;
     if (!whole->is_gradient)
         return 1;
-    part->key_heads = divisor(whole->key_heads, MOST_SCRATCH / of_a_group);
-    part->heads = part->key_heads * group;
-    if (part->heads < whole->heads)
-        part->batch = 1;
-    else
-        part->batch = divisor(whole->batch, MOST_SCRATCH / of_a_group / whole->key_heads);
+    part->heads = part->key_heads = divisor(whole->heads, MOST_SCRATCH / of_a_head);
+    part->batch = part->heads < whole->heads ? 1 : divisor(whole->batch, MOST_SCRATCH / of_a_head / whole->heads);
     const int64_t *lse = whole->stride[STNI_CUDNN_LSE];
     const int64_t steps = (part->heads < whole->heads ? lse[HEAD] * part->heads : 0) |
                           (part->batch < whole->batch ? lse[BATCH] * part->batch : 0);
-    return of_a_group <= MOST_OF_A_GROUP && steps * (int64_t)sizeof(float) % STNI_CUDNN_ALIGNMENT == 0;
+    return of_a_head <= MOST_OF_A_HEAD && steps * (int64_t)sizeof(float) % STNI_CUDNN_ALIGNMENT == 0;
 }
 
 static size_t bytes_of_means(const problem *part)
@@ -169,12 +168,11 @@ static size_t bytes_of_means(const problem *part)
     return (size_t)in_whole(rows * (int64_t)sizeof(float), SCRATCH_ALIGNMENT);
 }
 
-/* Where a part of an operand begins, of which `head` is the first head of keys. */
+/* Where part (batch, head) of an operand begins. */
 static void *data_of(const struct stni_attention_args *args, const problem *part, int operand, int64_t batch,
                      int64_t head)
 {
-    const int64_t of_operand = head * heads_of(part, operand) / part->key_heads;
-    const int64_t at = batch * part->stride[operand][BATCH] + of_operand * part->stride[operand][HEAD];
+    const int64_t at = batch * part->stride[operand][BATCH] + head * part->stride[operand][HEAD];
     const int64_t size = operand == STNI_CUDNN_LSE ? (int64_t)sizeof(float) : ELEMENT;
     return (char *)operand_of(args, operand)->data + at * size;
 }
@@ -208,7 +206,7 @@ stn_status stni_attention_library_run(stn_queue *queue, const struct stni_attent
     if (!describe(args, is_gradient, &whole) || !stni_attention_library_part(&whole, &part))
         return STN_ERR_UNSUPPORTED;
     for (int64_t batch = 0; batch < whole.batch; batch += part.batch)
-        for (int64_t head = 0; head < whole.key_heads; head += part.key_heads)
+        for (int64_t head = 0; head < whole.heads; head += part.heads)
             STNI_TRY(run_part(queue, args, &part, batch, head));
     return STN_OK;
 }

@@ -62,8 +62,8 @@ enum stni_cudnn_attention_operand {
 };
 
 /* Attention of 16-bit floats without mask and dropout: `rows` query rows and `keys` keys for each of `heads` heads, of
- * which heads / key_heads share one head of keys and values. The log-sum-exp of rows is of f32. Its gradients of
- * queries, keys and values are whole: no two runs differ. Compared by its bytes: set whole from {0}. */
+ * which heads / key_heads share one head of keys and values, but for gradients none. The log-sum-exp of rows is of f32.
+ * Compared by its bytes: set whole from {0}. */
 struct stni_cudnn_attention {
     int64_t dtype, is_gradient;
     int64_t causal;  /* 0: every row attends to all keys; else row i to those up to i, or, where is_last, so that the

@@ -257,20 +257,13 @@ static tensor describe_means(struct maker *m, tensor grad)
     return apply(m, CUDNN_POINTWISE_MUL, sums, number(m, STNI_CUDNN_ONE, CUDNN_DATA_FLOAT), make(m, &means));
 }
 
-/* Adds up numbers of rows and keys, times rows, for each key: a gradient of keys or values. Heads that share one are
- * added up too, in f32: they are rounded once. */
+/* Adds up numbers of rows and keys, times rows, for each key: a gradient of keys or values. */
 static void gather(struct maker *m, tensor weights, tensor rows, int operand)
 {
     struct stni_cudnn_tensor turned = dense(m, stni_cudnn_type_of(m->p->dtype), m->p->rows, m->p->keys);
     turn(&turned);
     const tensor by_key = view(m, weights, between(m, turned));
-    if (m->p->heads == m->p->key_heads) {
-        multiply(m, by_key, rows, given(m, operand));
-        return;
-    }
-    const tensor of_heads = between(m, dense(m, CUDNN_DATA_FLOAT, m->p->keys, width_of(m->p, operand)));
-    multiply(m, by_key, rows, of_heads);
-    reduce(m, CUDNN_REDUCE_TENSOR_ADD, of_heads, given(m, operand));
+    multiply(m, by_key, rows, given(m, operand));
 }
 
 static void describe_gradients(struct maker *m)

@@ -1,5 +1,6 @@
 /* A convolution whose rows are shared by two ranks, beside the same un-sharded one on one of them: the whole device
- * is each one's. */
+ * is each one's. Then beside one that the ranks share by images, which takes no halo: what two ranks of a device lose
+ * by sharing it is in both, and what the halo costs is left. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -16,9 +17,9 @@ struct conv {
     stn_tensor *x, *w, *y, *dy;
 };
 
-/* What ranks have together, and what the peer has. */
+/* What ranks have together, and what the peers have. */
 struct convs {
-    struct conv sharded, whole;
+    struct conv sharded, whole, by_images;
 };
 
 static stn_tensor *convolve(const struct conv *c)
@@ -48,19 +49,26 @@ static stn_status run_whole(struct bench_rank *rank)
     return rank->rank == 0 ? run_pass(rank->context, &convs->whole) : STN_OK;
 }
 
-static struct conv make(struct bench_rank *rank, const stn_mesh *mesh, stn_dtype dtype, enum pass pass)
+static stn_status run_by_images(struct bench_rank *rank)
+{
+    const struct convs *convs = rank->arg;
+    return run_pass(rank->context, &convs->by_images);
+}
+
+/* `cut`: how x and y lie on the mesh. */
+static struct conv make(struct bench_rank *rank, const stn_mesh *mesh, stn_placement cut, stn_dtype dtype,
+                        enum pass pass)
 {
     const int64_t side = rank->bench->side / SIDES, x_shape[] = {BATCH, CHANNELS, side, side},
                   w_shape[] = {CHANNELS, CHANNELS, KERNEL, KERNEL};
-    const stn_placement rows = mesh ? stn_shard(2) : stn_replicate();
     struct conv c = {.pass = pass,
-                     .x = bench_tensor(rank, mesh, rows, dtype, 4, x_shape),
+                     .x = bench_tensor(rank, mesh, cut, dtype, 4, x_shape),
                      .w = bench_tensor(rank, mesh, stn_replicate(), dtype, 4, w_shape)};
     if (pass == FORWARD)
         return c;
     stn_set_requires_grad(pass == BACKWARD_DATA ? c.x : c.w, 1);
     c.y = convolve(&c);
-    c.dy = bench_tensor(rank, mesh, rows, dtype, 4, x_shape);
+    c.dy = bench_tensor(rank, mesh, cut, dtype, 4, x_shape);
     return c;
 }
 
@@ -72,22 +80,31 @@ static void release(struct conv *c)
     stn_tensor_release(&c->x);
 }
 
-static void measure(struct bench_rank *rank, const stn_mesh *mesh, stn_dtype dtype, enum pass pass)
+static void measure_beside(struct bench_rank *rank, struct convs *convs, stn_dtype dtype, enum pass pass,
+                           bench_call peer, const char *what)
 {
     const long long side = rank->bench->side / SIDES;
     const double operations = 2.0 * BATCH * CHANNELS * CHANNELS * KERNEL * KERNEL * (double)(side * side);
-    struct convs convs = {make(rank, mesh, dtype, pass), make(rank, NULL, dtype, pass)};
     struct bench_row row = {.name = "haloconv",
                             .ours = run_sharded,
-                            .peer = run_whole,
+                            .peer = peer,
                             .unit = "TFLOP/s",
                             .work = 1e-12 * operations,
-                            .arg = &convs};
-    snprintf(row.label, sizeof row.label, "%s, %dx%dx%lldx%lld %s", pass_names[pass], BATCH, CHANNELS, side, side,
-             stn_dtype_name(dtype));
+                            .arg = convs};
+    snprintf(row.label, sizeof row.label, "%s, %dx%dx%lldx%lld %s%s", pass_names[pass], BATCH, CHANNELS, side, side,
+             stn_dtype_name(dtype), what);
     bench_measure(rank, &row);
+}
+
+static void measure(struct bench_rank *rank, const stn_mesh *mesh, stn_dtype dtype, enum pass pass)
+{
+    struct convs convs = {make(rank, mesh, stn_shard(2), dtype, pass), make(rank, NULL, stn_replicate(), dtype, pass),
+                          make(rank, mesh, stn_shard(0), dtype, pass)};
+    measure_beside(rank, &convs, dtype, pass, run_whole, "");
+    measure_beside(rank, &convs, dtype, pass, run_by_images, ", by images");
     release(&convs.sharded);
     release(&convs.whole);
+    release(&convs.by_images);
 }
 
 static void body(struct bench_rank *rank)
