@@ -93,6 +93,7 @@ static void check(stn_dtype dtype, double tolerance)
 static void rows_that_are_cut_attend_as_whole_ones(void)
 {
     check(STN_DTYPE_F32, 1e-5);
+    check(STN_DTYPE_F64, 1e-11);
     check(STN_DTYPE_BF16, 2e-2);
     check(STN_DTYPE_F16, 2.5e-3);
 }

@@ -56,6 +56,11 @@ static int causal(stn_context *context, stn_dtype dtype, const int64_t *shape, s
     return attend(context, dtype, shape, 1, attrs, NULL, out);
 }
 
+static int below(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return attend(context, dtype, shape, 2, (stn_attention_attrs){.is_causal = 1}, NULL, out);
+}
+
 static int dropped(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
     const stn_attention_attrs attrs = {.dropout_p = 0.3, .has_scale = 1, .scale = 0.05};
@@ -118,6 +123,18 @@ static int wider(stn_context *context, stn_dtype dtype, const int64_t *shape, st
     return with_gradients(context, result, 3, leaves, out);
 }
 
+/* Sizes from which on f64 goes by products of whole matrices; f32 where there are no tiles. */
+static const int64_t large[][3] = {{130, 130, 8}, {90, 100, 130}};
+enum { LARGE = sizeof large / sizeof *large };
+
+static void compare_whole(const both_work *work)
+{
+    for (int i = 0; i < LARGE; i++) {
+        both_compare(work, STN_DTYPE_F64, large[i], 1e-11);
+        both_compare(work, STN_DTYPE_F32, large[i], 2e-4);
+    }
+}
+
 static void compare(const both_work *work)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
@@ -151,11 +168,42 @@ static void masks_are_the_cpus(void)
     compare(&(both_work){"dropped", dropped});
 }
 
+static void whole_matrices_are_the_cpus(void)
+{
+    compare_whole(&(both_work){"plain", plain});
+    compare_whole(&(both_work){"causal", causal});
+    compare_whole(&(both_work){"below", below});
+    compare_whole(&(both_work){"wider", wider});
+    compare_whole(&(both_work){"apart", apart});
+    compare_whole(&(both_work){"dropped", dropped});
+    compare_whole(&(both_work){"allowed", allowed});
+    compare_whole(&(both_work){"added", added});
+}
+
+/* Of f32, from so many scores on. */
+static void gradients_beside_tiles_are_the_cpus(void)
+{
+    const int64_t shape[] = {400, 330, 72};
+    both_compare(&(both_work){"plain", plain}, STN_DTYPE_F32, shape, 2e-4);
+}
+
+/* On a GPU, scores of one head and of all: more than the workspace takes at a time. */
+static void whole_matrices_come_in_parts(void)
+{
+    const int64_t small[] = {200, 90, 16}, wide[] = {8192, 8192, 72}, long_double[] = {5000, 5000, 16};
+    const both_work work = {"plain", plain};
+    both_compare(&work, STN_DTYPE_F32, both_on_standin() ? small : wide, 2e-4);
+    both_compare(&work, STN_DTYPE_F64, both_on_standin() ? small : long_double, 1e-11);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"tiles_are_the_cpus", tiles_are_the_cpus},
         {"masks_are_the_cpus", masks_are_the_cpus},
+        {"whole_matrices_are_the_cpus", whole_matrices_are_the_cpus},
+        {"gradients_beside_tiles_are_the_cpus", gradients_beside_tiles_are_the_cpus},
+        {"whole_matrices_come_in_parts", whole_matrices_come_in_parts},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -1,6 +1,7 @@
 /* Gradients of attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels: by
  * tiles (attention_backward.cuh; of 16-bit floats attention_mma_backward_cuda.cu), row by row where these do not serve,
  * and for the mask (attention_rows.cuh). */
+#include "core/base/status.h"
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
@@ -9,6 +10,7 @@
 #include "ops/attention/attention_library.h"
 #include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_rows.cuh"
+#include "ops/attention/attention_whole_cuda.h"
 
 namespace {
 
@@ -172,22 +174,30 @@ template <class S> void launch_gradients(const arguments &p, const batches_of_gr
     launch_gradient_rows<S>(p, b, stream);
 }
 
-template <class S> void launch_backward_of(const arguments &p, cudaStream_t stream)
+/* Of queries, keys and values. */
+template <class S> stn_status run_gradients(stn_queue *queue, const arguments &p, cudaStream_t stream)
 {
-    const int64_t rows = rows_of_batch(p);
-    const batches queries = batches_of(p, p.grad_query.at, false), keys = batches_of(p, p.grad_key.at, true);
-    const batches values = batches_of(p, p.grad_value.at, true);
+    if (stni_attention_whole_serves(&p, 1))
+        return stni_attention_whole(queue, &p, 1);
+    launch_gradients<S>(p, {batches_of(p, p.grad_query.at, false), batches_of(p, p.grad_key.at, true),
+                            batches_of(p, p.grad_value.at, true)}, stream);
+    return stni_cuda_launched(queue);
+}
+
+template <class S> stn_status run_backward_of(stn_queue *queue, const arguments &p, cudaStream_t stream)
+{
     const batches masks = batches_of(p, p.grad_mask.at, false);
     const int64_t own_rows = p.grad_mask.at.row != 0 ? p.l : 1, own_keys = p.grad_mask.at.col != 0 ? p.s : 1;
     clear<S>(p.grad_query, stream);
     clear<S>(p.grad_key, stream);
     clear<S>(p.grad_value, stream);
     clear<S>(p.grad_mask, stream);
-    if (rows == 0 || p.s == 0)
-        return;
-    launch_gradients<S>(p, {queries, keys, values}, stream);
+    if (rows_of_batch(p) == 0 || p.s == 0)
+        return stni_cuda_launched(queue);
+    STNI_TRY(run_gradients<S>(queue, p, stream));
     if (p.grad_mask.at.data)
         STNI_LAUNCH(gather_grad_mask<S>, blocks_for(masks.own * own_rows * own_keys, THREADS), THREADS, stream, p, masks, own_rows, own_keys);
+    return stni_cuda_launched(queue);
 }
 
 /* Keys that no row attends to have a gradient of zeros, which the library does not write. */
@@ -204,9 +214,11 @@ stn_status run_backward(stn_queue *queue, const void *given)
 {
     const arguments &p = *static_cast<const arguments *>(given);
     cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
-    if (stni_attention_library_workspace(queue, &p, 1) == 0 || run_library(queue, p, stream) != STN_OK)
-        dispatch_floating(p.dtype, [&](auto element) { launch_backward_of<decltype(element)>(p, stream); });
-    return stni_cuda_launched(queue);
+    if (stni_attention_library_workspace(queue, &p, 1) > 0 && run_library(queue, p, stream) == STN_OK)
+        return stni_cuda_launched(queue);
+    stn_status status = STN_OK;
+    dispatch_floating(p.dtype, [&](auto element) { status = run_backward_of<decltype(element)>(queue, p, stream); });
+    return status;
 }
 
 /* Of our own kernels: means of the query rows, in f32. */
@@ -214,8 +226,9 @@ size_t workspace_of_backward(stn_queue *queue, const void *given)
 {
     const arguments &p = *static_cast<const arguments *>(given);
     const size_t own = (size_t)rows_of_batch(p) * sizeof(float);
-    const size_t library = stni_attention_library_workspace(queue, &p, 1);
-    return library > own ? library : own;
+    const size_t other = stni_attention_whole_serves(&p, 1) ? stni_attention_whole_workspace(queue, &p, 1) :
+                                                              stni_attention_library_workspace(queue, &p, 1);
+    return other > own ? other : own;
 }
 
 }

@@ -1,6 +1,7 @@
 /* Attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels. Rows of at most
  * 128 elements go by tiles, in f32 (attention_forward.cuh) and in 16-bit floats (attention_mma_cuda.cu), all others row
- * by row (attention_rows.cuh). */
+ * by row (attention_rows.cuh), or, of f32 and f64, where there are scores enough, by products of whole matrices
+ * (attention_whole_cuda.cu). */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
@@ -9,6 +10,7 @@
 #include "ops/attention/attention_library.h"
 #include "ops/attention/attention_mma_cuda.h"
 #include "ops/attention/attention_rows.cuh"
+#include "ops/attention/attention_whole_cuda.h"
 
 namespace {
 
@@ -100,6 +102,8 @@ stn_status run_forward(stn_queue *queue, const void *given)
 {
     const arguments &p = *static_cast<const arguments *>(given);
     cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
+    if (stni_attention_whole_serves(&p, 0))
+        return stni_attention_whole(queue, &p, 0);
     if (stni_attention_library_run(queue, &p, 0) != STN_OK)
         dispatch_floating(p.dtype, [&](auto element) { launch_forward_of<decltype(element)>(p, stream); });
     return stni_cuda_launched(queue);
@@ -107,7 +111,9 @@ stn_status run_forward(stn_queue *queue, const void *given)
 
 size_t workspace_of_forward(stn_queue *queue, const void *given)
 {
-    return stni_attention_library_workspace(queue, static_cast<const arguments *>(given), 0);
+    const arguments &p = *static_cast<const arguments *>(given);
+    return stni_attention_whole_serves(&p, 0) ? stni_attention_whole_workspace(queue, &p, 0) :
+                                                stni_attention_library_workspace(queue, &p, 0);
 }
 
 }

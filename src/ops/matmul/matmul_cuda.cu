@@ -9,7 +9,7 @@
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/products.cuh"
 #include "ops/cuda/cublaslt.h"
-#include "ops/matmul/matmul_kernel.h"
+#include "ops/matmul/matmul_cuda.h"
 
 namespace {
 
@@ -213,25 +213,6 @@ stni_cublaslt_product span_of(const stni_cublaslt_product &whole, int64_t first)
     return span;
 }
 
-size_t workspace_of_product(stn_queue *queue, const void *given)
-{
-    const stni_matmul_args &args = *static_cast<const stni_matmul_args *>(given);
-    const multiplication p = multiplication_of(args);
-    stni_cublaslt_product whole;
-    int64_t calls = 0;
-    size_t most = 0, bytes = 0;
-    if (is_empty(args, p) || !library_product(queue, args, p, &whole, &calls))
-        return 0;
-    for (int64_t k = 0, terms; k < whole.k; k += terms) {
-        const stni_cublaslt_product span = span_of(whole, k);
-        if (stni_cublaslt_workspace(queue, &span, &bytes) != STN_OK)
-            return 0;
-        most = bytes > most ? bytes : most;
-        terms = span.k;
-    }
-    return most > 0 ? most + WORKSPACE_ALIGNMENT : 0;
-}
-
 /* Asked span by span, as the workspace was. STN_ERR_UNSUPPORTED: C is to be written by our own kernel, all of it. */
 stn_status run_library(stn_queue *queue, const stni_matmul_args &args, const multiplication &p)
 {
@@ -258,7 +239,31 @@ stn_status run_library(stn_queue *queue, const stni_matmul_args &args, const mul
     return STN_OK;
 }
 
-stn_status run_product(stn_queue *queue, const void *given)
+constexpr uint32_t MATMUL_DTYPES =
+    FLOATING_DTYPES | COMPLEX_DTYPES | dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32);
+
+}
+
+size_t stni_matmul_cuda_workspace(stn_queue *queue, const void *given)
+{
+    const stni_matmul_args &args = *static_cast<const stni_matmul_args *>(given);
+    const multiplication p = multiplication_of(args);
+    stni_cublaslt_product whole;
+    int64_t calls = 0;
+    size_t most = 0, bytes = 0;
+    if (is_empty(args, p) || !library_product(queue, args, p, &whole, &calls))
+        return 0;
+    for (int64_t k = 0, terms; k < whole.k; k += terms) {
+        const stni_cublaslt_product span = span_of(whole, k);
+        if (stni_cublaslt_workspace(queue, &span, &bytes) != STN_OK)
+            return 0;
+        most = bytes > most ? bytes : most;
+        terms = span.k;
+    }
+    return most > 0 ? most + WORKSPACE_ALIGNMENT : 0;
+}
+
+stn_status stni_matmul_cuda(stn_queue *queue, const void *given)
 {
     const stni_matmul_args &args = *static_cast<const stni_matmul_args *>(given);
     const multiplication p = multiplication_of(args);
@@ -267,11 +272,8 @@ stn_status run_product(stn_queue *queue, const void *given)
     return stni_cuda_launched(queue);
 }
 
-constexpr uint32_t MATMUL_DTYPES = FLOATING_DTYPES | COMPLEX_DTYPES | dtype_bit(STN_DTYPE_I64) | dtype_bit(STN_DTYPE_I32);
-
-}
-
-#define ROW(slot) STNI_CUDA_KERNEL_OF_QUEUE(slot, MATMUL_DTYPES, stni_matmul_args, run_product, workspace_of_product)
+#define ROW(slot) \
+    STNI_CUDA_KERNEL_OF_QUEUE(slot, MATMUL_DTYPES, stni_matmul_args, stni_matmul_cuda, stni_matmul_cuda_workspace)
 
 STNI_CUDA_KERNELS(matmul) = {
     ROW("matmul.product"),
