@@ -89,6 +89,7 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(rule_of(call->arg)->describe(call, &x->spec->layout, &norm));
     STNI_TRY(stni_norm_comm(x->spec, call->in[MEAN]->spec, &comm));
     stni_norm_args_make(&norm, x, call->in[MEAN], call->in[GRAD], call->out[0], call->in[WEIGHT], call->out[1]->strides, &args);
+    args.whole = comm == NULL;
     args.mean = call->in[MEAN]->data;
     args.rstd = call->in[RSTD]->data;
     args.grad_weight = call->out[1]->data;

@@ -118,11 +118,11 @@ template <class S> void launch_sums_along(const stni_norm_args &a, gradient_term
     double *const sum = param_sums(a);
     dense_rows d;
     const bool is_dense = find_backward_rows<S>(a, d);
-    if (is_dense && d.n <= ROW_MOST)
+    if (!is_dense || d.n > ROW_MOST)
+        launch_sums<2>(summation_by(a, NORM_STAT), terms, a.coarse, parts_of_sums(a), stream);
+    else if (!applies_whole_rows(a, d))
         STNI_LAUNCH((sum_rows<S, widest_piece<S>>), blocks_of_rows(d), (unsigned)d.team.block, stream,
                     dense_backward_of(d, terms, a.coarse));
-    else
-        launch_sums<2>(summation_by(a, NORM_STAT), terms, a.coarse, parts_of_sums(a), stream);
     terms.weight = nullptr;
     if (is_dense && has_wide_columns(d))
         launch_columns(dense_backward_of(d, terms, nullptr), sum, parts_of_sums(a), stream);
@@ -229,14 +229,27 @@ template <class S> bool launch_apply_pieces(const stni_norm_args &a, const gradi
     return false;
 }
 
+template <class S> void launch_apply_rows(const stni_norm_args &a, const dense_backward<S> &b, cudaStream_t stream)
+{
+    const unsigned blocks = blocks_of_rows(b.d), threads = (unsigned)b.d.team.block;
+    if (applies_whole_rows(a, b.d))
+        STNI_LAUNCH((apply_whole_rows<S, widest_piece<S>>), blocks, threads, stream, b, (double)a.count,
+                    a.about_zero != 0);
+    else
+        STNI_LAUNCH((apply_rows<S, widest_piece<S>>), blocks, threads, stream, b);
+}
+
 template <class S> void launch_apply_of(const stni_norm_args &a, cudaStream_t stream)
 {
     typedef typename computed<S>::type A;
     const operands<NORM_OPERANDS> all = all_elements(a);
     A *const mean_gradient = reinterpret_cast<A *>(fine_array(a, 2));
     A *const variance_gradient = reinterpret_cast<A *>(fine_array(a, 3));
-    STNI_LAUNCH(prepare<A>, blocks_for(fine_count(a), NORM_THREADS), NORM_THREADS, stream, a, mean_gradient,
-                variance_gradient);
+    dense_rows d;
+    const bool is_dense = find_backward_rows<S>(a, d);
+    if (!is_dense || !applies_whole_rows(a, d))
+        STNI_LAUNCH(prepare<A>, blocks_for(fine_count(a), NORM_THREADS), NORM_THREADS, stream, a, mean_gradient,
+                    variance_gradient);
     const gradient<S> g = {static_cast<const S *>(a.x),
                            static_cast<const S *>(a.y),
                            static_cast<const S *>(a.weight),
@@ -245,13 +258,9 @@ template <class S> void launch_apply_of(const stni_norm_args &a, cudaStream_t st
                            spread_statistic<A>(a, a.rstd, 1, stream),
                            mean_gradient,
                            variance_gradient};
-    dense_rows d;
-    if (find_backward_rows<S>(a, d)) {
-        const dense_backward<S> b = {d,      g.x,    g.y,             g.weight,            g.out,
-                                     g.mean, g.rstd, g.mean_gradient, g.variance_gradient, nullptr};
-        STNI_LAUNCH((apply_rows<S, widest_piece<S>>), blocks_of_rows(d), (unsigned)d.team.block, stream, b);
-        return;
-    }
+    if (is_dense)
+        return launch_apply_rows<S>(a, {d, g.x, g.y, g.weight, g.out, g.mean, g.rstd, g.mean_gradient,
+                                        g.variance_gradient, nullptr}, stream);
     if (launch_apply_pieces(a, g, stream))
         return;
     STNI_LAUNCH(apply<S>, blocks_for(all.count, NORM_THREADS), NORM_THREADS, stream, all, g);

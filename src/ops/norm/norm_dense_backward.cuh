@@ -75,6 +75,44 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     write_row(x, b.out + row_at(b.d, place, NORM_OUT), share);
 }
 
+/* Where all elements of a row's statistic are the row's: sums and gradients in one go. `count`: elements of a row. */
+template <class S, class P>
+__global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
+    apply_whole_rows(const __grid_constant__ dense_backward<S> b, double count, bool about_zero)
+{
+    typedef typename computed<S>::type A;
+    STNI_SHARED(row_sums, shared, ROW_MOST_WARPS);
+    const row_place place = row_place_of<P>(b.d);
+    const row_share share = place.share;
+    const int64_t f = row_at(b.d, place, NORM_STAT);
+    const A mean = b.mean[f], rstd = b.rstd[f];
+    kept_row<S, P> x, g;
+    row_sums sum = {0, 0};
+    read_row(x, b.x + row_at(b.d, place, NORM_X), share);
+    read_row(g, b.y + row_at(b.d, place, NORM_Y), share);
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        if (has_piece(share, j)) {
+            A weight[P::SIZE];
+            read_parameter<P>(b.weight, share.first + j * share.step, A(1), weight);
+            STNI_UNROLL
+            for (int k = 0; k < P::SIZE; k++) {
+                g.v[j][k] = weight[k] * g.v[j][k];
+                sum.first += (double)g.v[j][k];
+                sum.second += (double)(g.v[j][k] * STNI_NORM_NORMAL(x.v[j][k], mean, rstd));
+            }
+        }
+    sum = reduce_row(shared, b.d.team, sum, plus_sums());
+    const A of_mean = (A)(about_zero ? 0 : (double)rstd * sum.first / count);
+    const A of_variance = (A)((double)rstd * (double)rstd * sum.second / count);
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        STNI_UNROLL
+        for (int k = 0; k < P::SIZE; k++)
+            x.v[j][k] = STNI_NORM_GRADIENT(g.v[j][k], x.v[j][k], mean, rstd, of_mean, of_variance);
+    write_row(x, b.out + row_at(b.d, place, NORM_OUT), share);
+}
+
 /* A block sums COLUMNS_TEAM pieces of a row over the rows of its part, which COLUMNS_ROWS warps share in turn. */
 enum { COLUMNS_TEAM = WARP, COLUMNS_ROWS = 8, COLUMNS_THREADS = COLUMNS_TEAM * COLUMNS_ROWS };
 
@@ -143,6 +181,12 @@ template <class S> bool find_backward_rows(const stni_norm_args &a, dense_rows &
         return false;
     divide_rows<P>(d);
     return true;
+}
+
+/* Whether rows are summed where they are applied, and not before. */
+inline bool applies_whole_rows(const stni_norm_args &a, const dense_rows &d)
+{
+    return a.whole && d.n <= ROW_MOST;
 }
 
 /* Two planes of the sums of columns. `workspace` has as many bytes as columns_bytes says. */

@@ -20,12 +20,14 @@ enum { NORM_X, NORM_Y, NORM_OUT, NORM_STAT, NORM_WEIGHT, NORM_PARAM, NORM_OPERAN
  * normalise: mean, rstd, var from `parts`, n_parts times what moments gave, in the order of ranks, or, where parts are NULL, from this rank's
  *            elements, which are all there are; y = (x - mean) rstd weight + bias.
  * sums:      coarse = the sums of weight y and of weight y (x - mean) rstd, two planes; grad_weight, grad_bias of this rank's elements.
- * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count), without coarse[0] about 0. */
+ * apply:     out = rstd (weight y - (coarse[0] + (x - mean) rstd coarse[1]) / count), without coarse[0] about 0.
+ *            Of what is `whole` a device may leave the sums of rows to it. */
 struct stni_norm_args {
     stn_dtype dtype;
     const void *x, *weight, *bias; /* weight, bias: NULL where there is none */
     void *y, *out;
     int empty; /* no elements here */
+    int whole; /* sums and apply, which follow each other at once: all elements of each statistic are here */
     int ndim;  /* at least 1 */
     int64_t shape[STN_MAX_NDIM], strides[NORM_OPERANDS][STN_MAX_NDIM]; /* sorted by x's strides, largest first */
     int64_t rows, channels, groups, offset, per_group;
