@@ -39,6 +39,16 @@ const char *test_isa(void)
     return name != NULL && name[0] != '\0' ? name : NULL;
 }
 
+int test_draws(int n)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    enum { OF = 3 };
+#else
+    enum { OF = 1 };
+#endif
+    return n > OF ? n / OF : 1;
+}
+
 void test_skip(const char *reason)
 {
     atomic_store(&skip_reason, reason);

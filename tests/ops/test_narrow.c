@@ -88,7 +88,7 @@ static void casts_truncate_and_keep_the_low_bits(void)
 static stn_status redistributions_body(stn_context *context, void *arg)
 {
     uint64_t seed = 4, state = 5;
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < test_draws(120); round++) {
         const struct random_shape shape = {2, {(int64_t)(round % 8), 5}};
         const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
         const stn_dtype dtype = narrow[round & 1];
@@ -125,7 +125,7 @@ static stn_status factories_body(stn_context *context, void *arg)
     uint64_t seed = 9;
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     (void)arg;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < test_draws(12); round++) {
         struct elements steps = {.dtype = narrow[round % NARROW], .ndim = 1, .shape = {9}, .n = 9}, full = steps;
         stn_scope_begin(context);
         for (int i = 0; i < 9; i++) {

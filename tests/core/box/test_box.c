@@ -111,7 +111,7 @@ static void copy_of_any_box_moves_its_elements_and_nothing_else(void)
 {
     static const int64_t sizes[] = {1, 2, 4, 8, 16};
     random_state = 1;
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < test_draws(2000); round++) {
         int ndim = (int)draw(6);
         int64_t shape[STN_MAX_BOX_NDIM], size = sizes[round % 5], room = 6000;
         for (int d = 0; d < ndim; d++) {
@@ -145,7 +145,7 @@ static void copy_of_large_boxes_moves_their_elements_and_nothing_else(void)
     };
     random_state = 2;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        for (int round = 0; round < ROUNDS; round++)
+        for (int round = 0; round < test_draws(ROUNDS); round++)
             CHECK_I64(wrong_after_copy(cases[c].ndim, cases[c].shape, cases[c].size, round % 2), 0);
 }
 
@@ -385,21 +385,21 @@ static void reduction_of_every_dtype_and_op_is_the_loop_in_order(void)
             CHECK_I64(stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op), !(complex && (op == STN_MIN || op == STN_MAX)));
             if (!stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op))
                 continue;
-            for (int round = 0; round < 24; round++, ran++) {
+            for (int round = 0; round < test_draws(24); round++, ran++) {
                 int64_t shape[4] = {1 + draw(9), 1 + draw(40), draw(12) ? 1 + draw(25) : 0, 1 + draw(3)};
                 int ndim = (int)draw(5);
                 CHECK_I64(wrong_after_reduce(ndim, shape, (stn_dtype)dtype, (stn_reduce_op)op, 1 + round % MOST_SOURCES,
                                              1 + round % MOST_RESULTS, round % 4 == 3 && round % MOST_SOURCES > 0, round % 2), 0);
             }
         }
-    CHECK_I64(ran, 56 * 24);
+    CHECK_I64(ran, 56 * test_draws(24));
 }
 
 static void queued_reductions_are_the_loop_in_order(void)
 {
     random_state = 5;
     queue_begin();
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < test_draws(400); round++) {
         int64_t shape[7] = {1 + draw(5), 1 + draw(9), draw(12) ? 1 + draw(7) : 0, 1 + draw(3), 1 + draw(2), 2, 1 + draw(3)};
         stn_dtype dtype = (stn_dtype)draw(STN_DTYPE_COUNT);
         stn_reduce_op op = (stn_reduce_op)draw(STN_REDUCE_OP_COUNT);

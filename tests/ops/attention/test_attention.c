@@ -126,7 +126,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 5;
     (void)arg;
-    for (int round = 0; round < 3; round++)
+    for (int round = 0; round < test_draws(3); round++)
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
             const int masked = calls[i].in[3].ndim > 0;
             struct against_one_op op = {.call = masked ? call_masked : call_attention, .arg = &calls[i].attrs, .n_in = 3 + masked, .tolerance = 1e-11,
@@ -182,7 +182,7 @@ static stn_status broadcast_body(stn_context *context, void *arg)
             v[k] = against_one_draw(&state, against_one_numel(&shapes[t % 3][k]));
             op.in[k] = (struct against_one_input){STN_DTYPE_F32, shapes[t % 3][k], v[k], 0};
         }
-        for (int round = 0; round < 6; round++)
+        for (int round = 0; round < test_draws(6); round++)
             against_one_check(context, &state, test_mesh(context, stn_context_size(context), 0), &op);
         for (int k = 0; k < 3; k++)
             free(v[k]);

@@ -147,7 +147,7 @@ static stn_status drawn_layouts(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, plan->rows, plan->columns);
     uint64_t seed = 31;
     struct drawn *call = malloc(sizeof *call);
-    for (int round = 0; round < plan->rounds && stn_context_status(context) == STN_OK; round++) {
+    for (int round = 0; round < test_draws(plan->rounds) && stn_context_status(context) == STN_OK; round++) {
         const stn_dtype *types = dtypes[draw_below(&seed, 6)];
         char what[64];
         const struct shapes *pair = &pairs[round % N_PAIRS];
@@ -288,7 +288,7 @@ static stn_status in_place(stn_context *context, void *arg)
         doubled.v[i] = e.v[i] + 2 * row.v[i % 4];
         product.v[i] = 3 * doubled.v[i] * row.v[i % 4];
     }
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < test_draws(40); round++) {
         stn_scope_begin(context);
         stn_tensor *x = layout_tensor_drawn(context, mesh, &e, &seed), *y = layout_tensor_drawn(context, mesh, &row, &seed);
         const stn_spec *spec = stn_tensor_spec(x);

@@ -17,7 +17,7 @@ static stn_status clones_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, *(const int *)arg, 0);
     struct elements x = drawn(STN_DTYPE_F32, 2, (int64_t[]){7, 3}, 3);
     uint64_t seed = 9;
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < test_draws(30); round++) {
         stn_scope_begin(context);
         stn_tensor *t = layout_tensor_drawn(context, mesh, &x, &seed), *copy = stn_clone(t);
         CHECK(stn_tensor_spec(copy) == stn_tensor_spec(t));
@@ -113,7 +113,7 @@ static stn_status fills_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, 3, 0);
     static const stn_dtype all[] = {STN_DTYPE_F32, STN_DTYPE_F16, STN_DTYPE_I64, STN_DTYPE_U8, STN_DTYPE_BOOL, STN_DTYPE_C64};
     uint64_t seed = 2;
-    for (int round = 0; round < 48; round++) {
+    for (int round = 0; round < test_draws(48); round++) {
         struct elements x = drawn(all[round % 6], 2, (int64_t[]){5, 3}, 3);
         const double value = round % 4 ? 3 : 0;
         char text[200] = "";

@@ -24,7 +24,7 @@ static stn_status in_place(stn_context *context, void *arg)
         half.v[i] = less.v[i] / 2;
         mean.v[i] = half.v[i] + 0.25 * (row.v[i % 4] - half.v[i]);
     }
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < test_draws(40); round++) {
         stn_scope_begin(context);
         stn_tensor *t = layout_tensor_drawn(context, mesh, &x, &seed), *r = layout_tensor_drawn(context, mesh, &row, &seed);
         const stn_spec *spec = stn_tensor_spec(t);

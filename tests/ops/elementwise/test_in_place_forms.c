@@ -69,7 +69,7 @@ static void compare(stn_context *context, const stn_mesh *mesh, const stn_op_des
 {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strlen(form->name) - 1, form->name);
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < test_draws(5); round++) {
         stn_tensor *leaves[MAX_IN];
         stn_scope_begin(context);
         for (int i = 0; i < form->n_inputs; i++) {

@@ -66,7 +66,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 23;
     (void)arg;
-    for (int round = 0; round < 8; round++)
+    for (int round = 0; round < test_draws(8); round++)
         for (int i = 0; i < N_TRANSFORMS; i++) {
             const struct transform *t = &transforms[i];
             double *x = against_one_draw(&state, against_one_numel(&t->x));

@@ -42,7 +42,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     const struct loss_suite *suite = arg;
     uint64_t state = suite->layouts_seed;
-    for (int round = 0; round < suite->rounds; round++)
+    for (int round = 0; round < test_draws(suite->rounds); round++)
         for (int i = 0; i < suite->n; i++) {
             struct against_one_op op;
             double *v[LOSS_MOST_INPUTS];

@@ -38,7 +38,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 3;
     (void)arg;
-    for (int round = 0; round < 6; round++)
+    for (int round = 0; round < test_draws(6); round++)
         for (int i = 0; i < N_LOSSES; i++) {
             const struct loss *l = &losses[i];
             const struct random_shape *shapes[] = {&l->x, &l->y, &l->w};

@@ -19,7 +19,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 5;
     (void)arg;
-    for (int round = 0; round < 8; round++)
+    for (int round = 0; round < test_draws(8); round++)
         for (int i = 0; i < N_INPUTS; i++) {
             int with_bias = round % 2;
             struct random_shape weight = {2, {OUT, inputs[i].shape[inputs[i].ndim - 1]}}, bias = {1, {OUT}};

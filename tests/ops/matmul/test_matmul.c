@@ -113,7 +113,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 19;
     (void)arg;
-    for (int round = 0; round < 6; round++)
+    for (int round = 0; round < test_draws(6); round++)
         for (int i = 0; i < N_PAIRS; i++) {
             stn_dtype dtype = round % 3 ? STN_DTYPE_F64 : STN_DTYPE_F32;
             struct against_one_op op = {.call = call_matmul, .n_in = 2, .tolerance = round % 3 ? 1e-12 : 1e-4};

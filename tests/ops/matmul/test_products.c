@@ -39,7 +39,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 11;
     (void)arg;
-    for (int round = 0; round < 4; round++)
+    for (int round = 0; round < test_draws(4); round++)
         for (int i = 0; i < N_PRODUCTS; i++) {
             struct against_one_op op = {.call = products[i].call, .n_in = products[i].n_in, .tolerance = 1e-12};
             double *v[3] = {NULL};

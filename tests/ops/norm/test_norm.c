@@ -46,7 +46,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 11;
     (void)arg;
-    for (int round = 0; round < 6; round++)
+    for (int round = 0; round < test_draws(6); round++)
         for (int i = 0; i < N_NORMS; i++) {
             const struct norm *n = &norms[i];
             const struct random_shape p = params_of(n);

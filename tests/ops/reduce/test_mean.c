@@ -26,7 +26,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 7;
     (void)arg;
-    for (int round = 0; round < 8; round++)
+    for (int round = 0; round < test_draws(8); round++)
         for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
             double *x = against_one_draw(&state, against_one_numel(&reductions[i].shape));
             struct against_one_op op = {.call = call_mean, .arg = &reductions[i], .n_in = 1, .tolerance = 1e-13};

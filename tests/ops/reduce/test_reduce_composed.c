@@ -28,7 +28,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 17;
     (void)arg;
-    for (int round = 0; round < 4; round++)
+    for (int round = 0; round < test_draws(4); round++)
         for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
             int64_t n = against_one_numel(&list[i].x);
             double *x = against_one_draw(&state, n);

@@ -234,7 +234,7 @@ static stn_status collectives_body(stn_context *context, void *arg)
     const int p = stn_context_size(context);
     const stn_mesh *mesh = mesh_of(context, arg), *line = test_mesh(context, p, 0);
     uint64_t state = 0xabcd;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < test_draws(12); round++) {
         const stn_dtype dtype = dtypes[round % 2];
         struct addends a;
         draw(&a, p, dtype, &state);

@@ -46,7 +46,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 13;
     (void)arg;
-    for (int round = 0; round < 6; round++)
+    for (int round = 0; round < test_draws(6); round++)
         for (int i = 0; i < N_STATISTICS; i++) {
             const struct statistic *s = &statistics[i];
             int64_t n[] = {against_one_numel(&s->x), against_one_numel(&s->w)};

@@ -149,7 +149,7 @@ static stn_status drawn_layouts(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, plan->rows, plan->columns);
     uint64_t seed = 41;
     struct drawn *call = malloc(sizeof *call);
-    for (int round = 0; round < plan->rounds; round++) {
+    for (int round = 0; round < test_draws(plan->rounds); round++) {
         stn_dtype dtype = dtypes[draw_below(&seed, 3)];
         char what[64];
         int sums = (int)draw_below(&seed, 2);
@@ -267,7 +267,7 @@ static stn_status gradients_in_place(stn_context *context, void *arg)
     const struct plan *plan = arg;
     const stn_mesh *mesh = test_mesh(context, plan->rows, plan->columns);
     uint64_t seed = 45;
-    for (int round = 0; round < plan->rounds; round++) {
+    for (int round = 0; round < test_draws(plan->rounds); round++) {
         char what[32];
         snprintf(what, sizeof what, "round %d", round);
         stn_scope_begin(context);

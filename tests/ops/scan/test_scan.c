@@ -49,7 +49,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 17;
     (void)arg;
-    for (int round = 0; round < 6; round++)
+    for (int round = 0; round < test_draws(6); round++)
         for (int i = 0; i < N_SCANS; i++) {
             const struct scan *s = &scans[i];
             const int64_t n = against_one_numel(&s->x);

@@ -68,7 +68,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
 {
     uint64_t state = 29;
     (void)arg;
-    for (int round = 0; round < 4; round++)
+    for (int round = 0; round < test_draws(4); round++)
         for (int i = 0; i < N_SCORES; i++) {
             const struct score *s = &scores[i];
             struct against_one_op op = {.call = call_score, .arg = s, .n_in = s->n_in, .tolerance = 1e-10};

@@ -61,7 +61,7 @@ static stn_status search_body(stn_context *context, void *arg)
                                        STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8,   STN_DTYPE_BOOL, STN_DTYPE_I8, STN_DTYPE_I16};
     uint64_t seed = 9;
     const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
-    for (int round = 0; round < 60; round++)
+    for (int round = 0; round < test_draws(60); round++)
         check_search(context, mesh, dtypes[round % 10], (round / 10) & 1, &seed);
     return STN_OK;
 }
@@ -108,7 +108,7 @@ static stn_status histc_body(stn_context *context, void *arg)
     const int64_t shape[] = {7, 100};
     uint64_t seed = 13;
     const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
-    for (int round = 0; round < 28; round++) {
+    for (int round = 0; round < test_draws(28); round++) {
         const int data_range = round & 1;
         struct elements e, want = {.ndim = 1, .shape = {4}, .n = 4};
         double low = data_range ? INFINITY : -3, high = data_range ? -INFINITY : 2;

@@ -156,7 +156,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
     };
     uint64_t seed = 5;
     const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
-    for (int round = 0; round < 70; round++) {
+    for (int round = 0; round < test_draws(70); round++) {
         const int s = round % 7, dim = (int)draw_below(&seed, shapes[s].ndim);
         struct elements e;
         stn_scope_begin(context);
