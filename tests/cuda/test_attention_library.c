@@ -151,7 +151,7 @@ static void compare(const struct call *call, stn_dtype dtype, struct stni_refusa
 
 static void results_and_gradients_are_the_cpus(void)
 {
-    for (int i = 0; i < CALLS; i++)
+    for (int i = 0; i < CALLS; i += CALLS / test_draws(CALLS))
         compare(&calls[i], i % 2 ? STN_DTYPE_F16 : STN_DTYPE_BF16, (struct stni_refusals){0}, calls[i].runs);
 }
 
