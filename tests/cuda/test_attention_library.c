@@ -177,6 +177,54 @@ static void all_may_be_refused(void)
         compare(&calls[4], STN_DTYPE_BF16, (struct stni_refusals){.run = n}, 0);
 }
 
+/* The result and the gradients of queries, keys and values. */
+static void attend_with_gradients(stn_context *context, const struct call *call, stn_tensor *const *leaves,
+                                  stn_tensor *cotangent, stn_tensor **out)
+{
+    out[0] = attend(call, leaves, NULL);
+    CHECK_STATUS(stn_grad(context, 1, out, &cotangent, LEAVES, leaves, 0, 0, out + 1), STN_OK);
+    CHECK_STR(stn_context_error_text(context), "");
+}
+
+/* A plan that is there is recorded, and so is one that is made meanwhile: what repeats has the bits of a call. */
+static void attention_is_recorded(void)
+{
+    static const struct call *const recorded[] = {&calls[0], &calls[2]};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    stn_tensor *leaves[2][LEAVES], *cotangents[2], *repeated[2][RESULTS], *called[2][RESULTS];
+    stn_graph *graph = NULL;
+    if (!context)
+        return;
+    stn_scope_begin(context);
+    for (int c = 0; c < 2; c++) {
+        const struct shape *s = &recorded[c]->shape;
+        const int64_t shape[] = {s->batch, s->heads, s->rows, s->value_width};
+        const int has_batch = s->batch > 1;
+        for (int i = 0; i < LEAVES; i++)
+            leaves[c][i] = leaf(context, STN_DTYPE_BF16, recorded[c], i);
+        cotangents[c] = both_input(context, STN_DTYPE_BF16, 3 + has_batch, shape + !has_batch, 9);
+    }
+    attend_with_gradients(context, recorded[0], leaves[0], cotangents[0], called[0]);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+    CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
+    for (int c = 0; c < 2; c++)
+        attend_with_gradients(context, recorded[c], leaves[c], cotangents[c], repeated[c]);
+    CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), &graph), STN_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_STATUS(stn_graph_launch(graph, stn_context_queue(context)), STN_OK);
+    attend_with_gradients(context, recorded[1], leaves[1], cotangents[1], called[1]);
+    for (int c = 0; c < 2; c++)
+        for (int k = 0; k < RESULTS; k++) {
+            double off = 1;
+            stn_tensor *apart = stn_abs(stn_sub(stn_detach(repeated[c][k]), stn_detach(called[c][k])));
+            CHECK_STATUS(stn_item(stn_amax(apart, 0, NULL, 0), &off), STN_OK);
+            CHECK_NEAR(off, 0, 0);
+        }
+    stn_graph_destroy(&graph);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -184,6 +232,7 @@ int main(int argc, char **argv)
         {"gradients_are_solved_in_parts", gradients_are_solved_in_parts},
         {"other_dtypes_are_our_own_kernels", other_dtypes_are_our_own_kernels},
         {"all_may_be_refused", all_may_be_refused},
+        {"attention_is_recorded", attention_is_recorded},
     };
     return TEST_MAIN(argc, argv, cases);
 }
