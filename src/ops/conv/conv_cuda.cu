@@ -1,10 +1,12 @@
-/* Convolutions of dense chunks on a CUDA device: by cuDNN where it serves, else by our own kernels. */
+/* Convolutions of dense chunks on a CUDA device: by cuDNN where it serves, else by our own kernels. Some gradients are
+ * products of matrices (conv_patches.cuh). */
 #include "core/device/cuda/box_add.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/conv/conv_frame.cuh"
 #include "ops/conv/conv_kernel.h"
 #include "ops/conv/conv_own.cuh"
+#include "ops/conv/conv_patches.cuh"
 #include "ops/conv/conv_turned.cuh"
 #include "ops/cuda/cudnn.h"
 
@@ -68,6 +70,8 @@ size_t workspace_of_solve(stn_queue *queue, const void *given)
 {
     stni_conv_args args = *static_cast<const stni_conv_args *>(given);
     args.workspace = nullptr;
+    if (is_patched(args))
+        return workspace_of_patches(queue, args);
     const framed f = framed_of(args);
     size_t bytes = 0;
     if (!is_served(queue, args, f, &bytes))
@@ -141,6 +145,8 @@ stn_status run_solve(stn_queue *queue, const void *given)
     const framed f = framed_of(args);
     cudaStream_t stream = static_cast<cudaStream_t>(stni_cuda_stream(queue));
     size_t bytes = 0;
+    if (is_patched(args))
+        return run_patches(queue, args, has_bias(args) ? args.data.bias : nullptr, stream);
     if (f.bytes > 0 && is_served(queue, args, f, &bytes))
         solve_in_frame(queue, args, f, stream);
     else
