@@ -1,5 +1,5 @@
-/* Convolutions of dense chunks on a CUDA device: by cuDNN where it serves, else by our own kernels. Some gradients are
- * products of matrices (conv_patches.cuh). */
+/* Convolutions of dense chunks on a CUDA device: by cuDNN where it serves, else by our own kernels. Some are products
+ * of matrices (conv_patches.cuh). */
 #include "core/device/cuda/box_add.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/kernel.cuh"
