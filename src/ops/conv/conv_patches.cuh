@@ -1,6 +1,7 @@
-/* Convolutions, and their gradients by x, whose windows neither overlap nor leave gaps (a kernel as long as its stride),
- * as images are cut into patches, and enlarged: a window of x and the weight give one pixel of y, and the other way
- * round. All of them are one product of matrices, for which a kernel puts windows tap by tap, or takes them from there.
+/* Convolutions, and their gradients by x, whose windows neither overlap nor leave gaps (a kernel as long as its
+ * stride), as images are cut into patches, and enlarged: a window of x and the weight give one pixel of y, and the
+ * other way round. All of them are one product of matrices, for which a kernel puts windows tap by tap, or takes them
+ * from there.
  * cuDNN 9.19 has for f32 without TF32 no engine that is as fast; for the gradients one, with tiles of 32 x 32
  * (conv_turned.cuh). Images are row-major. */
 #ifndef STNI_OPS_CONV_CONV_PATCHES_CUH
