@@ -94,20 +94,25 @@ static stn_status find(stn_queue *queue, const struct stni_cudnn_problem *proble
     return STN_OK;
 }
 
-static struct stni_cudnn_problem conv_problem(const struct stni_cudnn_conv *conv)
+/* Of which everything else is zero. */
+static struct stni_cudnn_problem problem_of(int64_t kind)
 {
     struct stni_cudnn_problem problem;
     memset(&problem, 0, sizeof problem);
-    problem.kind = STNI_CUDNN_CONV;
+    problem.kind = kind;
+    return problem;
+}
+
+static struct stni_cudnn_problem conv_problem(const struct stni_cudnn_conv *conv)
+{
+    struct stni_cudnn_problem problem = problem_of(STNI_CUDNN_CONV);
     problem.of.conv = *conv;
     return problem;
 }
 
 static struct stni_cudnn_problem attention_problem(const struct stni_cudnn_attention *attention)
 {
-    struct stni_cudnn_problem problem;
-    memset(&problem, 0, sizeof problem);
-    problem.kind = STNI_CUDNN_ATTENTION;
+    struct stni_cudnn_problem problem = problem_of(STNI_CUDNN_ATTENTION);
     problem.of.attention = *attention;
     return problem;
 }

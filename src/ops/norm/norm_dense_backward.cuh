@@ -15,35 +15,56 @@ template <class S> struct dense_backward {
     double *sum; /* of rows or of columns, two planes */
 };
 
-/* Of a row's elements, with g = weight times cotangent: the sums of g and of g times the normal form of x. */
+/* Reads a thread's share of a row, x and g, weight times cotangent.
+ * @return the share's sums of g and of g times the normal form of x. */
+template <class S, class P>
+STNI_DEVICE row_sums read_weighted(const dense_backward<S> &b, const row_place &place, int64_t f, kept_row<S, P> &x,
+                                   kept_row<S, P> &g)
+{
+    typedef typename computed<S>::type A;
+    const A mean = b.mean[f], rstd = b.rstd[f];
+    row_sums sum = {0, 0};
+    read_row(x, b.x + row_at(b.d, place, NORM_X), place.share);
+    read_row(g, b.y + row_at(b.d, place, NORM_Y), place.share);
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        if (has_piece(place.share, j)) {
+            A weight[P::SIZE];
+            read_parameter<P>(b.weight, place.share.first + j * place.share.step, A(1), weight);
+            STNI_UNROLL
+            for (int k = 0; k < P::SIZE; k++) {
+                g.v[j][k] = weight[k] * g.v[j][k];
+                sum.first += (double)g.v[j][k];
+                sum.second += (double)(g.v[j][k] * STNI_NORM_NORMAL(x.v[j][k], mean, rstd));
+            }
+        }
+    return sum;
+}
+
+/* x becomes its gradient. */
+template <class S, class P, class A>
+STNI_DEVICE void write_gradient(const dense_backward<S> &b, const row_place &place, int64_t f, kept_row<S, P> &x,
+                                const kept_row<S, P> &g, A of_mean, A of_variance)
+{
+    const A mean = b.mean[f], rstd = b.rstd[f];
+    STNI_UNROLL
+    for (int j = 0; j < x.PIECES; j++)
+        STNI_UNROLL
+        for (int k = 0; k < P::SIZE; k++)
+            x.v[j][k] = STNI_NORM_GRADIENT(g.v[j][k], x.v[j][k], mean, rstd, of_mean, of_variance);
+    write_row(x, b.out + row_at(b.d, place, NORM_OUT), place.share);
+}
+
 template <class S, class P>
 __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     sum_rows(const __grid_constant__ dense_backward<S> b)
 {
-    typedef typename computed<S>::type A;
     STNI_SHARED(row_sums, shared, ROW_MOST_WARPS);
     const row_place place = row_place_of<P>(b.d);
-    const row_share share = place.share;
     const int64_t f = row_at(b.d, place, NORM_STAT);
-    const A mean = b.mean[f], rstd = b.rstd[f];
-    kept_row<S, P> x, y;
-    row_sums sum = {0, 0};
-    read_row(x, b.x + row_at(b.d, place, NORM_X), share);
-    read_row(y, b.y + row_at(b.d, place, NORM_Y), share);
-    STNI_UNROLL
-    for (int j = 0; j < x.PIECES; j++)
-        if (has_piece(share, j)) {
-            A weight[P::SIZE];
-            read_parameter<P>(b.weight, share.first + j * share.step, A(1), weight);
-            STNI_UNROLL
-            for (int k = 0; k < P::SIZE; k++) {
-                const A g = weight[k] * y.v[j][k];
-                sum.first += (double)g;
-                sum.second += (double)(g * STNI_NORM_NORMAL(x.v[j][k], mean, rstd));
-            }
-        }
-    sum = reduce_row(shared, b.d.team, sum, plus_sums());
-    if (!place.is_row || share.first > 0)
+    kept_row<S, P> x, g;
+    const row_sums sum = reduce_row(shared, b.d.team, read_weighted(b, place, f, x, g), plus_sums());
+    if (!place.is_row || place.share.first > 0)
         return;
     b.sum[f] = sum.first;
     b.sum[b.d.rows + f] = sum.second;
@@ -53,26 +74,11 @@ template <class S, class P>
 __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     apply_rows(const __grid_constant__ dense_backward<S> b)
 {
-    typedef typename computed<S>::type A;
     const row_place place = row_place_of<P>(b.d);
-    const row_share share = place.share;
     const int64_t f = row_at(b.d, place, NORM_STAT);
-    const A mean = b.mean[f], rstd = b.rstd[f], of_mean = b.mean_gradient[f], of_variance = b.variance_gradient[f];
-    kept_row<S, P> x, y;
-    read_row(x, b.x + row_at(b.d, place, NORM_X), share);
-    read_row(y, b.y + row_at(b.d, place, NORM_Y), share);
-    STNI_UNROLL
-    for (int j = 0; j < x.PIECES; j++)
-        if (has_piece(share, j)) {
-            A weight[P::SIZE];
-            read_parameter<P>(b.weight, share.first + j * share.step, A(1), weight);
-            STNI_UNROLL
-            for (int k = 0; k < P::SIZE; k++) {
-                const A g = weight[k] * y.v[j][k];
-                x.v[j][k] = STNI_NORM_GRADIENT(g, x.v[j][k], mean, rstd, of_mean, of_variance);
-            }
-        }
-    write_row(x, b.out + row_at(b.d, place, NORM_OUT), share);
+    kept_row<S, P> x, g;
+    read_weighted(b, place, f, x, g);
+    write_gradient(b, place, f, x, g, b.mean_gradient[f], b.variance_gradient[f]);
 }
 
 /* Where all elements of a row's statistic are the row's: sums and gradients in one go. `count`: elements of a row. */
@@ -83,34 +89,12 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : 2)
     typedef typename computed<S>::type A;
     STNI_SHARED(row_sums, shared, ROW_MOST_WARPS);
     const row_place place = row_place_of<P>(b.d);
-    const row_share share = place.share;
     const int64_t f = row_at(b.d, place, NORM_STAT);
-    const A mean = b.mean[f], rstd = b.rstd[f];
     kept_row<S, P> x, g;
-    row_sums sum = {0, 0};
-    read_row(x, b.x + row_at(b.d, place, NORM_X), share);
-    read_row(g, b.y + row_at(b.d, place, NORM_Y), share);
-    STNI_UNROLL
-    for (int j = 0; j < x.PIECES; j++)
-        if (has_piece(share, j)) {
-            A weight[P::SIZE];
-            read_parameter<P>(b.weight, share.first + j * share.step, A(1), weight);
-            STNI_UNROLL
-            for (int k = 0; k < P::SIZE; k++) {
-                g.v[j][k] = weight[k] * g.v[j][k];
-                sum.first += (double)g.v[j][k];
-                sum.second += (double)(g.v[j][k] * STNI_NORM_NORMAL(x.v[j][k], mean, rstd));
-            }
-        }
-    sum = reduce_row(shared, b.d.team, sum, plus_sums());
-    const A of_mean = (A)(about_zero ? 0 : (double)rstd * sum.first / count);
-    const A of_variance = (A)((double)rstd * (double)rstd * sum.second / count);
-    STNI_UNROLL
-    for (int j = 0; j < x.PIECES; j++)
-        STNI_UNROLL
-        for (int k = 0; k < P::SIZE; k++)
-            x.v[j][k] = STNI_NORM_GRADIENT(g.v[j][k], x.v[j][k], mean, rstd, of_mean, of_variance);
-    write_row(x, b.out + row_at(b.d, place, NORM_OUT), share);
+    const row_sums sum = reduce_row(shared, b.d.team, read_weighted(b, place, f, x, g), plus_sums());
+    const double rstd = (double)b.rstd[f];
+    write_gradient(b, place, f, x, g, (A)(about_zero ? 0 : rstd * sum.first / count),
+                   (A)(rstd * rstd * sum.second / count));
 }
 
 /* A block sums COLUMNS_TEAM pieces of a row over the rows of its part, which COLUMNS_ROWS warps share in turn. */
