@@ -41,8 +41,8 @@ enum test_queue test_queue(void);
  * skipped. */
 const char *test_isa(void);
 
-/** How many of `n` draws this run makes: a third under a sanitizer, at least one, which takes ten times as long and
- * sees in that what it sees in all of them. */
+/** How many of `n` draws this run makes: all of them, or, under a sanitizer, where each takes ten times as long, a
+ * third, at least one. */
 int test_draws(int n);
 
 /** Marks the running case as skipped and says why; the case still has to return. */

@@ -40,15 +40,9 @@ static int operands_of(int is_gradient)
     return is_gradient ? STNI_CUDNN_GRAD_VALUE + 1 : STNI_CUDNN_LSE + 1;
 }
 
-static int is_by_keys(int operand)
-{
-    return operand == STNI_CUDNN_KEY || operand == STNI_CUDNN_VALUE || operand == STNI_CUDNN_GRAD_KEY ||
-           operand == STNI_CUDNN_GRAD_VALUE;
-}
-
 static int64_t heads_of(const problem *p, int operand)
 {
-    return is_by_keys(operand) ? p->key_heads : p->heads;
+    return stni_cudnn_is_by_keys(operand) ? p->key_heads : p->heads;
 }
 
 /* The batch as elements and heads, the last of its dims: at most one before that is longer than 1. @return that one, -1
@@ -78,7 +72,7 @@ static int tell_strides(const struct stni_attention_args *args, problem *p, int 
 {
     const struct stni_attention_operand *o = operand_of(args, operand);
     const int dim = batch_dim(args), is_lse = operand == STNI_CUDNN_LSE;
-    const int64_t heads = heads_of(p, operand), rows = is_by_keys(operand) ? args->s : args->l;
+    const int64_t heads = heads_of(p, operand), rows = stni_cudnn_is_by_keys(operand) ? args->s : args->l;
     int64_t *stride = p->stride[operand];
     stride[ROW] = o->row;
     stride[HEAD] = heads > 1 ? o->batch[args->n_batch - 1] : rows * stride[ROW];

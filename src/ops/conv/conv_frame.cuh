@@ -94,7 +94,7 @@ inline framed framed_of(const stni_conv_args &given)
     for (int d = 0; d < p.dims; d++)
         elements *= p.in[d];
     const int64_t bytes = elements * element_bytes(p.dtype);
-    f.bytes = (size_t)(bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    f.bytes = aligned_bytes((size_t)bytes);
     f.args.data.x = aligned(given.workspace);
     f.args.workspace = static_cast<char *>(f.args.data.x) + f.bytes;
     return f;

@@ -133,8 +133,7 @@ inline stni_matmul_args product_of_patches(const stni_conv_args &a, const patche
 
 inline size_t bytes_of_patches(const stni_conv_args &a, const patches &p)
 {
-    const size_t bytes = (size_t)p.count * (size_t)element_bytes(a.problem.dtype);
-    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    return aligned_bytes((size_t)p.count * (size_t)element_bytes(a.problem.dtype));
 }
 
 inline size_t workspace_of_patches(stn_queue *queue, const stni_conv_args &a)

@@ -56,7 +56,7 @@ inline turned turned_of(const stni_conv_args &given)
         p.pad_low[d] = p.pad_high[d] = (p.kernel[d] - 1) * p.dilation[d] - from.pad_low[d];
     }
     const int64_t bytes = p.c * p.o * taps_of(p) * element_bytes(p.dtype);
-    t.bytes = (size_t)(bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    t.bytes = aligned_bytes((size_t)bytes);
     stni_conv_data &data = t.args.data;
     data.x = given.data.y, data.y = given.data.x;
     data.bias = given.adds_bias ? given.data.bias : nullptr;

@@ -61,6 +61,13 @@ enum stni_cudnn_attention_operand {
     STNI_CUDNN_ATTENTION_OPERANDS
 };
 
+/* Whether an operand has the rows and heads of keys. */
+static inline int stni_cudnn_is_by_keys(int operand)
+{
+    return operand == STNI_CUDNN_KEY || operand == STNI_CUDNN_VALUE || operand == STNI_CUDNN_GRAD_KEY ||
+           operand == STNI_CUDNN_GRAD_VALUE;
+}
+
 /* Attention of 16-bit floats without mask and dropout: `rows` query rows and `keys` keys for each of `heads` heads, of
  * which heads / key_heads share one head of keys and values, but for gradients none. The log-sum-exp of rows is of f32.
  * Compared by its bytes: set whole from {0}. */

@@ -135,11 +135,6 @@ inline bool ask_directly(const stni_fft_args &a, request &r)
            is_aligned(a, r, false) && may_share(a, r);
 }
 
-inline size_t aligned_bytes(size_t bytes)
-{
-    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-}
-
 /* As many transforms a call as buffers hold; `in` and `out` are set. Calls of reals begin at pairs. */
 inline void split_calls(const stni_fft_args &a, request &r)
 {

@@ -40,6 +40,12 @@ inline void *aligned(void *workspace)
     return reinterpret_cast<void *>((at + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT);
 }
 
+/* What `bytes` take where something aligned follows them. */
+inline size_t aligned_bytes(size_t bytes)
+{
+    return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+}
+
 template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)> stn_status launch_row(stn_queue *queue, const void *args)
 {
     LAUNCH(*static_cast<const ARGS *>(args), static_cast<cudaStream_t>(stni_cuda_stream(queue)));
