@@ -1,5 +1,5 @@
-/* Convolutions by cuDNN on a CUDA device: values and gradients are those of our own kernels, how often the library ran, and that our
- * kernels serve where it refuses. */
+/* Convolutions on a CUDA device, by cuDNN and by our own kernels: values and gradients are the CPU's, how often the
+ * library ran, and that our kernels serve where it refuses. */
 #include "both.h"
 
 #include "harness.h"
@@ -157,33 +157,44 @@ static int64_t solve(stn_context *context, const struct call *call, stn_dtype dt
     return runs;
 }
 
+static void check_results(const struct call *call, stn_dtype dtype, double (*got)[MOST], double (*want)[MOST],
+                          const int64_t *n)
+{
+    static const double tolerance[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = 1e-5, [STN_DTYPE_F64] = 1e-13, [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_F16] = 0x1p-9};
+    for (int t = 0; t <= INPUTS; t++) {
+        double worst = 0;
+        for (int64_t i = 0; i < n[t]; i++) {
+            const double size = want[t][i] < 0 ? -want[t][i] : want[t][i], off = got[t][i] - want[t][i];
+            const double error = (off < 0 ? -off : off) / (1 + size);
+            worst = error <= worst ? worst : error; /* NaN stays */
+        }
+        if (!CHECK(worst < tolerance[dtype]))
+            fprintf(stderr, "  call %d, dtype %d, tensor %d: off by %g\n", (int)(call - calls), (int)dtype, t, worst);
+    }
+}
+
+/* The library's results and our own kernels' beside the CPU's, which shares none of the device's ways. */
 static void compare(const struct call *call, stn_dtype dtype, struct stni_refusals refusals, int serves)
 {
     static double got[1 + INPUTS][MOST], want[1 + INPUTS][MOST];
-    static const double tolerance[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = 1e-5, [STN_DTYPE_F64] = 1e-13, [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_F16] = 0x1p-9};
+    const int is_wide = dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_F64, products = is_wide ? patched(call) : 0;
     int64_t n[1 + INPUTS];
     stn_context *library = both_open((stn_context_options){.device = "cuda"});
     stn_context *own = both_open((stn_context_options){.device = "cuda", .without = "cudnn"});
-    if (library && own) {
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"});
+    if (library && own && cpu) {
+        solve(cpu, call, dtype, (struct stni_refusals){0}, want, n);
         const int64_t runs = solve(library, call, dtype, refusals, got, n);
-        CHECK_I64(solve(own, call, dtype, (struct stni_refusals){0}, want, n), 0);
-        const int is_wide = dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_F64, products = is_wide ? patched(call) : 0;
         if (refusals.run == 0)
             CHECK_I64(runs, serves ? RUNS - products : 0);
-        for (int t = 0; t <= INPUTS; t++) {
-            double worst = 0;
-            for (int64_t i = 0; i < n[t]; i++) {
-                const double size = want[t][i] < 0 ? -want[t][i] : want[t][i], off = got[t][i] - want[t][i];
-                const double error = (off < 0 ? -off : off) / (1 + size);
-                worst = error <= worst ? worst : error; /* NaN stays */
-            }
-            if (!CHECK(worst < tolerance[dtype]))
-                fprintf(stderr, "  call %d, dtype %d, tensor %d: off by %g\n", (int)(call - calls), (int)dtype, t, worst);
-        }
+        check_results(call, dtype, got, want, n);
+        CHECK_I64(solve(own, call, dtype, (struct stni_refusals){0}, got, n), 0);
+        check_results(call, dtype, got, want, n);
     }
     stn_context_destroy(&library);
     stn_context_destroy(&own);
+    stn_context_destroy(&cpu);
 }
 
 static void on_all(struct stni_refusals refusals, int serves)

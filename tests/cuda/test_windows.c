@@ -63,6 +63,22 @@ static int enlarged(stn_context *context, stn_dtype dtype, const int64_t *shape,
     return n;
 }
 
+/* Each element is read by as many as a factor says; by one more of some, where a size is no multiple. */
+static int repeated(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    static const stn_interpolate_attrs factors[] = {
+        {.size = sizeof *factors, .mode = STN_INTERPOLATE_NEAREST, .scale_factor = {2, 3}},
+        {.size = sizeof *factors, .mode = STN_INTERPOLATE_NEAREST_EXACT, .scale_factor = {3, 1}}};
+    stn_tensor *x = leaf(context, dtype, shape);
+    const int64_t h = shape[2], w = shape[3];
+    int n = 0;
+    put(context, x, stn_interpolate(x, &factors[0]), out, &n);
+    put(context, x, stn_interpolate(x, &factors[1]), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_NEAREST, 0, h + 1, 2 * w - 1), out, &n);
+    put(context, x, resized(x, STN_INTERPOLATE_NEAREST_EXACT, 0, 2 * h + 1, w + 2), out, &n);
+    return n;
+}
+
 static int reduced(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
     const stn_interpolate_attrs by_factors = {
@@ -230,6 +246,11 @@ static void enlarged_images_are_the_cpus(void)
     compare(&(const both_work){"enlarged", enlarged});
 }
 
+static void repeated_images_are_the_cpus(void)
+{
+    compare(&(const both_work){"repeated", repeated});
+}
+
 static void reduced_images_are_the_cpus(void)
 {
     compare(&(const both_work){"reduced", reduced});
@@ -309,6 +330,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"enlarged_images_are_the_cpus", enlarged_images_are_the_cpus},
+        {"repeated_images_are_the_cpus", repeated_images_are_the_cpus},
         {"reduced_images_are_the_cpus", reduced_images_are_the_cpus},
         {"averages_are_the_cpus", averages_are_the_cpus},
         {"maxima_are_the_cpus", maxima_are_the_cpus},

@@ -1,6 +1,7 @@
 #include "ops/attention/attention_library.h"
 
 #include "core/base/status.h"
+#include "ops/attention/attention_scratch.h"
 
 #include <string.h>
 
@@ -10,9 +11,7 @@ enum { TILE = 64 /* rows and keys */, WIDEST = 256, ELEMENT = 2 /* bytes */, SCR
  * fewer are a few microseconds' work for our own kernels. */
 enum { LEAST_SCORES = 1 << 18 };
 
-/* Of the gradient of scores, which cuDNN keeps: heads and elements of the batch follow one after the other where all at
- * once would take more than the first; one head may take as much as the second. */
-#define MOST_SCRATCH ((int64_t)256 << 20)
+/* Bytes of the gradient of one head's scores, which cuDNN keeps. */
 #define MOST_OF_A_HEAD ((int64_t)1 << 30)
 
 enum { BATCH, HEAD, ROW }; /* of strides */
@@ -145,11 +144,12 @@ static int64_t divisor(int64_t n, int64_t most)
 int stni_attention_library_part(const problem *whole, problem *part)
 {
     const int64_t of_a_head = ELEMENT * in_whole(whole->rows, TILE) * in_whole(whole->keys, TILE);
+    const int64_t most = STNI_ATTENTION_SCRATCH / of_a_head;
     *part = *whole;
     if (!whole->is_gradient)
         return 1;
-    part->heads = part->key_heads = divisor(whole->heads, MOST_SCRATCH / of_a_head);
-    part->batch = part->heads < whole->heads ? 1 : divisor(whole->batch, MOST_SCRATCH / of_a_head / whole->heads);
+    part->heads = part->key_heads = divisor(whole->heads, most);
+    part->batch = part->heads < whole->heads ? 1 : divisor(whole->batch, most / whole->heads);
     const int64_t *lse = whole->stride[STNI_CUDNN_LSE];
     const int64_t steps = (part->heads < whole->heads ? lse[HEAD] * part->heads : 0) |
                           (part->batch < whole->batch ? lse[BATCH] * part->batch : 0);

@@ -6,6 +6,7 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "ops/attention/attention_place.cuh"
+#include "ops/attention/attention_scratch.h"
 #include "ops/matmul/matmul_cuda.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ enum { THREADS = 128 };
 enum { TILED = 128, ONE_TILE = 64 };
 
 /* Bytes of scores at a time, or of one element of the batch; scores from which on products are worth their launches. */
-constexpr int64_t MOST_SCORES = (int64_t)512 << 20, MOST_OF_ELEMENT = (int64_t)4 << 30;
+constexpr int64_t MOST_SCORES = 2 * STNI_ATTENTION_SCRATCH, MOST_OF_ELEMENT = (int64_t)4 << 30;
 enum { LEAST = 1 << 14, LEAST_BESIDE_TILES = 1 << 18 };
 
 int64_t size_of(const arguments &p)
