@@ -72,7 +72,7 @@ def pack(work):
 def run(there, out, path, **variables):
     """(status, what was printed). The environment is what follows and nothing else."""
     environment = {"PATH": str(path), "STANDIN_DEVICES": "1", "CUDA_HOME": "/nowhere", "GPU_CASES": str(out.parent / "with a space" / "some cases"),
-                   "PROGRAMS": PROGRAMS, "BENCH": "1 64 1", **variables}
+                   "PROGRAMS": PROGRAMS, "BENCH": "1 64 1", "FUZZ_SECONDS": "3", **variables}
     done = subprocess.run([there / "gpu", "run", there, out], env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout

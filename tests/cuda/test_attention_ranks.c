@@ -1,8 +1,7 @@
 /* Causal attention whose query rows are cut among ranks, where no tile's first row is a multiple of anything: results
  * and gradients are those of one process on the CPU, by cuDNN where ranks have scores enough. */
 #include "harness.h"
-
-#include <shardtensor/shardtensor.h>
+#include "on_ranks.h"
 
 #include "core/tensor/tensor.h"
 
@@ -39,24 +38,15 @@ static stn_tensor *input(stn_context *context, const stn_mesh *mesh, int is_cut,
     return x;
 }
 
-static void keep(stn_context *context, stn_tensor *t, double *to)
-{
-    stn_tensor *whole = stn_cast(stn_full_tensor(t), STN_DTYPE_F64);
-    const size_t bytes = (size_t)stn_spec_numel(stn_tensor_spec(whole)) * sizeof *to;
-    if (stn_context_rank(context) == 0)
-        CHECK_STATUS(stn_to_host(whole, to, bytes), STN_OK);
-}
-
 static stn_status attend(stn_context *context, void *arg)
 {
     enum { MANY = 1000 };
     struct run *run = arg;
     int64_t *const runs_left = &context->foreign.refusals[STNI_LIBRARY_CUDNN].run;
     const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = 1};
-    const int size = stn_context_size(context);
-    const stn_mesh *mesh = NULL;
+    const int last = stn_context_size(context) - 1;
+    const stn_mesh *const mesh = on_ranks_line(context);
     stn_tensor *leaves[LEAVES], *grad = NULL;
-    stn_mesh_create(context, 1, &size, NULL, NULL, &mesh);
     stn_scope_begin(context);
     for (int i = 0; i < LEAVES; i++) {
         leaves[i] = input(context, mesh, i == 0, run, i);
@@ -65,23 +55,14 @@ static stn_status attend(stn_context *context, void *arg)
     *runs_left = MANY;
     stn_tensor *result = stn_scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], NULL, &attrs);
     stn_backward(stn_sum(stn_mul(result, input(context, mesh, 1, run, LEAVES)), 0, NULL, 0));
-    if (stn_context_rank(context) == size - 1)
+    if (stn_context_rank(context) == last)
         run->library_runs = MANY - *runs_left;
     *runs_left = 0;
-    keep(context, result, run->results[LEAVES]);
+    on_ranks_keep(context, result, run->results[LEAVES]);
     for (int i = 0; i < LEAVES; i++)
         if (CHECK_STATUS(stn_grad_of(leaves[i], &grad), STN_OK))
-            keep(context, grad, run->results[i]);
+            on_ranks_keep(context, grad, run->results[i]);
     return stn_scope_end(context);
-}
-
-static void launch(const char *device, int ranks, struct run *run)
-{
-    const char *folder = getenv("STN_TEST_CUDA_FOLDER");
-    const stn_launch_options options = {.size = sizeof options, .ranks = ranks,
-        .context = {.size = sizeof options.context, .device = device, .module_path = folder ? folder : CUDA_FOLDER,
-                    .deadline_seconds = 60}};
-    CHECK_STATUS(stn_launch(&options, attend, run), STN_OK);
 }
 
 static void check(stn_dtype dtype, int64_t heads, int64_t rows, int64_t library_runs, double tolerance)
@@ -90,8 +71,7 @@ static void check(stn_dtype dtype, int64_t heads, int64_t rows, int64_t library_
     want.dtype = got.dtype = dtype;
     want.heads = got.heads = heads;
     want.rows = got.rows = rows;
-    launch("cpu", 1, &want);
-    launch("cuda:0", RANKS, &got);
+    on_ranks(RANKS, attend, &want, &got);
     CHECK_I64(got.library_runs, library_runs);
     for (int k = 0; k < RESULTS; k++) {
         double most = 0;

@@ -315,7 +315,7 @@ static void a_printed_call_names_what_is_given(void)
     FILE *out = open_memstream(&text, &size);
     call_draw(call, &ops, 1, 4, 3);
     call->way = WAY_NAME;
-    call_print(out, call);
+    call_print(out, call, &(const struct platform){0});
     fclose(out);
     CHECK(strstr(text, "stn_call(c, \"gather\", ") != NULL);
     CHECK(strstr(text, "options.ranks = 3;") != NULL);

@@ -78,10 +78,7 @@ static void print_again(const struct fuzzing *f, int64_t number)
     printf("again: stn-fuzz --by-name --seed %lld --only %lld", f->options->seed, (long long)number);
     if (f->options->op)
         printf(" --op %s", f->options->op);
-    if (f->options->without)
-        printf(" --without %s", f->options->without);
-    if (f->options->isa)
-        printf(" --isa %s", f->options->isa);
+    platform_print(stdout, &f->options->platform);
     if (f->options->ranks)
         printf(" --ranks %d", f->options->ranks);
     printf("\n");
@@ -92,7 +89,7 @@ static void report(const struct fuzzing *f, int64_t number, const struct call *c
     printf("FAIL call %lld of %s on %d ranks: %s\n", (long long)number, call->op->name, call->world.ranks, text);
     print_again(f, number);
     printf("\n");
-    call_print(stdout, call);
+    call_print(stdout, call, &f->options->platform);
     printf("\n");
     fflush(stdout);
     f->progress->failed++;
@@ -116,9 +113,10 @@ static void begin(struct world *w)
     if (w->stop)
         return;
     call_draw(&w->call, &w->fuzzing->ops, (uint64_t)o->seed, (uint64_t)w->number, o->ranks);
+    w->call.world.on_device = o->platform.device != NULL;
     w->fuzzing->progress->number = w->number;
     if (o->print) {
-        call_print(stdout, &w->call);
+        call_print(stdout, &w->call, &o->platform);
         fflush(stdout);
     }
     stn_context_set_random_state(w->alone, RANDOM_SEED, 0);
@@ -187,21 +185,23 @@ static int64_t run_world(const struct fuzzing *f, int64_t first)
     const struct by_name_options *o = f->options;
     const struct call_world drawn = call_world_of((uint64_t)o->seed, (uint64_t)first, o->ranks);
     const stn_context_options alone = {.size = sizeof alone, .allocator = &alone_memory, .seed = RANDOM_SEED};
-    const stn_launch_options options = {
+    char why[256] = "";
+    stn_launch_options options = {
         .size = sizeof options,
         .ranks = drawn.ranks,
         .context = {.size = sizeof options.context, .allocator = &ranks_memory, .seed = RANDOM_SEED, .deadline_seconds = DEADLINE_SECONDS,
-                    .without = o->without, .isa = o->isa,
-                    .queue = {.size = sizeof options.context.queue, .kind = drawn.queue}, .checks = drawn.checks}};
+                    .queue = {.size = sizeof options.context.queue, .kind = drawn.queue}, .checks = drawn.checks,
+                    .error_text = why, .error_text_size = sizeof why}};
     struct world *w = calloc(1, sizeof *w);
     if (w == NULL || pthread_barrier_init(&w->barrier, NULL, (unsigned)drawn.ranks) != 0 || stn_context_create(&alone, &w->alone) != STN_OK)
         exit(EXIT_FAILURE);
     w->fuzzing = f;
     w->number = first;
     w->last = o->only >= 0 ? first : first / CALL_BATCH * CALL_BATCH + CALL_BATCH - 1;
+    platform_set(&o->platform, &options.context);
     const stn_status status = stn_launch(&options, rank_main, w);
     if (status != STN_OK && w->number == first) {
-        printf("FAIL the ranks could not be run: %s\n", stn_status_text(status));
+        printf("FAIL the ranks could not be run: %s: %s\n", stn_status_text(status), why);
         f->progress->failed++;
         w->stop = 1;
     }

@@ -2,12 +2,13 @@
 #ifndef FUZZ_BY_NAME_H
 #define FUZZ_BY_NAME_H
 
+#include "platform.h"
+
 struct by_name_options {
     double seconds;
     long long calls, seed, only; /* only: one call; -1: all */
     const char *op;              /* NULL: all */
-    const char *isa;             /* of the ranks' kernels; NULL: the widest */
-    const char *without;         /* libraries that the ranks do without; NULL: none */
+    struct platform platform;    /* of the ranks */
     int ranks;                   /* 0: 2, 3 or 4 */
     int print;                   /* each call as C before it is made */
     int most;                    /* failures, after which it stops */

@@ -4,6 +4,7 @@
 #define FUZZ_CALL_H
 
 #include "conform/layouts.h"
+#include "platform.h"
 
 #include <shardtensor/shardtensor.h>
 
@@ -47,6 +48,7 @@ struct call_world {
     int ranks;
     stn_queue_kind queue;
     int checks;
+    int on_device; /* not drawn: ranks are on a module's device, one rank alone is on the CPU */
 };
 
 struct call {
@@ -88,7 +90,7 @@ double call_number_at(stn_dtype dtype, const void *data, int64_t i);
  * out. */
 void call_fill_struct(const struct call *call, char *attrs);
 
-/** Writes a C program that makes the call on one rank and in its world. */
-void call_print(FILE *out, const struct call *call);
+/** Writes a C program that makes the call on one rank and in its world, whose ranks have a platform. */
+void call_print(FILE *out, const struct call *call, const struct platform *platform);
 
 #endif

@@ -314,7 +314,7 @@ static void print_backward(FILE *out, const struct call *c)
                  "        for (int i = 0; i < m; i++)\n            show(c, \"gradient\", i, g[i]);\n    }\n");
 }
 
-void call_print(FILE *out, const struct call *c)
+void call_print(FILE *out, const struct call *c, const struct platform *platform)
 {
     fputs(preamble, out);
     fprintf(out, "static stn_status body(stn_context *c, void *arg)\n{\n    stn_tensor *t[%d] = {NULL}, *leaf[%d], *o[%d] = {NULL};\n", CALL_INPUTS,
@@ -336,5 +336,6 @@ void call_print(FILE *out, const struct call *c)
                  "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n", c->world.checks, c->world.ranks);
     if (c->world.queue == STN_QUEUE_WORKER)
         fprintf(out, "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = STN_QUEUE_WORKER};\n");
+    platform_print_c(out, platform);
     fprintf(out, "    return stn_launch(&options, body, (void *)1) != STN_OK;\n}\n");
 }

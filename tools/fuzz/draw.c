@@ -345,10 +345,10 @@ static void draw_grid(struct draft *d)
 int draw_program(struct program *p, uint64_t seed, const char *only, struct draw_counts *counts)
 {
     struct finding finding = {{0}, 0, 0};
-    const char *isa = p->isa;
+    const struct platform platform = p->platform;
     memset(p, 0, sizeof *p);
     p->seed = seed;
-    p->isa = isa;
+    p->platform = platform;
     struct draft *d = calloc(1, sizeof *d);
     if (d == NULL)
         return 0;

@@ -245,7 +245,7 @@ static int keep(struct execution *e, const struct program *p, struct answers *an
 
 stn_status execute_open(struct execution *e)
 {
-    const stn_context_options options = {.size = sizeof options, .isa = e->program->isa};
+    const stn_context_options options = {.size = sizeof options, .isa = e->program->platform.isa};
     return stn_context_create(&options, &e->context);
 }
 
@@ -390,17 +390,16 @@ int execute_compare(struct program *p, const struct answers *answers, struct fin
     struct finding findings[GRID_MAX_RANKS] = {{{0}, 0, 0}};
     struct comparing comparing = {p, answers, findings};
     char why[256] = "";
-    const stn_launch_options options = {
+    stn_launch_options options = {
         .size = sizeof options,
         .ranks = p->grid.ranks,
         .context = {.size = sizeof options.context,
                     .queue = {.size = sizeof options.context.queue, .kind = p->queue, .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
                     .deadline_seconds = DEADLINE_SECONDS,
-                    .without = p->without,
-                    .isa = p->isa,
                     .error_text = why,
                     .error_text_size = sizeof why},
     };
+    platform_set(&p->platform, &options.context);
     const stn_status status = stn_launch(&options, rank_main, &comparing);
     *finding = findings[0];
     for (int r = 1; r < p->grid.ranks && finding->text[0] == '\0'; r++)

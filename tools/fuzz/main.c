@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--without LIST] [--isa SET] [--print] [--list]\n"
+    "usage: stn-fuzz [--seconds S] [--programs N] [--seed S] [--only N] [--op NAME] [--without LIST]\n"
+    "       [--isa SET] [--device NAME] [--module-path DIR] [--print] [--list]\n"
     "       stn-fuzz --by-name [--seconds S] [--calls N] [--seed S] [--only N] [--op NAME] [--ranks N] [--most N]\n"
-    "       [--without LIST] [--isa SET] [--print]\n"
+    "       [--without LIST] [--isa SET] [--device NAME] [--module-path DIR] [--print]\n"
     "\n"
-    "Draws programs of 2 to 30 ops, runs each forward and backward on one rank and on a mesh with random layouts, and compares all that came. A\n"
-    "program that fails is made small and printed as C. Exit status 0 only if none failed.\n"
+    "Draws programs of 2 to 30 ops, runs each forward and backward on one rank of the CPU and on a mesh with random\n"
+    "layouts, and compares all that came. A program that fails is made small and printed as C. Exit status 0 only if none\n"
+    "failed.\n"
     "With --by-name it makes single calls of every op instead, right and wrong: counts, dtypes, shapes, layouts, attributes. One rank and\n"
     "several have to give the same, be it numbers, gradients or a refusal. A call that fails is printed as C.\n"
     "  --seconds S   until so many seconds have passed (60; with --programs no limit)\n"
@@ -29,6 +31,8 @@ static const char usage[] =
     "  --op NAME     programs of this op alone\n"
     "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw\n"
     "  --isa SET     instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
+    "  --device NAME  a module's device, such as cuda, that the mesh's ranks are on (cpu)\n"
+    "  --module-path DIR  where the device's module is looked for first\n"
     "  --print       programs as C, before they run\n"
     "  --calls N     by name: so many calls\n"
     "  --ranks N     by name: in worlds of N ranks (2, 3 and 4)\n"
@@ -38,7 +42,8 @@ static const char usage[] =
 struct options {
     double seconds;
     long long programs, seed, only, ranks, most;
-    const char *op, *without, *isa;
+    const char *op;
+    struct platform platform;
     int print, by_name;
 };
 
@@ -98,23 +103,23 @@ static int read_value(const char *word, const char *value, struct options *o)
         long long *to;
     } numbers[] = {{"--programs", &o->programs}, {"--calls", &o->programs}, {"--seed", &o->seed}, {"--only", &o->only}, {"--ranks", &o->ranks},
                    {"--most", &o->most}};
+    const struct {
+        const char *name, **to;
+    } texts[] = {{"--op", &o->op},
+                 {"--isa", &o->platform.isa},
+                 {"--without", &o->platform.without},
+                 {"--device", &o->platform.device},
+                 {"--module-path", &o->platform.module_path}};
     char *end = (char *)"";
     if (strcmp(word, "--seed") == 0 && strcmp(value, "fresh") == 0) {
         o->seed = fresh_seed();
         return 1;
     }
-    if (strcmp(word, "--op") == 0) {
-        o->op = value;
-        return 1;
-    }
-    if (strcmp(word, "--isa") == 0) {
-        o->isa = value;
-        return 1;
-    }
-    if (strcmp(word, "--without") == 0) {
-        o->without = value;
-        return takes_without(value);
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(word, texts[i].name) == 0) {
+            *texts[i].to = value;
+            return texts[i].to != &o->platform.without || takes_without(value);
+        }
     if (strcmp(word, "--seconds") == 0) {
         o->seconds = strtod(value, &end);
         return *end == '\0' && *value != '\0';
@@ -139,7 +144,7 @@ static int read_options(int argc, char **argv, struct options *o)
         o->seconds = o->programs < 0 ? 60 : 1e18;
     if (o->programs < 0)
         o->programs = INT64_MAX;
-    return o->ranks >= 0 && o->ranks <= MAX_RANKS && o->ranks != 1 && o->most > 0;
+    return o->ranks >= 0 && o->ranks <= MAX_RANKS && (o->ranks != 1 || o->platform.device) && o->most > 0;
 }
 
 /* A crash has no finding: the line tells which program it was. */
@@ -158,9 +163,10 @@ static void report(const struct options *o, long long number, struct program *p,
     printf("FAIL program %lld of %d steps: %s\n", number, p->n_steps, finding->text);
     fflush(stdout);
     const int tries = shrink_program(p, finding);
-    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s%s%s%s%s\n\n", tries, p->n_steps, finding->text, o->seed, number,
-           o->op ? " --op " : "", o->op ? o->op : "", o->without ? " --without " : "", o->without ? o->without : "", o->isa ? " --isa " : "",
-           o->isa ? o->isa : "");
+    printf("after %d tries %d steps: %s\nagain: stn-fuzz --seed %lld --only %lld%s%s", tries, p->n_steps, finding->text,
+           o->seed, number, o->op ? " --op " : "", o->op ? o->op : "");
+    platform_print(stdout, &o->platform);
+    printf("\n\n");
     print_program(stdout, p);
     printf("\n");
     fflush(stdout);
@@ -172,7 +178,6 @@ static void run_one(const struct options *o, long long number, struct program *p
     snprintf(crash_line, sizeof crash_line, "died in: stn-fuzz --seed %lld --only %lld\n", o->seed, number);
     if (!draw_program(p, rng_mix((uint64_t)o->seed, (uint64_t)number), o->op, &totals->draws) || p->n_steps == 0)
         return;
-    p->without = o->without;
     if (o->print) {
         print_program(stdout, p);
         fflush(stdout);
@@ -196,7 +201,7 @@ static double now(void)
 static int run_calls(const struct options *o)
 {
     const struct by_name_options by_name = {.seconds = o->seconds, .calls = o->programs, .seed = o->seed, .only = o->only, .op = o->op,
-                                            .ranks = (int)o->ranks, .print = o->print, .most = (int)o->most, .without = o->without, .isa = o->isa};
+                                            .ranks = (int)o->ranks, .print = o->print, .most = (int)o->most, .platform = o->platform};
     return by_name_run(&by_name);
 }
 
@@ -208,7 +213,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    const int lacking = isa_option_check(options.isa);
+    const int lacking = isa_option_check(options.platform.isa);
     if (lacking)
         return lacking;
     if (options.by_name)
@@ -216,7 +221,7 @@ int main(int argc, char **argv)
     struct program *p = calloc(1, sizeof *p);
     if (p == NULL)
         return 2;
-    p->isa = options.isa;
+    p->platform = options.platform;
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
         signal(crashes[i], on_crash);

@@ -282,15 +282,12 @@ void print_program(FILE *out, const struct program *p)
     print_body(out, p);
     fprintf(out, "int main(void)\n{\n    stn_launch_options options = {.size = sizeof options, .ranks = 1, .context = "
                  "{.size = sizeof options.context}};\n");
-    if (p->isa != NULL)
-        fprintf(out, "    options.context.isa = \"%s\";\n", p->isa);
     fprintf(out, "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n", p->grid.ranks);
     if (p->queue == STN_QUEUE_WORKER)
         fprintf(out,
                 "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = "
                 "STN_QUEUE_WORKER, .delay_seed = UINT64_C(%llu)};\n",
                 (unsigned long long)(p->seed | 1));
-    if (p->without)
-        fprintf(out, "    options.context.without = \"%s\";\n", p->without);
+    platform_print_c(out, &p->platform);
     fprintf(out, "    return stn_launch(&options, body, (void *)1) != STN_OK;\n}\n");
 }

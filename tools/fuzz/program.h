@@ -1,9 +1,10 @@
 /* A program: tensors that are given (leaves) and steps, each a call of an op by name on earlier tensors. Nothing in
- * it points anywhere, so that a program is copied by assignment. */
+ * it points anywhere but to constants, so that a program is copied by assignment. */
 #ifndef FUZZ_PROGRAM_H
 #define FUZZ_PROGRAM_H
 
 #include "conform/layouts.h"
+#include "platform.h"
 
 #include <shardtensor/op.h>
 
@@ -40,9 +41,8 @@ struct step {
 
 struct program {
     uint64_t seed;
-    const char *isa; /* instruction set of the kernels; NULL: the widest */
+    struct platform platform;
     stn_queue_kind queue;
-    const char *without; /* libraries that contexts do without; NULL: none */
     struct grid grid;
     int n_terms, n_steps;
     struct term terms[MAX_TERMS];
