@@ -79,23 +79,25 @@ static stn_tensor *angle_derivative(const stn_backward_call *call, stn_tensor *g
     return stni_call(STNI_OP_angle_backward, 2, (stn_tensor *[]){grad, call->in[0]}, NULL);
 }
 
-/* r e^(i t) has the derivatives e^(i t) and i r e^(i t). */
+/* r e^(i t) has the derivatives e^(i t) and i r e^(i t), worked out in the dtype that the result was. */
 static stn_tensor *abs_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
-    stn_tensor *angle = call->in[1];
-    return stn_add(stn_mul(stn_real(grad), stn_cos(angle)), stn_mul(stn_imag(grad), stn_sin(angle)));
+    stn_tensor *re = stn_real(grad), *angle = stn_cast(call->in[1], stn_tensor_dtype(re));
+    return stn_add(stn_mul(re, stn_cos(angle)), stn_mul(stn_imag(grad), stn_sin(angle)));
 }
 
 static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
-    stn_tensor *angle = call->in[1];
-    return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(stn_real(grad), stn_sin(angle))));
+    stn_tensor *re = stn_real(grad), *angle = stn_cast(call->in[1], stn_tensor_dtype(re));
+    return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(re, stn_sin(angle))));
 }
 
-/* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). */
+/* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). Squares of a narrower dtype
+ * would overflow in it. */
 static stn_tensor *over_square(stn_tensor *t, const stn_backward_call *call)
 {
-    return stn_div(t, stn_add(stn_square(call->in[0]), stn_square(call->in[1])));
+    const stn_dtype dtype = stn_tensor_dtype(t);
+    return stn_div(t, stn_add(stn_square(stn_cast(call->in[0], dtype)), stn_square(stn_cast(call->in[1], dtype))));
 }
 
 static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)

@@ -61,9 +61,11 @@ static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *g
     return stn_mul_number(grad, 1 - ((const struct lerp_attrs *)call->attrs)->weight.f);
 }
 
+/* The difference of narrow integers may be none of theirs. */
 static stn_tensor *weight_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
-    return stn_mul(grad, stni_conjugate(stn_sub(call->in[1], call->in[0])));
+    stn_tensor *end = stn_cast(call->in[1], stn_tensor_dtype(grad));
+    return stn_mul(grad, stni_conjugate(stn_sub(end, call->in[0])));
 }
 
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"end", 0, 0}, {"weight", 1, 0}};

@@ -48,7 +48,7 @@ static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers 
         out->op = STNI_POINTWISE_reciprocal;
 }
 
-/* n x^(n - 1), and 0 where n is 0, whatever x is. */
+/* n x^(n - 1), and 0 where n is 0, whatever x is. Narrow integers may have no n - 1. */
 static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
     stn_tensor *x = call->in[0], *n = call->in[1];
@@ -62,15 +62,18 @@ static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *g
             return stn_mul(grad, stni_conjugate(stn_mul_number(x, 2)));
         return stn_mul(grad, stni_conjugate(stn_mul_number(stn_pow_number(x, number - 1), number)));
     }
-    stn_tensor *derivative = stn_mul(n, stn_pow(x, stn_sub_number(n, 1)));
+    stn_tensor *less = stn_sub_number(stn_cast(n, stn_tensor_dtype(grad)), 1);
+    stn_tensor *derivative = stn_mul(n, stn_pow(x, less));
     return stn_masked_fill(stn_mul(grad, stni_conjugate(derivative)), stn_eq_number(n, 0), 0);
 }
 
-/* x^n log x, and 0 where x is 0 and the power is not infinite. */
+/* x^n log x, and 0 where x is 0 and the power is not infinite. The logarithm is one of the result's dtype, as x was
+ * taken. */
 static stn_tensor *exponent_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
     stn_tensor *x = call->in[0], *n = call->in[1], *zero = stn_eq_number(x, 0);
-    stn_tensor *product = stn_mul(grad, stni_conjugate(stn_mul(call->out[0], stn_log(x))));
+    stn_tensor *log = stn_log(stn_cast(x, stn_tensor_dtype(grad)));
+    stn_tensor *product = stn_mul(grad, stni_conjugate(stn_mul(call->out[0], log)));
     if (stn_tensor_is_error(product))
         return product;
     if (STNI_COMPLEX >> stn_tensor_dtype(n) & 1)
