@@ -13,6 +13,7 @@
 
 #include <shardtensor/ops.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -112,11 +113,21 @@ static struct stni_cdist_operand operand(const stn_tensor *t, int out_ndim)
     return o;
 }
 
+/* Distances that are worked out in f32 take the nearest order that f32 has, but 0 and infinity from these alone: roots
+ * and powers of an order beyond them would be those of another distance. */
+static double order_in(stn_dtype dtype, double p)
+{
+    if (dtype == STN_DTYPE_F64 || p == 0 || isinf(p))
+        return p;
+    return p < FLT_TRUE_MIN ? FLT_TRUE_MIN : p > FLT_MAX ? FLT_MAX : p;
+}
+
 static struct stni_cdist_args describe(const stn_op_call *call, const stn_tensor *distance)
 {
     const stn_spec *spec = distance->spec;
     const int n = spec->layout.ndim;
-    struct stni_cdist_args p = {.dtype = spec->layout.dtype, .p = power(call->attrs), .n_batch = n - 2};
+    struct stni_cdist_args p = {.dtype = spec->layout.dtype, .n_batch = n - 2};
+    p.p = order_in(p.dtype, power(call->attrs));
     memcpy(p.batch, spec->local_shape, sizeof p.batch);
     p.rows1 = spec->local_shape[n - 2];
     p.rows2 = spec->local_shape[n - 1];

@@ -113,6 +113,30 @@ static void equal_rows_have_no_gradient_and_close_ones_keep_their_distance(void)
     test_ranks(1, close_body, NULL);
 }
 
+/* The least order has one root that is finite and not 0: of one element that differs. */
+static stn_status least_body(stn_context *context, void *arg)
+{
+    const struct random_shape shape = {2, {3, 2}};
+    const double a[] = {1, 2, 1, 2, 1, 2}, b[] = {1, 2, 1, 3, 4, 3}, want[] = {0, 1, INFINITY};
+    (void)arg;
+    for (int f64 = 0; f64 < 2; f64++) {
+        const stn_dtype dtype = f64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
+        double got[9];
+        stn_scope_begin(context);
+        stn_tensor *x = against_one_local(context, dtype, &shape, a), *y = against_one_local(context, dtype, &shape, b);
+        test_read(stn_cdist(x, y, 4.9e-324), got, 9);
+        for (int j = 0; j < 3; j++)
+            CHECK(got[j] == want[j]);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void the_least_order_is_not_0(void)
+{
+    test_ranks(1, least_body, NULL);
+}
+
 static stn_status moves_body(stn_context *context, void *arg)
 {
     const int64_t a[] = {8, 6}, b[] = {4, 6};
@@ -269,6 +293,7 @@ int main(int argc, char **argv)
         {"every_metric_is_that_of_a_plain_loop", every_metric_is_that_of_a_plain_loop},
         {"random_layouts_give_the_distances_of_one_process", random_layouts_give_the_distances_of_one_process},
         {"equal_rows_have_no_gradient_and_close_ones_keep_their_distance", equal_rows_have_no_gradient_and_close_ones_keep_their_distance},
+        {"the_least_order_is_not_0", the_least_order_is_not_0},
         {"rows_stay_cut_and_features_take_one_exchange", rows_stay_cut_and_features_take_one_exchange},
         {"random_layouts_give_the_rest_of_one_process_too", random_layouts_give_the_rest_of_one_process_too},
         {"short_vectors_are_divided_by_eps", short_vectors_are_divided_by_eps},
