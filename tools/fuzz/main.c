@@ -29,13 +29,13 @@ static const char usage[] =
     "  --seed S      what is drawn (1); 'fresh': another one in each run, which the last line names\n"
     "  --only N      one program, as a failure's line names it\n"
     "  --op NAME     programs of this op alone\n"
-    "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw\n"
+    "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw,cublaslt,cudnn,cufft,nccl\n"
     "  --isa SET     instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
     "  --device NAME  a module's device, such as cuda, that the mesh's ranks are on (cpu)\n"
     "  --module-path DIR  where the device's module is looked for first\n"
     "  --print       programs as C, before they run\n"
     "  --calls N     by name: so many calls\n"
-    "  --ranks N     by name: in worlds of N ranks (2, 3 and 4)\n"
+    "  --ranks N     by name: in worlds of N ranks (2, 3 and 4); 1 with --device alone\n"
     "  --most N      by name: until so many calls have failed (5)\n"
     "  --list        the ops that programs are made of\n";
 

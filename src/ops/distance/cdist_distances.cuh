@@ -27,11 +27,8 @@ struct distances {
     int64_t rows1, rows2, n, row[OPERANDS], col[OPERANDS];
 };
 
-/* As many elements side by side as a pack has numbers of their type of arithmetic; read and written at once. */
-template <class S> struct alignas(sizeof(S) * pack<typename computed<S>::type>::SIZE) side_by_side {
-    enum { SIZE = pack<typename computed<S>::type>::SIZE };
-    S v[SIZE];
-};
+/* As many elements side by side as a pack has numbers of their type of arithmetic. */
+template <class S> using stored_pack = side_by_side<S, pack<typename computed<S>::type>::SIZE>;
 
 /* A warp's threads as 4 x 8. Where lanes that differ in the last bit, or in the last but one, read the same pack of
  * shared memory, the packs of a warp come in half the time; so rows are of the last bit, columns of the next. */

@@ -167,12 +167,12 @@ template <class S, int N>
 STNI_DEVICE void store_distances(S *to, int64_t col, int64_t n, const double (&sum)[N], metric m)
 {
     typedef typename computed<S>::type A;
-    side_by_side<S> made;
+    stored_pack<S> made;
     STNI_UNROLL
     for (int e = 0; e < N; e++)
         store(made.v[e], m == STNI_CDIST_TWO ? root_of<A>(sum[e]) : (A)sum[e]);
     if (n >= N && col == 1 && (uintptr_t)to % sizeof made == 0) {
-        *(side_by_side<S> *)to = made;
+        *(stored_pack<S> *)to = made;
         return;
     }
     STNI_UNROLL

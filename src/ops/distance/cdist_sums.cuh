@@ -59,11 +59,11 @@ inline int64_t sums_of(const distances &v)
 /* Whether elements side by side can be read at once. */
 template <class S> STNI_DEVICE bool has_packs(const distances &v, const S *x)
 {
-    enum { SIZE = side_by_side<S>::SIZE };
-    return v.col[X2] == 1 && (v.row[X2] | v.n) % SIZE == 0 && (uintptr_t)x % sizeof(side_by_side<S>) == 0;
+    enum { BYTES = sizeof(stored_pack<S>), SIZE = BYTES / sizeof(S) };
+    return v.col[X2] == 1 && (v.row[X2] | v.n) % SIZE == 0 && (uintptr_t)x % BYTES == 0;
 }
 
-template <class S, class A> STNI_DEVICE void put_others(pack<A> &to, const side_by_side<S> &held)
+template <class S, class A> STNI_DEVICE void put_others(pack<A> &to, const stored_pack<S> &held)
 {
     pack<A> computed;
     STNI_UNROLL
@@ -84,12 +84,12 @@ STNI_DEVICE void load_others(pack<A> *tile, const distances &v, const sides<S> &
     pack<A> *to = tile + first * sums<A>::OTHERS + f;
     STNI_KEEP_LOOP
     for (int i = first; i < sums<A>::TILE; i += AT_ONCE * STEP) {
-        side_by_side<S> held[AT_ONCE] = {};
+        stored_pack<S> held[AT_ONCE] = {};
         if (whole) {
             STNI_UNROLL
             for (int e = 0; e < AT_ONCE; e++)
                 if (k < s.n && i + e * STEP < rows)
-                    held[e] = *(const side_by_side<S> *)(from + e * STEP * v.row[X2]);
+                    held[e] = *(const stored_pack<S> *)(from + e * STEP * v.row[X2]);
         } else {
             STNI_UNROLL
             for (int e = 0; e < AT_ONCE * SIZE; e++)

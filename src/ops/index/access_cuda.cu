@@ -139,11 +139,6 @@ struct writing {
     stni_access_mode mode;
 };
 
-/* SIDE elements beside each other, which a thread reads and writes at once. */
-template <class T, int SIDE> struct alignas(SIDE * sizeof(T)) run {
-    T v[SIDE];
-};
-
 template <class A, int SIDE> constexpr int runs_each = SIDE > 1 ? 2 : line_each<A>;
 
 /* The first of the rows that name one element joins the values of all, of those that set it the last one: a thread
@@ -168,18 +163,18 @@ write_rows(const __grid_constant__ writing w, typename computed<S>::type scale)
     const S *values = static_cast<const S *>(w.values) + in_slice[VALUE] + first * w.value_step;
     const int64_t left = w.shares.length - first, table_step = w.table_step * w.shares.team;
     const int64_t value_step = w.value_step * w.shares.team;
-    run<A, SIDE> sum[EACH] = {};
+    side_by_side<A, SIDE> sum[EACH] = {};
     STNI_UNROLL
     for (int e = 0; e < EACH; e++)
         if (e * w.shares.team < left)
-            sum[e] = *reinterpret_cast<const run<A, SIDE> *>(elements + e * table_step);
+            sum[e] = *reinterpret_cast<const side_by_side<A, SIDE> *>(elements + e * table_step);
     for (int64_t r = row; r < w.rows.count && w.entries[r].key == key; r++) {
         find(w.rows, (int64_t)w.entries[r].place, in_row);
-        run<S, SIDE> in[EACH];
+        side_by_side<S, SIDE> in[EACH];
         STNI_UNROLL
         for (int e = 0; e < EACH; e++)
             if (e * w.shares.team < left)
-                in[e] = *reinterpret_cast<const run<S, SIDE> *>(values + in_row[VALUE] + e * value_step);
+                in[e] = *reinterpret_cast<const side_by_side<S, SIDE> *>(values + in_row[VALUE] + e * value_step);
         STNI_UNROLL
         for (int e = 0; e < EACH; e++)
             STNI_UNROLL
@@ -190,7 +185,7 @@ write_rows(const __grid_constant__ writing w, typename computed<S>::type scale)
     STNI_UNROLL
     for (int e = 0; e < EACH; e++)
         if (e * w.shares.team < left)
-            *reinterpret_cast<run<A, SIDE> *>(elements + e * table_step) = sum[e];
+            *reinterpret_cast<side_by_side<A, SIDE> *>(elements + e * table_step) = sum[e];
 }
 
 /* For `each` runs of `side` elements a thread. */

@@ -34,10 +34,6 @@ template <class S> struct gathering {
     int adds; /* to what is there */
 };
 
-template <class S, int VECTOR> struct alignas(VECTOR * sizeof(S)) vector {
-    S v[VECTOR];
-};
-
 /* Adds what the reads `first` … `end` of a line give to VECTOR channels from `column` on. */
 template <class S, int VECTOR>
 STNI_DEVICE void add_reads(const gathering<S> &g, int64_t line, uint32_t first, uint32_t end, int64_t column,
@@ -47,14 +43,14 @@ STNI_DEVICE void add_reads(const gathering<S> &g, int64_t line, uint32_t first, 
     const S *weights = g.l.weights + line * g.l.n_reads, *rows = g.rows + line * g.points * g.width + column;
     STNI_KEEP_LOOP
     for (uint32_t i = first; i < end; i += GATHER_AT_ONCE) {
-        vector<S, VECTOR> row[GATHER_AT_ONCE];
+        side_by_side<S, VECTOR> row[GATHER_AT_ONCE];
         S weight[GATHER_AT_ONCE];
         STNI_UNROLL
         for (uint32_t u = 0; u < GATHER_AT_ONCE; u++)
             if (i + u < end) {
                 const uint32_t read = reads[i + u].place;
                 weight[u] = weights[read];
-                row[u] = *(const vector<S, VECTOR> *)(rows + (int64_t)(read >> g.l.shift) * g.width);
+                row[u] = *(const side_by_side<S, VECTOR> *)(rows + (int64_t)(read >> g.l.shift) * g.width);
             }
         STNI_UNROLL
         for (uint32_t u = 0; u < GATHER_AT_ONCE; u++)

@@ -20,10 +20,6 @@ template <class S> struct slopes {
     const S *rows, *input_rows;
 };
 
-template <class S, int VECTOR> struct alignas(VECTOR * sizeof(S)) columns_of_row {
-    S v[VECTOR];
-};
-
 /* What the sum of read k's products gives to the coordinates. */
 STNI_DEVICE void add_slope(const stni_sample_args &a, const sampled_point &p, int k, double sum,
                            double (&gradient)[STNI_SAMPLE_DIMS])
@@ -41,7 +37,7 @@ template <class S, int VECTOR>
 STNI_DEVICE void multiply_rows(const slopes<S> &s, const S *row, const S *input, const int32_t *element,
                                double (&sum)[SLOPES_READS])
 {
-    typedef columns_of_row<S, VECTOR> columns;
+    typedef side_by_side<S, VECTOR> columns;
     STNI_KEEP_LOOP
     for (int64_t c = threadIdx.x % s.team * VECTOR; c < s.width; c += s.team * VECTOR) {
         const columns g = *(const columns *)(row + c);

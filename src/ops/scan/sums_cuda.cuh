@@ -19,12 +19,8 @@ enum {
     SUMS_ELEMENTS = 16 /* of a thread, at most */
 };
 
-/* Elements that follow each other, as they are read and written at once. Narrow integers are stored as i64, in more
- * bytes than they are read in. */
-template <class S, int N> struct alignas(N * sizeof(S) < 16 ? N * sizeof(S) : 16) elements {
-    S v[N];
-};
-
+/* Elements of a piece, which is read and written at once. Narrow integers are stored as i64, in more bytes than they
+ * are read in. */
 template <class E, class W> constexpr int SUMS_PIECE = sizeof(E) == sizeof(W) ? 16 / sizeof(E) : 4;
 
 /* Pieces of a thread in a tile. */
@@ -60,11 +56,11 @@ template <int N> STNI_DEVICE bool is_in_line(const line_sums &s, const piece_pla
 
 /* The elements of a piece as they lie in memory; 0 where there is none. */
 template <class E, int N>
-STNI_DEVICE elements<E, N> read_piece(const line_sums &s, const E *line, const piece_place<N> &place)
+STNI_DEVICE side_by_side<E, N> read_piece(const line_sums &s, const E *line, const piece_place<N> &place)
 {
-    elements<E, N> read = {};
+    side_by_side<E, N> read = {};
     if (place.whole)
-        read = *reinterpret_cast<const elements<E, N> *>(line + place.first);
+        read = *reinterpret_cast<const side_by_side<E, N> *>(line + place.first);
     else
         STNI_UNROLL
         for (int k = 0; k < N; k++)
@@ -74,7 +70,8 @@ STNI_DEVICE elements<E, N> read_piece(const line_sums &s, const E *line, const p
 }
 
 /* The same as numbers in the order in which they are added; returns their sum. */
-template <class A, class E, int N> STNI_DEVICE A sum_piece(const line_sums &s, const elements<E, N> &read, A (&to)[N])
+template <class A, class E, int N>
+STNI_DEVICE A sum_piece(const line_sums &s, const side_by_side<E, N> &read, A (&to)[N])
 {
     STNI_UNROLL
     for (int k = 0; k < N; k++)
@@ -89,12 +86,12 @@ template <class A, class E, int N> STNI_DEVICE A sum_piece(const line_sums &s, c
 template <class A, class W, int N>
 STNI_DEVICE void write_piece(const line_sums &s, W *line, const piece_place<N> &place, const A (&from)[N])
 {
-    elements<W, N> written;
+    side_by_side<W, N> written;
     STNI_UNROLL
     for (int k = 0; k < N; k++)
         store(written.v[k], narrow(s.reverse ? from[N - 1 - k] : from[k], &written.v[k]));
     if (place.whole)
-        *reinterpret_cast<elements<W, N> *>(line + place.first) = written;
+        *reinterpret_cast<side_by_side<W, N> *>(line + place.first) = written;
     else
         STNI_UNROLL
         for (int k = 0; k < N; k++)
@@ -172,7 +169,7 @@ __global__ void __launch_bounds__(SUMS_THREADS, SUMS_BLOCKS) sum_lines(const __g
     A joined = s.states ? static_cast<const A *>(s.states)[2 * line] : A(0);
     int turn = 0;
     for (int64_t first = 0; first < pieces; first += TEAM * PIECES, turn ^= 1) {
-        elements<E, PIECE> read[PIECES]; /* all under way before the first is waited for */
+        side_by_side<E, PIECE> read[PIECES]; /* all under way before the first is waited for */
         A v[PIECES][PIECE], own[PIECES], before[PIECES];
         STNI_UNROLL
         for (int j = 0; j < PIECES; j++)

@@ -57,6 +57,11 @@ STNI_HOST_DEVICE void store(f16 &at, float value)
     at.bits = stni_grid_f32_to_f16(value);
 }
 
+/* N elements side by side, which a thread reads and writes at once, 16 bytes at a time at most. */
+template <class S, int N> struct alignas(N * sizeof(S) < 16 ? N * sizeof(S) : 16) side_by_side {
+    S v[N];
+};
+
 template <class S> struct alignas(16) pack {
     enum { SIZE = 16 / sizeof(S) }; /* elements */
     S v[SIZE];
