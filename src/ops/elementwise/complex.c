@@ -92,22 +92,22 @@ static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *gr
     return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(re, stn_sin(angle))));
 }
 
-/* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). Squares of a narrower dtype
- * would overflow in it. */
-static stn_tensor *over_square(stn_tensor *t, const stn_backward_call *call)
+/* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). Squares may overflow where
+ * the length does not. */
+static stn_tensor *over_square(const stn_backward_call *call, int operand, stn_dtype dtype)
 {
-    const stn_dtype dtype = stn_tensor_dtype(t);
-    return stn_div(t, stn_add(stn_square(stn_cast(call->in[0], dtype)), stn_square(stn_cast(call->in[1], dtype))));
+    stn_tensor *length = stn_hypot(stn_cast(call->in[0], dtype), call->in[1]);
+    return stn_div(stn_div(call->in[operand], length), length);
 }
 
 static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)
 {
-    return over_square(stn_mul(grad, call->in[1]), call);
+    return stn_mul(grad, over_square(call, 1, stn_tensor_dtype(grad)));
 }
 
 static stn_tensor *atan2_by_other(const stn_backward_call *call, stn_tensor *grad)
 {
-    return over_square(stn_neg(stn_mul(grad, call->in[0])), call);
+    return stn_neg(stn_mul(grad, over_square(call, 0, stn_tensor_dtype(grad))));
 }
 
 static stn_tensor *hypot_by_input(const stn_backward_call *call, stn_tensor *grad)

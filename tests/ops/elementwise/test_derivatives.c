@@ -244,12 +244,41 @@ static void a_curve_and_its_backward_are_one_op_each_and_send_nothing(void)
     test_ranks(2, local_body, NULL);
 }
 
+static stn_status far_body(stn_context *context, void *arg)
+{
+    const struct random_shape shape = {1, {2}};
+    const double y[] = {3e25, 4e-25}, x[] = {4e25, 3e-25}, by_y[] = {1.6e-26, 1.2e24}, by_x[] = {-1.2e-26, -1.6e24};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F32, &shape, y),
+                        against_one_local(context, STN_DTYPE_F32, &shape, x)};
+    stn_tensor *grad[2] = {NULL};
+    double got[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+    stn_tensor *sum = stn_sum(stn_atan2(in[0], in[1]), 0, NULL, 0);
+    CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, in, 0, 0, grad), STN_OK);
+    for (int i = 0; i < 2; i++) {
+        test_read(grad[i], got, 2);
+        for (int k = 0; k < 2; k++)
+            CHECK_NEAR(got[k] / (i ? by_x : by_y)[k], 1, 1e-6);
+    }
+    return stn_scope_end(context);
+}
+
+/* Of lengths whose squares f32 does not have. */
+static void angles_of_far_and_near_points_have_their_derivatives(void)
+{
+    test_ranks(1, far_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"both_derivatives_are_central_differences", both_derivatives_are_central_differences},
         {"drawn_layouts_have_the_derivatives_of_whole_tensors", drawn_layouts_have_the_derivatives_of_whole_tensors},
         {"what_has_no_further_derivative_is_refused_by_name", what_has_no_further_derivative_is_refused_by_name},
+        {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
         {"a_curve_and_its_backward_are_one_op_each_and_send_nothing", a_curve_and_its_backward_are_one_op_each_and_send_nothing},
     };
     return TEST_MAIN(argc, argv, cases);
