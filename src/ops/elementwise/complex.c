@@ -93,11 +93,11 @@ static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *gr
 }
 
 /* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). Squares may overflow where
- * the length does not. */
+ * the length does not. At the origin they are 0, as in PyTorch. */
 static stn_tensor *over_square(const stn_backward_call *call, int operand, stn_dtype dtype)
 {
     stn_tensor *length = stn_hypot(stn_cast(call->in[0], dtype), call->in[1]);
-    return stn_div(stn_div(call->in[operand], length), length);
+    return stn_masked_fill(stn_div(stn_div(call->in[operand], length), length), stn_eq_number(length, 0), 0);
 }
 
 static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)
