@@ -1,5 +1,5 @@
 /* maximum, minimum, clamp. Their cotangents go through gates, which let them pass where two operands compare so;
- * where maximum's or minimum's operands are equal, half goes to each. */
+ * where maximum's or minimum's operands are equal, half goes to each; where one is NaN, all to each, as in PyTorch. */
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"
 #include "ops/common/promote.h"

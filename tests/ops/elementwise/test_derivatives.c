@@ -4,6 +4,7 @@
 #include "ops/against_one.h"
 #include "ranks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -275,6 +276,34 @@ static void angles_of_far_and_near_points_have_their_derivatives(void)
     test_ranks(1, far_body, NULL);
 }
 
+static stn_status nan_body(stn_context *context, void *arg)
+{
+    enum { PAIRS = 5 };
+    const struct random_shape shape = {1, {PAIRS}};
+    const double x[PAIRS] = {1, 2, 3, NAN, 3}, y[PAIRS] = {2, 1, 3, 3, NAN};
+    const double want[2][2][PAIRS] = {{{0, 1, 0.5, 1, 1}, {1, 0, 0.5, 1, 1}}, {{1, 0, 0.5, 1, 1}, {0, 1, 0.5, 1, 1}}};
+    (void)arg;
+    for (int least = 0; least < 2; least++) {
+        stn_scope_begin(context);
+        stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F64, &shape, x),
+                            against_one_local(context, STN_DTYPE_F64, &shape, y)};
+        stn_tensor *grad[2] = {NULL};
+        for (int i = 0; i < 2; i++)
+            CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+        stn_tensor *sum = stn_sum(least ? stn_minimum(in[0], in[1]) : stn_maximum(in[0], in[1]), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, in, 0, 0, grad), STN_OK);
+        for (int i = 0; i < 2; i++)
+            against_one_compare(grad[i], want[least][i], 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void extremes_of_equal_numbers_and_of_nan_pass_to_both(void)
+{
+    test_ranks(1, nan_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -282,6 +311,7 @@ int main(int argc, char **argv)
         {"drawn_layouts_have_the_derivatives_of_whole_tensors", drawn_layouts_have_the_derivatives_of_whole_tensors},
         {"what_has_no_further_derivative_is_refused_by_name", what_has_no_further_derivative_is_refused_by_name},
         {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
+        {"extremes_of_equal_numbers_and_of_nan_pass_to_both", extremes_of_equal_numbers_and_of_nan_pass_to_both},
         {"a_curve_and_its_backward_are_one_op_each_and_send_nothing", a_curve_and_its_backward_are_one_op_each_and_send_nothing},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -49,6 +49,6 @@
     /* Gates let the cotangent x through where y and z compare so. */                                \
     X(gate_equal,  y == z ? x : 0,         NONE,                 NONE,        NONE)                  \
     X(gate_greater, y > z ? x : 0,         NONE,                 NONE,        NONE)                  \
-    X(gate_maximum, y > z ? x : y == z ? x / 2 : 0, NONE,        NONE,        NONE)
+    X(gate_maximum, y < z ? 0 : y == z ? x / 2 : x, NONE,        NONE,        NONE)
 
 #endif
