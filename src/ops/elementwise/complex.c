@@ -92,22 +92,23 @@ static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *gr
     return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(re, stn_sin(angle))));
 }
 
-/* The angle of (x, y), y first, has the derivatives x / (x^2 + y^2) and -y / (x^2 + y^2). Squares may overflow where
- * the length does not. At the origin they are 0, as in PyTorch. */
-static stn_tensor *over_square(const stn_backward_call *call, int operand, stn_dtype dtype)
+/* The angle of (a, b) has the derivatives b / (a^2 + b^2) and -a / (a^2 + b^2). The first is one over b + a (a / b), the
+ * second likewise: squares would overflow where lengths do not, and in a narrower dtype. At the origin they are 0, as in
+ * PyTorch. */
+static stn_tensor *over_square(stn_tensor *grad, stn_tensor *a, stn_tensor *b)
 {
-    stn_tensor *length = stn_hypot(stn_cast(call->in[0], dtype), call->in[1]);
-    return stn_masked_fill(stn_div(stn_div(call->in[operand], length), length), stn_eq_number(length, 0), 0);
+    stn_tensor *quotient = stn_div(grad, stn_add(b, stn_mul(a, stn_div(a, b))));
+    return stn_masked_fill(quotient, stn_logical_not(stn_logical_or(a, b)), 0);
 }
 
 static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)
 {
-    return stn_mul(grad, over_square(call, 1, stn_tensor_dtype(grad)));
+    return over_square(grad, call->in[0], call->in[1]);
 }
 
 static stn_tensor *atan2_by_other(const stn_backward_call *call, stn_tensor *grad)
 {
-    return stn_neg(stn_mul(grad, over_square(call, 0, stn_tensor_dtype(grad))));
+    return stn_neg(over_square(grad, call->in[1], call->in[0]));
 }
 
 static stn_tensor *hypot_by_input(const stn_backward_call *call, stn_tensor *grad)
