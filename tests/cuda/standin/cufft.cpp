@@ -25,6 +25,7 @@ namespace
 constexpr std::size_t WORKSPACE = 768, WORKSPACE_ALIGNMENT = 16, TABLE = 64; /* bytes */
 constexpr unsigned char ARRIVED = 0xa5;
 constexpr int MOST_DIMS = 3;
+constexpr long long LONGEST = 4096; /* a line takes the square of its length: longer ones are refused */
 typedef std::complex<double> number;
 
 struct side {
@@ -310,6 +311,8 @@ cufftResult cufftXtMakePlanMany(cufftHandle handle, int rank, long long int *n, 
         return CUFFT_INVALID_PLAN;
     if (standin::settings().libraries == standin::REFUSING || p->allocates)
         return CUFFT_NOT_SUPPORTED; /* a workspace of its own is what the library never wants */
+    if (rank >= 1 && *std::max_element(n, n + rank) > LONGEST)
+        return CUFFT_NOT_SUPPORTED;
     if (!goes_together(in_type, out_type, compute))
         return CUFFT_INVALID_TYPE;
     if (rank < 1 || rank > MOST_DIMS || !in_dims || !out_dims || *std::min_element(n, n + rank) < 1 || count < 1 ||
