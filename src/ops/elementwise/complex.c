@@ -92,9 +92,9 @@ static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *gr
     return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(re, stn_sin(angle))));
 }
 
-/* The angle of (a, b) has the derivatives b / (a^2 + b^2) and -a / (a^2 + b^2). The first is one over b + a (a / b), the
- * second likewise: squares would overflow where lengths do not, and in a narrower dtype. At the origin they are 0, as in
- * PyTorch. */
+/* The angle of (a, b) has the derivatives b / (a^2 + b^2) and -a / (a^2 + b^2). The first is one over b + a (a / b),
+ * the second likewise: squares would overflow where lengths do not, and in a narrower dtype. At the origin they are 0,
+ * as in PyTorch. */
 static stn_tensor *over_square(stn_tensor *grad, stn_tensor *a, stn_tensor *b)
 {
     stn_tensor *quotient = stn_div(grad, stn_add(b, stn_mul(a, stn_div(a, b))));
