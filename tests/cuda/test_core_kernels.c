@@ -248,6 +248,49 @@ static void lists_of_copies_are_the_cpus(void)
     stn_context_destroy(&context);
 }
 
+/* A copy of a list, of one of five kinds: rows, planes that are transposed, in packs or where an address does not allow
+ * them, and an element that fills rows or planes. */
+static void make_listed_copy(stn_context *context, int kind, int64_t size, struct area *dst, struct area *src)
+{
+    enum { ROWS, PACKS, ELEMENTS, REPEATED };
+    static const int down[] = {0, 1, 2}, turned[] = {0, 2, 1};
+    const int64_t pack = 16 / size, least = (16 + pack - 1) / pack;
+    const int64_t shape[] = {1 + draw(3), pack * (least + draw(150 / pack)), pack * (least + draw(150 / pack))};
+    const int64_t space[] = {pack * draw(2), pack * draw(2), pack * draw(2)};
+    const int is_turned = kind == PACKS || kind == ELEMENTS;
+    *dst = area_of(context, 3, shape, down, space, kind == ELEMENTS, size);
+    *src = area_of(context, 3, shape, is_turned ? turned : down, space, 0, size);
+    for (int d = kind - REPEATED; d >= 0 && d < 3; d++) /* all dims, or all but the planes */
+        src->host_box.strides[d] = src->device_box.strides[d] = 0;
+}
+
+/* Where some are transposed and others are not the list is one grid. */
+static void lists_with_transposed_copies_are_the_cpus(void)
+{
+    enum { COPIES = 6, KINDS = 5 };
+    struct area dst[COPIES], src[COPIES];
+    static struct stni_box_list list;
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    for (int round = 0; round < 30; round++) {
+        const int64_t size = (int64_t)1 << round % 5;
+        stni_box_list_begin(&list, context->queue);
+        for (int i = 0; i < COPIES; i++) {
+            make_listed_copy(context, round < KINDS ? 1 : (int)draw(KINDS), size, &dst[i], &src[i]);
+            CHECK_STATUS(stni_box_list_add(&list, &dst[i].device_box, &src[i].device_box, (size_t)size), STN_OK);
+            stni_box_copy_now(STNI_ISA_BASE, &dst[i].host_box, &src[i].host_box, (size_t)size);
+        }
+        CHECK_STATUS(stni_box_list_launch(&list), STN_OK);
+        for (int i = 0; i < COPIES; i++) {
+            CHECK_I64(differing_bytes(context, &dst[i]), 0);
+            area_free(context, &dst[i]);
+            area_free(context, &src[i]);
+        }
+    }
+    stn_context_destroy(&context);
+}
+
 static void fills_write_their_element_and_nothing_else(void)
 {
     stn_context *context = both_open((stn_context_options){.device = "cuda"});
@@ -328,6 +371,7 @@ int main(int argc, char **argv)
         {"transposes_of_packs_are_the_cpus", transposes_of_packs_are_the_cpus},
         {"rows_of_any_length_are_the_cpus", rows_of_any_length_are_the_cpus},
         {"lists_of_copies_are_the_cpus", lists_of_copies_are_the_cpus},
+        {"lists_with_transposed_copies_are_the_cpus", lists_with_transposed_copies_are_the_cpus},
         {"fills_write_their_element_and_nothing_else", fills_write_their_element_and_nothing_else},
         {"reductions_of_every_dtype_and_op_are_the_cpus", reductions_of_every_dtype_and_op_are_the_cpus},
     };

@@ -6,7 +6,8 @@
  * Where another dim is dense in the source the two are transposed (box_transpose.cuh).
  *
  * A list of copies is one grid, whose blocks are dealt to the copies in their order. Grids of their own have those
- * that are transposed, those that are larger than 32-bit indices reach, and large ones that box_rows.cuh serves. */
+ * that are transposed element by element, those that are larger than 32-bit indices reach, and large ones that
+ * box_rows.cuh serves. */
 #include "core/box/box_rows.cuh"
 #include "core/box/box_sides.cuh"
 #include "core/box/box_transpose.cuh"
@@ -120,7 +121,10 @@ void launch_copy(const stn_box_copy_args &a, cudaStream_t stream)
         launch_alone(c, stream);
 }
 
-/* One copy of a list, in its units, and its dims, outermost first. */
+enum { TILES = 0 /* for a unit: what is transposed in packs of elements */ };
+
+/* One copy of a list, in its units, and its dims, outermost first. Behind those of planes come their rows and
+ * columns. */
 struct piece {
     void *dst;
     const void *src;
@@ -131,17 +135,19 @@ struct piece {
 
 struct piece_dim {
     int64_t stride[SIDES];
-    divider by; /* what the dim's size is divided by, and the size */
+    divider by; /* what indices are divided by: the size, or of planes the tiles */
+    uint32_t size;
 };
 
 struct list {
-    int n;
+    int16_t n, has_tiles;
     unsigned begin[STN_BOX_COPIES + 1]; /* each copy's first block, and all blocks */
     piece copies[STN_BOX_COPIES];
     piece_dim dims[STN_BOX_COPIES_DIMS];
 };
 
 static_assert(sizeof(list) <= STN_MAX_KERNEL_ARGS, "arguments of a kernel");
+static_assert((int)THREADS == (int)TILE_THREADS, "tiles and other pieces in one grid");
 
 STNI_DEVICE void piece_offsets(const piece &p, const piece_dim *dims, uint32_t index, int64_t (&at)[SIDES])
 {
@@ -174,12 +180,9 @@ template <class W> STNI_DEVICE void copy_piece(const piece &p, const piece_dim *
             static_cast<W *>(p.dst)[to[k]] = value[k];
 }
 
-__global__ void __launch_bounds__(THREADS) copy_list(const __grid_constant__ list l)
+STNI_DEVICE void copy_any_piece(const piece &p, const piece_dim *dims, unsigned block)
 {
-    const int which = piece_of_block(l.begin, l.n, blockIdx.x);
-    const piece &p = l.copies[which];
-    const piece_dim *dims = l.dims + p.first_dim;
-    const int64_t first = (int64_t)(blockIdx.x - l.begin[which]) * UNITS + threadIdx.x;
+    const int64_t first = (int64_t)block * UNITS + threadIdx.x;
     switch (p.unit) {
     case 1: return copy_piece<uint8_t>(p, dims, first);
     case 2: return copy_piece<uint16_t>(p, dims, first);
@@ -187,6 +190,30 @@ __global__ void __launch_bounds__(THREADS) copy_list(const __grid_constant__ lis
     case 8: return copy_piece<uint64_t>(p, dims, first);
     default: return copy_piece<unit16>(p, dims, first);
     }
+}
+
+__global__ void __launch_bounds__(THREADS) copy_list(const __grid_constant__ list l)
+{
+    const int which = piece_of_block(l.begin, l.n, blockIdx.x);
+    const piece &p = l.copies[which];
+    copy_any_piece(p, l.dims + p.first_dim, blockIdx.x - l.begin[which]);
+}
+
+/* The same for lists of which some are transposed; their elements are W. */
+template <class W> __global__ void __launch_bounds__(THREADS) copy_tile_list(const __grid_constant__ list l)
+{
+    typedef pack_tile<W> T;
+    STNI_SHARED(typename T::words, shared, T::SIZE);
+    const int which = piece_of_block(l.begin, l.n, blockIdx.x);
+    const unsigned block = blockIdx.x - l.begin[which];
+    const piece &p = l.copies[which];
+    const piece_dim *dims = l.dims + p.first_dim, &rows = dims[p.ndim], &cols = dims[p.ndim + 1];
+    if (p.unit != TILES)
+        return copy_any_piece(p, dims, block);
+    tile_place t;
+    piece_offsets(p, dims, find_tile(block, rows.by, cols.by, T::ROWS, T::COLS, t), t.at);
+    const plane_lines lines = {rows.size, cols.size, rows.stride[DST], cols.stride[SRC]};
+    transpose_tile(lines, t, static_cast<W *>(p.dst), static_cast<const W *>(p.src), shared);
 }
 
 /* Copy i of the arguments, whose dims begin at `dim`. */
@@ -205,34 +232,83 @@ bool are_large_rows(const copy &c, const sides &s, int64_t unit)
     return s.count * unit >= LARGE_PIECE && is_of_rows(s, unit, c.dst);
 }
 
-/* Whether it was added: not what is transposed, nor what is too large, nor large rows. */
-bool add_piece(list &l, int &n_dims, const copy &c)
+/* A list in the making. */
+struct lister {
+    list l;
+    int n_dims;
+};
+
+void add_dims(lister &to, const sides &s)
+{
+    for (int d = 0; d < s.ndim; d++)
+        to.l.dims[to.n_dims++] = {{s.stride[DST][d], s.stride[SRC][d]}, s.by[d], s.by[d].divisor};
+}
+
+/* The next of the list's copies, whose dims are added behind it; false where the grid would be too large. */
+bool add_copy(lister &to, const copy &c, const sides &s, int64_t unit, unsigned blocks)
+{
+    list &l = to.l;
+    const unsigned begin = l.begin[l.n];
+    if (begin + blocks > MOST_BLOCKS)
+        return false;
+    l.copies[l.n++] = {c.dst, c.src, (uint32_t)s.count, (uint16_t)to.n_dims, (uint8_t)s.ndim, (uint8_t)unit};
+    l.begin[l.n] = begin + blocks;
+    add_dims(to, s);
+    return true;
+}
+
+bool add_tiles(lister &to, const copy &c, planes &p)
+{
+    const unsigned blocks = dispatch_unit((size_t)c.element, [&](auto w) {
+        typedef pack_tile<decltype(w)> T;
+        return cut_to_tiles(p, T::ROWS, T::COLS);
+    });
+    if (!add_copy(to, c, p.outer, TILES, blocks))
+        return false;
+    to.l.has_tiles = 1;
+    to.l.dims[to.n_dims++] = {{p.lines.dst_row, 1}, p.down, (uint32_t)p.lines.rows};
+    to.l.dims[to.n_dims++] = {{1, p.lines.src_col}, p.across, (uint32_t)p.lines.cols};
+    return true;
+}
+
+/* Whether it was added. */
+bool add_piece(lister &to, const copy &c)
 {
     const int64_t unit = unit_of(c);
     const sides s = in_units(c.bytes, c.element, unit);
-    const unsigned begin = l.begin[l.n], blocks = blocks_for(s.count, UNITS);
-    if (!is_small(s) || transposed_dim(s) >= 0 || are_large_rows(c, s, unit) || begin + blocks > MOST_BLOCKS)
+    const int row_dim = transposed_dim(s);
+    if (!is_small(s) || are_large_rows(c, s, unit))
         return false;
-    l.copies[l.n++] = {c.dst, c.src, (uint32_t)s.count, (uint16_t)n_dims, (uint8_t)s.ndim, (uint8_t)unit};
-    l.begin[l.n] = begin + blocks;
-    for (int d = 0; d < s.ndim; d++)
-        l.dims[n_dims++] = {{s.stride[DST][d], s.stride[SRC][d]}, s.by[d]};
-    return true;
+    if (row_dim < 0)
+        return add_copy(to, c, s, unit, blocks_for(s.count, UNITS));
+    planes p = planes_of(s, row_dim);
+    return unit == c.element && has_pack_lines(p, unit, (uintptr_t)c.dst | (uintptr_t)c.src) && add_tiles(to, c, p);
+}
+
+void launch_list(const list &l, size_t element, cudaStream_t stream)
+{
+    const unsigned blocks = l.begin[l.n];
+    if (l.n == 0)
+        return;
+    if (!l.has_tiles) {
+        STNI_LAUNCH(copy_list, blocks, THREADS, stream, l);
+        return;
+    }
+    dispatch_unit(element, [&](auto w) { STNI_LAUNCH(copy_tile_list<decltype(w)>, blocks, THREADS, stream, l); });
 }
 
 void launch_copies(const stn_box_copies_args &a, cudaStream_t stream)
 {
-    list l;
-    int n_dims = 0, dim = 0;
-    l.n = 0;
-    l.begin[0] = 0;
+    lister to;
+    int dim = 0;
+    to.n_dims = to.l.n = to.l.has_tiles = 0;
+    to.l.begin[0] = 0;
     for (int i = 0; i < a.n; dim += (int)a.box[i++].ndim) {
         const copy c = copy_at(a, i, dim);
-        if (c.bytes.count > 0 && (a.n == 1 || !add_piece(l, n_dims, c)))
+        if (c.bytes.count > 0 && (a.n == 1 || !add_piece(to, c)))
             launch_alone(c, stream);
     }
-    if (l.n > 0)
-        STNI_LAUNCH(copy_list, l.begin[l.n], THREADS, stream, l);
+    launch_list(to.l, a.element_size, stream);
 }
 
 template <class W> __global__ void __launch_bounds__(THREADS) fill_units(int64_t count, W *dst, W value)

@@ -15,10 +15,14 @@ namespace {
 
 enum { TILE_THREADS = 256, TILE_PACKS = 4 /* of a thread */, SHORT_DIM = 16 };
 
-/* Strides in elements. */
+/* Of each plane; strides in elements. */
+struct plane_lines {
+    int64_t rows, cols, dst_row, src_col;
+};
+
 struct planes {
     sides outer; /* the planes */
-    int64_t rows, cols, dst_row, src_col;
+    plane_lines lines;
     divider down, across; /* the tiles of a plane */
 };
 
@@ -27,13 +31,20 @@ struct tile_place {
     int64_t row, col, at[SIDES];
 };
 
+/* Its plane, of those whose tiles come one after the other, row by row. */
+STNI_DEVICE uint32_t find_tile(uint32_t block, const divider &down, const divider &across, int rows, int cols,
+                               tile_place &t)
+{
+    const uint32_t line = divide(block, across), plane = divide(line, down);
+    t.row = (int64_t)(line - plane * down.divisor) * rows;
+    t.col = (int64_t)(block - line * across.divisor) * cols;
+    return plane;
+}
+
 STNI_DEVICE tile_place tile_of(const planes &p, uint32_t block, int rows, int cols)
 {
     tile_place t;
-    const uint32_t line = divide(block, p.across), plane = divide(line, p.down);
-    t.row = (int64_t)(line - plane * p.down.divisor) * rows;
-    t.col = (int64_t)(block - line * p.across.divisor) * cols;
-    offsets_of(p.outer, plane, t.at);
+    offsets_of(p.outer, find_tile(block, p.down, p.across, rows, cols, t), t.at);
     return t;
 }
 
@@ -53,6 +64,7 @@ template <> struct tile_word<uint16_t> {
  * other banks. */
 template <class W> struct pack_tile {
     typedef typename tile_word<W>::type word;
+    typedef pack<word> words;
     enum {
         PACK = pack<W>::SIZE,
         JOINED = sizeof(word) / sizeof(W),
@@ -87,13 +99,13 @@ template <class W> STNI_DEVICE typename tile_word<W>::type joined(const pack<W> 
     }
 }
 
-template <class W> __global__ void __launch_bounds__(TILE_THREADS)
-transpose_packs(const __grid_constant__ planes p, W *__restrict__ dst, const W *__restrict__ src)
+/* One tile, by a block's threads; `tile` is SIZE packs that they share. */
+template <class W>
+STNI_DEVICE void transpose_tile(const plane_lines &p, const tile_place &t, W *__restrict__ dst,
+                                const W *__restrict__ src, typename pack_tile<W>::words *tile)
 {
     typedef pack_tile<W> T;
-    typedef pack<typename T::word> words;
-    STNI_SHARED(words, tile, T::SIZE);
-    const tile_place t = tile_of(p, blockIdx.x, T::ROWS, T::COLS);
+    typedef typename T::words words;
     const int thread = (int)threadIdx.x;
     const int row_group = thread % T::ROW_GROUPS, col_group = thread / T::ROW_GROUPS;
     pack<W> in[T::GROUPS][T::JOINED];
@@ -123,6 +135,14 @@ transpose_packs(const __grid_constant__ planes p, W *__restrict__ dst, const W *
     }
 }
 
+template <class W> __global__ void __launch_bounds__(TILE_THREADS)
+transpose_packs(const __grid_constant__ planes p, W *__restrict__ dst, const W *__restrict__ src)
+{
+    typedef pack_tile<W> T;
+    STNI_SHARED(typename T::words, tile, T::SIZE);
+    transpose_tile(p.lines, tile_of(p, blockIdx.x, T::ROWS, T::COLS), dst, src, tile);
+}
+
 /* The tile of elements; an element is left free behind each of its lines, which here are columns. */
 template <class W> struct element_tile {
     enum { SIDE = sizeof(W) <= 4 ? 64 : 32, PITCH = SIDE + 1, LINES = TILE_THREADS / SIDE, EACH = SIDE / LINES };
@@ -133,14 +153,15 @@ transpose_elements(const __grid_constant__ planes p, W *__restrict__ dst, const 
 {
     typedef element_tile<W> T;
     STNI_SHARED(W, tile, T::SIDE *T::PITCH);
+    const plane_lines &lines = p.lines;
     const tile_place t = tile_of(p, blockIdx.x, T::SIDE, T::SIDE);
     const int across = (int)threadIdx.x % T::SIDE, line = (int)threadIdx.x / T::SIDE;
     W in[T::EACH];
     STNI_UNROLL
     for (int k = 0; k < T::EACH; k++) {
         const int64_t row = t.row + across, col = t.col + line + k * T::LINES;
-        if (row < p.rows && col < p.cols)
-            in[k] = src[t.at[SRC] + col * p.src_col + row];
+        if (row < lines.rows && col < lines.cols)
+            in[k] = src[t.at[SRC] + col * lines.src_col + row];
     }
     STNI_UNROLL
     for (int k = 0; k < T::EACH; k++)
@@ -150,8 +171,8 @@ transpose_elements(const __grid_constant__ planes p, W *__restrict__ dst, const 
     for (int k = 0; k < T::EACH; k++) {
         const int r = line + k * T::LINES;
         const int64_t row = t.row + r, col = t.col + across;
-        if (row < p.rows && col < p.cols)
-            dst[t.at[DST] + row * p.dst_row + col] = tile[across * T::PITCH + r];
+        if (row < lines.rows && col < lines.cols)
+            dst[t.at[DST] + row * lines.dst_row + col] = tile[across * T::PITCH + r];
     }
 }
 
@@ -171,7 +192,8 @@ int transposed_dim(const sides &s)
 /* Whether packs serve: all addresses, and both dense dims, are multiples of 16 bytes. */
 bool has_pack_lines(const planes &p, int64_t element, uintptr_t addresses)
 {
-    uint64_t elements = (uint64_t)p.rows | (uint64_t)p.cols | (uint64_t)p.dst_row | (uint64_t)p.src_col;
+    const plane_lines &lines = p.lines;
+    uint64_t elements = (uint64_t)lines.rows | (uint64_t)lines.cols | (uint64_t)lines.dst_row | (uint64_t)lines.src_col;
     elements |= stride_bits(p.outer, DST, 0) | stride_bits(p.outer, SRC, 0);
     return is_pack_aligned(addresses | (uintptr_t)elements * (uintptr_t)element);
 }
@@ -179,21 +201,24 @@ bool has_pack_lines(const planes &p, int64_t element, uintptr_t addresses)
 /* The blocks that its tiles of rows x cols elements take. */
 unsigned cut_to_tiles(planes &p, int rows, int cols)
 {
-    const int64_t down = (p.rows + rows - 1) / rows, across = (p.cols + cols - 1) / cols;
+    const int64_t down = (p.lines.rows + rows - 1) / rows, across = (p.lines.cols + cols - 1) / cols;
     p.down = divider_of(down);
     p.across = divider_of(across);
     return blocks_for(p.outer.count * down * across, 1);
 }
 
-template <class W> void launch_transpose(const sides &s, int row_dim, W *dst, const W *src, cudaStream_t stream)
+planes planes_of(const sides &s, int row_dim)
 {
     const int col_dim = s.ndim - 1;
     planes p;
     p.outer = outer_sides(s, row_dim, col_dim);
-    p.rows = s.shape[row_dim];
-    p.cols = s.shape[col_dim];
-    p.dst_row = s.stride[DST][row_dim];
-    p.src_col = s.stride[SRC][col_dim];
+    p.lines = {s.shape[row_dim], s.shape[col_dim], s.stride[DST][row_dim], s.stride[SRC][col_dim]};
+    return p;
+}
+
+template <class W> void launch_transpose(const sides &s, int row_dim, W *dst, const W *src, cudaStream_t stream)
+{
+    planes p = planes_of(s, row_dim);
     if (sizeof(W) == sizeof(unit16) || has_pack_lines(p, sizeof(W), (uintptr_t)dst | (uintptr_t)src)) {
         const unsigned blocks = cut_to_tiles(p, pack_tile<W>::ROWS, pack_tile<W>::COLS);
         STNI_LAUNCH(transpose_packs<W>, blocks, TILE_THREADS, stream, p, dst, src);

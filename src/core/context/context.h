@@ -11,7 +11,7 @@
 #include "core/shard/spec.h"
 #include "core/base/status.h"
 
-enum { STNI_SCOPE_MARKS = 64 };
+enum { STNI_SCOPE_MARKS = 64, STNI_ZERO_BYTES = 16 /* of the largest element */ };
 
 struct stni_scope_stack {
     stn_tensor **items; /* handles owned, innermost last */
@@ -43,6 +43,7 @@ struct stn_context {
     stn_comm *comm;
     stn_device *device;
     stn_queue *queue;
+    void *zero; /* STNI_ZERO_BYTES of a device's memory; NULL until they are wanted */
     struct stni_mempool *pool; /* of what is made now: own_pool, or that of the step that is being captured */
     struct stni_mempool *own_pool, *step_pools; /* the latter a list: those of captured steps, and closed ones that handles still need */
     struct stn_step *capture;  /* being captured; NULL: none is */
@@ -159,6 +160,11 @@ stn_status stni_context_sync(stn_context *context, stn_sync_reason reason);
 /* Makes and frees the record of value errors. */
 stn_status stni_values_create(stn_context *context);
 void stni_values_destroy(stn_context *context);
+
+/* STNI_ZERO_BYTES of zeros in the device's memory, which nobody writes: made when they are first wanted, on the queue,
+ * which records nothing then, and there until the context ends. */
+stn_status stni_zero_take(stn_context *context, void **out);
+void stni_zero_destroy(stn_context *context);
 
 /* Whether a kernel reported a value error since the last time; writes its text, and frees the record. After the
  * queue was waited for. */

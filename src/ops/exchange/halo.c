@@ -1,7 +1,7 @@
 #include "ops/exchange/halo.h"
 
 #include "core/base/host_alloc.h"
-#include "core/box/box_list.h"
+#include "core/box/box.h"
 #include "core/redistribute/identity.h"
 #include "ops/exchange/halo_overlap.h"
 #include "ops/exchange/messages.h"
@@ -25,11 +25,10 @@ struct fetch {
     const stn_spec *spec;
     uint64_t own; /* boxes that include this rank's elements too */
     int n_axes[STNI_HALO_MAX_DIMS], axis[STNI_HALO_MAX_DIMS][STN_MAX_MESH_NDIM];
-    void *zero; /* one element, in device memory; made when it is needed */
+    void *zero; /* one element, in device memory */
     struct stni_messages messages; /* its axes are those that cut the windowed dims */
     int adjoint;                   /* the elements of the buffers go back to the ranks that own them, and are added there */
     struct addition_list additions; /* of the adjoint, for what is received */
-    struct stni_box_list *copies; /* of zeros and of this rank's own elements */
 };
 
 /* A box of positions cut into pieces that lie on one rank, and are consecutive there. Filled in dim by dim. */
@@ -90,19 +89,26 @@ static int is_empty(const stn_box *box)
     return 0;
 }
 
-/* Zeros are copied from one element, again and again. */
-static stn_status fill_zero(struct fetch *f, const stn_box *to)
+/* What is recorded is not there for what runs before: it has its own. */
+static stn_status find_zero(struct fetch *f)
 {
-    enum { DOUBLES = 2 }; /* as many bytes as the largest element has */
-    stn_queue *queue = f->call->context->queue;
-    if (f->zero == NULL) {
-        STNI_TRY(stn_op_scratch(f->call, DOUBLES * sizeof(double), &f->zero));
-        STNI_TRY(stni_fill_zeros(queue, f->zero, DOUBLES, STN_DTYPE_F64));
-    }
-    stn_box from = *to;
-    from.data = f->zero;
-    memset(from.strides, 0, sizeof from.strides);
-    return stni_box_list_add(f->copies, to, &from, stn_dtype_size(f->spec->layout.dtype));
+    stn_context *context = f->call->context;
+    if (f->zero != NULL)
+        return STN_OK;
+    if (context->queue->capture == NULL || context->zero != NULL)
+        return stni_zero_take(context, &f->zero);
+    STNI_TRY(stn_op_scratch(f->call, STNI_ZERO_BYTES, &f->zero));
+    return stni_fill_zeros(context->queue, f->zero, STNI_ZERO_BYTES, STN_DTYPE_U8);
+}
+
+/* One element, again and again. */
+static stn_status zeros_like(struct fetch *f, const stn_box *to, stn_box *from)
+{
+    STNI_TRY(find_zero(f));
+    *from = *to;
+    from->data = f->zero;
+    memset(from->strides, 0, sizeof from->strides);
+    return STN_OK;
 }
 
 /* Whether the piece stands at its own place in every dim, and not where a boundary repeats it. */
@@ -151,12 +157,15 @@ static stn_status take(struct fetch *f, const struct cut *c, const stn_box *buff
         return STN_OK;
     if (f->adjoint)
         return put(f, c, &to);
-    if (c->is_zero || (stni_mesh_is_self(f->spec->layout.mesh, c->coordinate) && !c->own_too && in_place(f, c)))
-        return fill_zero(f, &to);
-    if (!stni_mesh_is_self(f->spec->layout.mesh, c->coordinate))
+    const int own = stni_mesh_is_self(f->spec->layout.mesh, c->coordinate);
+    if (!c->is_zero && !own)
         return stni_messages_add(&f->messages, &f->messages.recv, c->coordinate, &to);
-    stn_box from = source_box(f, c);
-    return stni_box_list_add(f->copies, &to, &from, stn_dtype_size(f->spec->layout.dtype));
+    stn_box from;
+    if (c->is_zero || (!c->own_too && in_place(f, c)))
+        STNI_TRY(zeros_like(f, &to, &from));
+    else
+        from = source_box(f, c);
+    return stni_messages_add_own(&f->messages, &to, &from);
 }
 
 /* Splits a box along windowed dims d, d + 1, … and handles each piece. */
@@ -306,7 +315,6 @@ static stn_status collect(struct fetch *f, const stn_box *buffers)
         memcpy(coordinate, f->spec->layout.mesh->coordinate, sizeof coordinate);
     find_axes(f);
     STNI_TRY(take_own(f, coordinate, buffers));
-    STNI_TRY(stni_box_list_launch(f->copies));
     return f->messages.axes == 0 ? STN_OK : give_readers(f, 0, coordinate);
 }
 
@@ -321,30 +329,28 @@ static int goes_beside(const struct fetch *f, const stn_comm *comm, int64_t work
     return context->halo_overlap == STN_HALO_OVERLAP_ALWAYS || stni_halo_pays(&terms);
 }
 
-/* Collective over the axes that cut the windowed dims. */
+/* Collective over the axes that cut the windowed dims, if any do. */
 static stn_status exchange(struct fetch *f, int64_t work, struct stni_halo_way *way)
 {
     const stn_dtype dtype = f->spec->layout.dtype;
     if (f->messages.axes == 0)
-        return STN_OK;
+        return stni_messages_exchange(&f->messages, dtype);
     STNI_TRY(stni_mesh_comm(f->spec->layout.mesh, f->messages.axes, &way->comm));
     if (!goes_beside(f, way->comm, work))
         return stni_messages_exchange(&f->messages, dtype);
     return stni_messages_begin(&f->messages, dtype, &way->request);
 }
 
-static struct fetch set_out(const stn_op_call *call, const struct stni_halo *halo, uint64_t own, struct stni_box_list *copies)
+static struct fetch set_out(const stn_op_call *call, const struct stni_halo *halo, uint64_t own)
 {
-    stni_box_list_begin(copies, call->context->queue);
-    return (struct fetch){.call = call, .halo = halo, .spec = halo->source->spec, .own = own, .copies = copies,
+    return (struct fetch){.call = call, .halo = halo, .spec = halo->source->spec, .own = own,
                           .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
 }
 
 stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own, int64_t work,
                            struct stni_halo_way *way)
 {
-    struct stni_box_list copies;
-    struct fetch f = set_out(call, halo, own, &copies);
+    struct fetch f = set_out(call, halo, own);
     *way = (struct stni_halo_way){.context = call->context};
     stn_status status = collect(&f, buffers);
     if (status == STN_OK)
@@ -368,16 +374,15 @@ stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo
 
 stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers)
 {
-    struct stni_box_list copies;
-    struct fetch f = set_out(call, halo, ~UINT64_C(0), &copies);
+    struct fetch f = set_out(call, halo, ~UINT64_C(0));
     struct stni_halo_way at_once;
-    stn_box chunk;
+    stn_box chunk, zeros;
     stn_status status = STN_OK;
     f.adjoint = 1;
     stni_tensor_box(halo->source, &chunk);
+    STNI_TRY_GOTO(zeros_like(&f, &chunk, &zeros), out);
     if (!is_empty(&chunk))
-        STNI_TRY_GOTO(fill_zero(&f, &chunk), out);
-    STNI_TRY_GOTO(stni_box_list_launch(f.copies), out); /* additions come behind it */
+        STNI_TRY_GOTO(stni_box_copy(call->context->queue, &chunk, &zeros, stn_dtype_size(f.spec->layout.dtype)), out);
     STNI_TRY_GOTO(collect(&f, buffers), out);
     STNI_TRY_GOTO(exchange(&f, 0, &at_once), out);
     for (int i = 0; i < f.additions.n; i++)

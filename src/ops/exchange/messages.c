@@ -1,7 +1,8 @@
 #include "ops/exchange/messages.h"
 
-#include "core/context/context.h"
 #include "core/base/host_alloc.h"
+#include "core/box/box_list.h"
+#include "core/context/context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,12 @@ static int comm_rank(const struct stni_messages *m, const int *coordinate)
     return rank;
 }
 
-stn_status stni_messages_add(const struct stni_messages *m, struct stni_message_list *list, const int *coordinate, const stn_box *box)
+static int own_rank(const struct stni_messages *m)
+{
+    return m->mesh != NULL ? comm_rank(m, m->mesh->coordinate) : 0;
+}
+
+static stn_status append(const struct stni_messages *m, struct stni_message_list *list, int peer, const stn_box *box)
 {
     if (list->n == list->cap) {
         int cap = list->cap > 0 ? 2 * list->cap : 16;
@@ -31,9 +37,20 @@ stn_status stni_messages_add(const struct stni_messages *m, struct stni_message_
         list->entries = entries;
         list->cap = cap;
     }
-    list->entries[list->n] = (struct stni_message_entry){{comm_rank(m, coordinate), *box}, list->n};
+    list->entries[list->n] = (struct stni_message_entry){{peer, *box}, list->n};
     list->n++;
     return STN_OK;
+}
+
+stn_status stni_messages_add(const struct stni_messages *m, struct stni_message_list *list, const int *coordinate, const stn_box *box)
+{
+    return append(m, list, comm_rank(m, coordinate), box);
+}
+
+stn_status stni_messages_add_own(struct stni_messages *m, const stn_box *to, const stn_box *from)
+{
+    STNI_TRY(append(m, &m->send, own_rank(m), from));
+    return append(m, &m->recv, own_rank(m), to);
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -56,22 +73,20 @@ static const stn_message *sorted(struct stni_message_list *list)
     return messages;
 }
 
-static int64_t list_elements(const struct stni_message_list *list)
+/* But those to this rank. */
+static int64_t list_elements(const struct stni_message_list *list, int own)
 {
     int64_t sum = 0;
-    for (int i = 0; i < list->n; i++) {
-        const stn_box *box = &list->entries[i].message.box;
-        int64_t n = 1;
-        for (int d = 0; d < box->ndim; d++)
-            n *= box->shape[d];
-        sum += n;
-    }
+    for (int i = 0; i < list->n; i++)
+        if (list->entries[i].message.peer != own)
+            sum += stni_box_numel(&list->entries[i].message.box);
     return sum;
 }
 
 int64_t stni_messages_bytes(const struct stni_messages *m, stn_dtype dtype)
 {
-    return (list_elements(&m->send) + list_elements(&m->recv)) * (int64_t)stn_dtype_size(dtype);
+    const int own = own_rank(m);
+    return (list_elements(&m->send, own) + list_elements(&m->recv, own)) * (int64_t)stn_dtype_size(dtype);
 }
 
 static stn_exchange exchange_of(struct stni_messages *m, stn_dtype dtype)
@@ -82,9 +97,21 @@ static stn_exchange exchange_of(struct stni_messages *m, stn_dtype dtype)
     return exchange;
 }
 
+static stn_status copy_own(const struct stni_messages *m, stn_dtype dtype)
+{
+    const struct stni_message_entry *to = m->recv.entries, *from = m->send.entries;
+    struct stni_box_list list;
+    stni_box_list_begin(&list, m->context->queue);
+    for (int i = 0; i < m->recv.n; i++)
+        STNI_TRY(stni_box_list_add(&list, &to[i].message.box, &from[i].message.box, stn_dtype_size(dtype)));
+    return stni_box_list_launch(&list);
+}
+
 stn_status stni_messages_exchange(struct stni_messages *m, stn_dtype dtype)
 {
     stn_comm *comm;
+    if (m->axes == 0)
+        return copy_own(m, dtype);
     STNI_TRY(stni_mesh_comm(m->mesh, m->axes, &comm));
     const stn_exchange exchange = exchange_of(m, dtype);
     return stni_comm_exchange(comm, m->context->queue, &exchange);

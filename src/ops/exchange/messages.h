@@ -13,7 +13,7 @@ struct stni_message_list {
     struct stni_message_entry *entries;
 };
 
-/* All zero but context, mesh and axes (bit a: axis a) is an empty set. */
+/* All zero but context, mesh (NULL: of a local tensor) and axes (bit a: axis a) is an empty set. */
 struct stni_messages {
     stn_context *context;
     const stn_mesh *mesh;
@@ -24,7 +24,11 @@ struct stni_messages {
 /* Adds a box that goes to, or comes from, the rank at the coordinates; `list` is one of the set's. */
 stn_status stni_messages_add(const struct stni_messages *messages, struct stni_message_list *list, const int *coordinate, const stn_box *box);
 
-/* What this rank sends and receives, bytes. */
+/* Adds a copy from one box of this rank's to another. It is made with the exchange, so that all copies of ranks that
+ * read each other's memory are one list. */
+stn_status stni_messages_add_own(struct stni_messages *messages, const stn_box *to, const stn_box *from);
+
+/* What this rank sends to others and receives from them, bytes. */
 int64_t stni_messages_bytes(const struct stni_messages *messages, stn_dtype dtype);
 
 /* Exchanges them all beside the caller, until `*request` has been waited for. A failure is the context's queue's.
@@ -32,7 +36,8 @@ int64_t stni_messages_bytes(const struct stni_messages *messages, stn_dtype dtyp
  * it, and may go. */
 stn_status stni_messages_begin(struct stni_messages *messages, stn_dtype dtype, stn_request **request);
 
-/* Exchanges them all, on the context's queue. Collective over the axes. The lists cannot be added to after it. */
+/* Exchanges them all, on the context's queue. Collective over the axes; without any the copies are made. The lists
+ * cannot be added to after it. */
 stn_status stni_messages_exchange(struct stni_messages *messages, stn_dtype dtype);
 
 void stni_messages_fini(struct stni_messages *messages);

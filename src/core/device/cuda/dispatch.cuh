@@ -74,7 +74,7 @@ struct alignas(16) unit16 {
     uint64_t low, high;
 };
 
-template <class F> void dispatch_unit(size_t bytes, F launch)
+template <class F> auto dispatch_unit(size_t bytes, F launch)
 {
     switch (bytes) {
     case 1: return launch(uint8_t());
