@@ -274,6 +274,37 @@ static void transforms_are_recorded(void)
     stn_context_destroy(&context);
 }
 
+/* A table that is full is emptied, but for plans that a graph uses: their tables are read each time. */
+static void recorded_plans_outlive_a_full_table(void)
+{
+    enum { MORE_THAN_A_TABLE = 4150 };
+    const int64_t shape[] = {2, 3, 16};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    stn_graph *graph = NULL;
+    double off = 1;
+    if (!context)
+        return;
+    stn_scope_begin(context);
+    stn_tensor *x = both_input(context, STN_DTYPE_F64, 3, shape, 1);
+    stn_tensor *want = stn_rfft(stn_mul_number(x, 2), 0, 2, STN_FFT_BACKWARD);
+    CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
+    stn_mul_number_(x, 2);
+    stn_tensor *y = stn_rfft(x, 0, 2, STN_FFT_BACKWARD);
+    CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), &graph), STN_OK);
+    for (int64_t n = 1; n < MORE_THAN_A_TABLE; n++) {
+        const int64_t other[] = {n, 2};
+        stn_scope_begin(context);
+        stn_rfft(both_input(context, STN_DTYPE_F32, 2, other, 1), 0, 1, STN_FFT_BACKWARD);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    CHECK_STATUS(stn_graph_launch(graph, stn_context_queue(context)), STN_OK);
+    CHECK_STATUS(stn_item(stn_amax(stn_abs(stn_sub(y, want)), 0, NULL, 0), &off), STN_OK);
+    CHECK(off < 1e-12);
+    stn_graph_destroy(&graph);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -283,6 +314,7 @@ int main(int argc, char **argv)
         {"any_question_may_be_refused", any_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"transforms_are_recorded", transforms_are_recorded},
+        {"recorded_plans_outlive_a_full_table", recorded_plans_outlive_a_full_table},
     };
     return TEST_MAIN(argc, argv, cases);
 }

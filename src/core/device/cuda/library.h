@@ -35,15 +35,16 @@ struct stni_cuda_plan {
     struct stni_cuda_plan *next;
     uint64_t hash; /* of the problem */
     void *state;   /* of its library */
-    int64_t refused;
+    int32_t refused, recorded;
 };
 
 enum { STNI_CUDA_PLAN_LISTS = 256, STNI_CUDA_MOST_PLANS = 4096 };
 
-/* Plans by problem; all zero is empty. */
+/* Plans by problem; all zero is empty. Those that a recording has used stay until the library is closed: graphs read
+ * their tables each time that they are launched. */
 struct stni_cuda_plans {
     struct stni_cuda_plan *list[STNI_CUDA_PLAN_LISTS];
-    int n;
+    int n; /* of those that may go */
 };
 
 /* What is the same for all contexts of a library. Its state is made of zeros and begins with a struct stni_cuda_opened;

@@ -33,20 +33,24 @@ static void add(struct stni_cuda_plans *plans, struct stni_cuda_plan *plan, size
     plans->n++;
 }
 
-static void clear(struct stni_cuda_opened *opened)
+static void clear(struct stni_cuda_opened *opened, int recorded_too)
 {
     for (int i = 0; i < STNI_CUDA_PLAN_LISTS; i++)
-        for (struct stni_cuda_plan *plan = opened->plans.list[i], *next; plan; plan = next) {
-            next = plan->next;
+        for (struct stni_cuda_plan **link = &opened->plans.list[i], *plan; (plan = *link) != NULL;) {
+            if (plan->recorded && !recorded_too) {
+                link = &plan->next;
+                continue;
+            }
+            *link = plan->next;
             opened->planner->destroy(plan);
             free(plan);
         }
-    memset(&opened->plans, 0, sizeof opened->plans);
+    opened->plans.n = 0;
 }
 
 static void destroy(struct stni_cuda_opened *opened)
 {
-    clear(opened);
+    clear(opened, 1);
     opened->planner->close(opened);
     free(opened);
 }
@@ -100,6 +104,14 @@ static int records(stn_queue *queue)
            status != cudaStreamCaptureStatusNone;
 }
 
+static void note_recorded(stn_queue *queue, struct stni_cuda_opened *opened, struct stni_cuda_plan *plan)
+{
+    if (plan->recorded || plan->refused || !records(queue))
+        return;
+    plan->recorded = 1;
+    opened->plans.n--;
+}
+
 /* Room for one more plan: a table that is full is emptied, once nothing runs that its plans have launched. */
 static stn_status make_room(stn_queue *queue, struct stni_cuda_opened *opened)
 {
@@ -110,7 +122,7 @@ static stn_status make_room(stn_queue *queue, struct stni_cuda_opened *opened)
         return STN_OK;
     if (cudaStreamSynchronize(stni_cuda_stream(queue)) != cudaSuccess)
         return STN_ERR_UNSUPPORTED;
-    clear(opened);
+    clear(opened, 0);
     return STN_OK;
 }
 
@@ -132,6 +144,7 @@ stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *p
                         make_now(opened, plan) != STN_OK;
         add(&opened->plans, plan, planner->problem_bytes);
     }
+    note_recorded(queue, opened, plan);
     *out = plan;
     return plan->refused ? STN_ERR_UNSUPPORTED : STN_OK;
 }
