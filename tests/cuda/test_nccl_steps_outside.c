@@ -6,7 +6,10 @@
 #include "core/context/context.h"
 #include "core/device/device.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { RANKS = 3, ROWS = 7, COLUMNS = 5, N = ROWS * COLUMNS };
 
@@ -94,12 +97,74 @@ static void a_communicator_that_goes_while_a_queue_records_fails_it(void)
     nccl_check_none_is_left();
 }
 
+/* What the module or its libraries have of the runtime. */
+struct runtime {
+    int (*create)(void **stream, unsigned flags);
+    int (*destroy)(void *stream);
+    int (*begin)(void *stream, int mode);
+    int (*end)(void *stream, void **graph);
+    int (*destroy_graph)(void *graph);
+};
+
+static int find_runtime(struct runtime *runtime)
+{
+    static const char *const names[] = {"cudaStreamCreateWithFlags", "cudaStreamDestroy", "cudaStreamBeginCapture",
+                                        "cudaStreamEndCapture", "cudaGraphDestroy"};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/libshardtensor-cuda.so", nccl_folder());
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found[5] = {NULL};
+    int n = 0;
+    for (int i = 0; module && i < 5; i++)
+        n += (found[i] = dlsym(module, names[i])) != NULL;
+    memcpy(runtime, found, sizeof found);
+    if (module)
+        dlclose(module); /* contexts have it open */
+    return n == 5;
+}
+
+static void pause_for(int milliseconds)
+{
+    const struct timespec time = {0, milliseconds * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+/* The thread records in the mode that the runtime and PyTorch have where nothing else is said, while a peer is late. */
+static void record_beside_a_collective(struct nccl_rank *r)
+{
+    enum { GLOBAL = 0, NON_BLOCKING = 1 };
+    void *memory = NULL, *stream = NULL, *graph = NULL;
+    struct runtime runtime;
+    if (!CHECK(find_runtime(&runtime)))
+        return;
+    CHECK_STATUS(stni_device_allocate(r->context->device, N * sizeof(float), &memory), STN_OK);
+    CHECK_I64(runtime.create(&stream, NON_BLOCKING), 0);
+    if (r->rank == 1)
+        pause_for(200);
+    CHECK_STATUS(stn_comm_all_reduce(r->comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    if (r->rank == 0) {
+        CHECK_I64(runtime.begin(stream, GLOBAL), 0);
+        pause_for(150); /* the watch looks each 5 ms */
+        CHECK_I64(runtime.end(stream, &graph), 0);
+        runtime.destroy_graph(graph);
+    }
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(r->context)), STN_OK);
+    CHECK_I64(runtime.destroy(stream), 0);
+    stni_device_deallocate(r->context->device, memory, N * sizeof(float));
+}
+
+static void a_program_records_while_collectives_are_watched(void)
+{
+    nccl_reset();
+    nccl_run(2, 60, 0, record_beside_a_collective, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"what_began_before_a_step_ends_before_it", what_began_before_a_step_ends_before_it},
         {"a_communicator_may_go_while_a_step_is_captured", a_communicator_may_go_while_a_step_is_captured},
         {"a_communicator_that_goes_while_a_queue_records_fails_it", a_communicator_that_goes_while_a_queue_records_fails_it},
+        {"a_program_records_while_collectives_are_watched", a_program_records_while_collectives_are_watched},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -1,6 +1,7 @@
 /* Stream capture: work that is put on a stream meanwhile is kept, and so is that of streams which wait for an event of it. A launch runs what was
  * put on the first stream where it is launched, and that of each other one on a stream of the graph's own, with no more order between them than
  * events gave: a join that is missing shows in values. */
+#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/stream.h"
 
 #include <algorithm>
@@ -23,6 +24,8 @@ typedef std::shared_ptr<recording> shared_recording;
 
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local std::vector<shared_recording> captures; /* that this thread began */
+std::mutex everyones_lock;
+std::vector<shared_recording> everyones; /* those of the global mode */
 
 /* All nodes that end before one of `tail` does, and those themselves. */
 std::set<std::size_t> behind(const std::vector<node> &nodes, const std::set<std::size_t> &tail)
@@ -89,6 +92,10 @@ cudaError_t refuse_in_capture()
     for (const shared_recording &r : captures)
         if (mode != cudaStreamCaptureModeRelaxed && !r->is_relaxed)
             is_refused = r->is_invalid = true;
+    const std::lock_guard<std::mutex> held(everyones_lock);
+    for (const shared_recording &r : everyones)
+        if (mode == cudaStreamCaptureModeGlobal)
+            is_refused = r->is_invalid = true;
     return is_refused ? failed(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
 }
 
@@ -104,7 +111,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+STANDIN_FOUND_BY_NAME cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     standin::forbid_in_host_functions("cudaStreamBeginCapture");
     if (stream->capture)
@@ -113,6 +120,9 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     stream->capture->thread = std::this_thread::get_id();
     stream->capture->is_relaxed = mode == cudaStreamCaptureModeRelaxed;
     standin::captures.push_back(stream->capture);
+    const std::lock_guard<std::mutex> held(standin::everyones_lock);
+    if (mode == cudaStreamCaptureModeGlobal)
+        standin::everyones.push_back(stream->capture);
     return cudaSuccess;
 }
 
@@ -124,7 +134,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+STANDIN_FOUND_BY_NAME cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     const standin::shared_recording ended = stream->capture;
     *graph = nullptr;
@@ -141,7 +151,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
         if (of)
             of->leave();
     ended->has_ended = true;
-    standin::captures.erase(std::remove(standin::captures.begin(), standin::captures.end(), ended), standin::captures.end());
+    const std::lock_guard<std::mutex> held(standin::everyones_lock);
+    for (auto *list : {&standin::captures, &standin::everyones})
+        list->erase(std::remove(list->begin(), list->end(), ended), list->end());
     if (ended->is_invalid)
         return failed(cudaErrorStreamCaptureInvalidated);
     if (!is_joined)
@@ -167,7 +179,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+STANDIN_FOUND_BY_NAME cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
     delete graph;
     return cudaSuccess;

@@ -227,7 +227,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int, int pr
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
+STANDIN_FOUND_BY_NAME cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
 {
     return cudaStreamCreateWithPriority(out, flags, 0);
 }
@@ -239,7 +239,7 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
+STANDIN_FOUND_BY_NAME cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     forbid_in_host_functions("cudaStreamDestroy");
     if (stream->capture) {
@@ -344,6 +344,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     forbid_in_host_functions("cudaEventQuery");
     if (event->captured)
         return failed(cudaErrorCapturedEvent);
+    if (standin::refuse_in_capture() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
     return event->marks->has_passed(event->marks->last()) ? cudaSuccess : cudaErrorNotReady;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -53,10 +54,12 @@ struct recording {
     std::vector<node> nodes;
     std::vector<CUstream_st *> streams; /* by their lanes */
     std::thread::id thread; /* that began it */
-    bool is_relaxed, is_invalid, has_ended;
+    bool is_relaxed, has_ended;
+    std::atomic<bool> is_invalid;
 };
 
-/* The thread is about to do what a capture of its own does not allow: such captures become invalid. */
+/* The thread is about to do what a capture of its own does not allow, or one of any thread's in the global mode while
+ * the thread is in that mode, too: such captures become invalid. */
 cudaError_t refuse_in_capture();
 
 }

@@ -4,7 +4,7 @@
  * ranks; then it aborts NCCL's communicators, which ends whatever hangs. */
 #include "core/comm/nccl/family.h"
 
-#include "core/device/cuda/module.h"
+#include "core/device/cuda/library.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -18,9 +18,19 @@ int64_t stni_nccl_now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* While a thread of this process records in the mode that is the runtime's own, a question about an event would end its
+ * recording, whoever asks. */
+static int has_passed(cudaEvent_t event)
+{
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t answer = cudaEventQuery(event);
+    stni_cuda_permit_in_capture(mode);
+    return answer == cudaSuccess;
+}
+
 void stni_nccl_retire(struct stni_nccl_member *m)
 {
-    while (m->first && cudaEventQuery(m->first->end) == cudaSuccess) {
+    while (m->first && has_passed(m->first->end)) {
         struct stni_nccl_watched *w = m->first;
         m->first = w->next;
         m->last = m->first ? m->last : NULL;
@@ -36,7 +46,7 @@ static int is_late(struct stni_nccl_member *m, struct stni_error *error)
 {
     struct stni_nccl_watched *w = m->first;
     const int64_t now = stni_nccl_now();
-    if (!w->begun && cudaEventQuery(w->ready) == cudaSuccess)
+    if (!w->begun && has_passed(w->ready))
         w->begun = now;
     const char *call = w->begun ? stni_nccl_place(w, m, now) : NULL;
     if (!call || m->deadline < 0 || (double)(now - w->begun) <= m->deadline * 1e9)
