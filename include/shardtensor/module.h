@@ -119,7 +119,7 @@ typedef struct stn_fill_args {
     unsigned char element[16]; /* its bytes */
 } stn_fill_args;
 
-enum { STN_BOX_REDUCE_BOXES = 128, STN_BOX_REDUCE_STRIDES = 368 };
+enum { STN_BOX_REDUCE_BOXES = 128, STN_BOX_REDUCE_STRIDES = 352 };
 
 /** Arguments of "core.box_reduce": element by element, every result = (source 0 op source 1 op …) in that order; AVG: divided by n_src.
  *

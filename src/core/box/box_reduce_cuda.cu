@@ -16,6 +16,8 @@ struct reduction {
     divider by[STN_MAX_BOX_NDIM];
 };
 
+static_assert(sizeof(reduction) <= STN_MAX_KERNEL_ARGS, "arguments of a kernel");
+
 template <class T> STNI_DEVICE T quotient_of(T a, int n)
 {
     return (T)(a / (T)n);

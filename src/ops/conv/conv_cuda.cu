@@ -17,7 +17,7 @@ namespace {
 
 bool is_empty(const convolution &v)
 {
-    return v.n * v.groups * v.c * v.o * v.taps * v.pixels_in * v.pixels_out == 0;
+    return v.n == 0 || v.groups == 0 || v.c == 0 || v.o == 0 || v.taps == 0 || v.pixels_in == 0 || v.pixels_out == 0;
 }
 
 bool has_bias(const stni_conv_args &args)
