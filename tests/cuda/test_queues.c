@@ -206,11 +206,31 @@ static void two_contexts_share_a_stream(void)
     stn_context_destroy(&first);
 }
 
+/* On the CPU a complex number of two doubles may lie as doubles do. */
+static void elements_lie_at_multiples_of_their_size(void)
+{
+    const int64_t shape[1] = {3};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    stn_tensor *x = constant(context, 1);
+    char *data = stn_tensor_data(x);
+    CHECK(stn_tensor_is_error(stn_wrap(context, STN_DTYPE_C128, 1, shape, NULL, data + 8, NULL, NULL)));
+    CHECK_STR(stn_context_error_text(context), "wrap: data got an address that is no multiple of 16");
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_ARGUMENT);
+    stn_tensor *y = stn_wrap(context, STN_DTYPE_C128, 1, shape, NULL, data + 16, NULL, NULL);
+    CHECK(!stn_tensor_is_error(y));
+    stn_tensor_release(&y);
+    stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"recorded_work_runs_when_it_is_launched", recorded_work_runs_when_it_is_launched},
         {"recorded_work_may_allocate", recorded_work_may_allocate},
+        {"elements_lie_at_multiples_of_their_size", elements_lie_at_multiples_of_their_size},
         {"memory_goes_back_while_a_step_is_captured", memory_goes_back_while_a_step_is_captured},
         {"what_reads_values_cannot_be_recorded", what_reads_values_cannot_be_recorded},
         {"calls_run_behind_what_is_queued", calls_run_behind_what_is_queued},

@@ -221,7 +221,8 @@ static stn_status extent_bytes(stn_context *context, const stn_spec *spec, const
 
 static stn_status check_data(stn_context *context, const stn_spec *spec, const void *data)
 {
-    size_t element = stn_dtype_size(spec->layout.dtype), alignment = element < 8 ? element : 8;
+    const size_t element = stn_dtype_size(spec->layout.dtype);
+    const size_t alignment = element < 8 || !context->device->is_cpu ? element : 8;
     if (data == NULL && spec->local_numel > 0)
         return stni_fail(context, STN_ERR_ARGUMENT, "wrap: data got NULL, wanted %lld elements", (long long)spec->local_numel);
     if ((uintptr_t)data % alignment != 0)
