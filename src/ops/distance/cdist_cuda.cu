@@ -143,7 +143,7 @@ template <class S> void launch_forward_of(const stni_cdist_args &a, cudaStream_t
     S *out = static_cast<S *>(a.distance.data);
     const int64_t pair_tiles = pair_tiles_of<typename computed<S>::type>(v);
     if (pair_tiles > 0)
-        STNI_LAUNCH(distance_pairs<S>, (unsigned)pair_tiles, PAIRS_THREADS, stream, v, out, x1, x2);
+        STNI_LAUNCH(distance_pairs<S>, grid_of(pair_tiles), PAIRS_THREADS, stream, v, out, x1, x2);
     else if (blocks > 0)
         STNI_LAUNCH(distance_tiles<S>, blocks_for(blocks, 1), SIDE * SIDE, stream, v, out, x1, x2, tiles1, tiles2);
 }
@@ -159,7 +159,7 @@ template <class S> void launch_side(const stni_cdist_args &a, bool exchanged, cu
     if (!out || count == 0)
         return;
     if (tiles > 0)
-        STNI_LAUNCH(sum_gradient_tiles<S>, (unsigned)tiles, SUMS_THREADS, stream, v, out, x1, x2, distance, grad);
+        STNI_LAUNCH(sum_gradient_tiles<S>, grid_of(tiles), SUMS_THREADS, stream, v, out, x1, x2, distance, grad);
     if (tiles == 0 || loses_range<typename computed<S>::type>(v.m))
         STNI_LAUNCH(sum_gradient<S>, blocks_for(count, THREADS), THREADS, stream, v, out, x1, x2, distance, grad,
                     tiles > 0);

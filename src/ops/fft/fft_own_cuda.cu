@@ -211,7 +211,7 @@ template <class R> void launch_of(const stni_fft_args &a, int64_t first, size_t 
     const radices r = radices_of(b.space);
     if (is_short(a)) {
         const int threads = a.n < THREADS ? (int)(a.n + 31) / 32 * 32 : (int)THREADS;
-        STNI_LAUNCH(transform_short<R>, (unsigned)(lines - first), threads, stream, a, r, first);
+        STNI_LAUNCH(transform_short<R>, grid_of(lines - first), threads, stream, a, r, first);
         return;
     }
     if (b.space != a.n) {

@@ -60,7 +60,7 @@ bool launch_read_lines(stni_access at, size_t size, stn_value_record *record, cu
         return false;
     dispatch_unit(size * (size_t)n, [&](auto unit) {
         if (blocks > 0)
-            STNI_LAUNCH(read_lines<decltype(unit)>, (unsigned)blocks, LINE_THREADS, stream, a, l);
+            STNI_LAUNCH(read_lines<decltype(unit)>, grid_of(blocks), LINE_THREADS, stream, a, l);
     });
     return true;
 }

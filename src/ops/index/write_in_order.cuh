@@ -159,7 +159,7 @@ void launch_in_order(const stni_access_write_args &args, ordering &o, stn_value_
     o.values = args.at.values;
     o.mode = args.mode;
     const int64_t blocks = (o.lines.count + o.together - 1) / o.together;
-    STNI_LAUNCH(write_in_order<S>, (unsigned)blocks, ORDER_THREADS, stream, o, arithmetic<A>::scale(args.scale));
+    STNI_LAUNCH(write_in_order<S>, grid_of(blocks), ORDER_THREADS, stream, o, arithmetic<A>::scale(args.scale));
 }
 
 }

@@ -319,7 +319,7 @@ bool is_dense_loss(const stni_loss_args &a)
 template <class S> void launch_dense_sums(const stni_loss_args &a, const dense_loss<S> &l, cudaStream_t stream)
 {
     double *const to = l.part.count > 1 ? static_cast<double *>(a.workspace) : a.sum;
-    STNI_LAUNCH(add_packs<S>, (unsigned)l.part.count, THREADS, stream, l, to);
+    STNI_LAUNCH(add_packs<S>, grid_of(l.part.count), THREADS, stream, l, to);
     if (l.part.count > 1)
         join_parts(to, l.part.count, 2, a.sum, stream);
 }

@@ -235,7 +235,7 @@ void launch_pairs(const stni_logsumexp_args &args, cudaStream_t stream)
         if (!g.in_packs)
             STNI_LAUNCH(take_pairs<S>, grid, TEAMS_THREADS, stream, g);
         if (g.part.count > 1)
-            STNI_LAUNCH(join_parts<typename computed<S>::type>, (unsigned)g.kept.count, TEAMS_THREADS, stream, g);
+            STNI_LAUNCH(join_parts<typename computed<S>::type>, grid_of(g.kept.count), TEAMS_THREADS, stream, g);
     });
 }
 

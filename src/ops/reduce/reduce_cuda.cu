@@ -125,7 +125,7 @@ template <int OP, class S> void launch_of(const reduction &g, cudaStream_t strea
 {
     launch_parts<OP, S>(g, stream);
     if (g.part.count > 1)
-        STNI_LAUNCH((join_parts<OP, typename accumulator<OP, S>::type>), (unsigned)g.kept.count, THREADS, stream, g);
+        STNI_LAUNCH((join_parts<OP, typename accumulator<OP, S>::type>), grid_of(g.kept.count), THREADS, stream, g);
 }
 
 /* Squares are of floating numbers alone: norms take no others. */

@@ -224,7 +224,7 @@ template <class E, class W, class A> void launch_line_sums(line_sums s, cudaStre
     if (s.n <= WARP * PIECE * SUMS_PIECES<PIECE>)
         STNI_LAUNCH((sum_lines<E, W, A, 1>), blocks_for(s.n_lines, WARPS), SUMS_THREADS, stream, s);
     else
-        STNI_LAUNCH((sum_lines<E, W, A, WARPS>), (unsigned)s.n_lines, SUMS_THREADS, stream, s);
+        STNI_LAUNCH((sum_lines<E, W, A, WARPS>), grid_of(s.n_lines), SUMS_THREADS, stream, s);
 }
 
 }

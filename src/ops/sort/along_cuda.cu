@@ -203,7 +203,7 @@ void launch_range(const stni_sort_histogram_args &a, cudaStream_t stream)
 {
     const parts part = parts_of(a.lines.n, THREADS, 1);
     STNI_LAUNCH(begin_range, 1, 2, stream, a.range);
-    STNI_LAUNCH(find_range, (unsigned)part.count, THREADS, stream, a, part);
+    STNI_LAUNCH(find_range, grid_of(part.count), THREADS, stream, a, part);
 }
 
 /* Few bins are counted by each block apart first. */

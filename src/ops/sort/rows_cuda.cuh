@@ -273,7 +273,7 @@ template <class K> void launch_short_rows(const sort_rows &s, const bits_rule<K>
 
 template <class K, int THREADS> void launch_row_sort(const sort_rows &s, const bits_rule<K> &rule, cudaStream_t stream)
 {
-    STNI_LAUNCH((sort_row<K, THREADS>), (unsigned)s.n_lines, THREADS, stream, s, rule);
+    STNI_LAUNCH((sort_row<K, THREADS>), grid_of(s.n_lines), THREADS, stream, s, rule);
 }
 
 template <class K> void launch_rows(const sort_rows &s, const stni_order &order, cudaStream_t stream)

@@ -63,7 +63,7 @@ void launch_select(const stni_sort_select_args &a, cudaStream_t stream)
     if (are_long(a.lines, lines))
         select_in_long_lines(a, lines, stream);
     else
-        STNI_LAUNCH(select_element, (unsigned)lines, THREADS, stream, a);
+        STNI_LAUNCH(select_element, grid_of(lines), THREADS, stream, a);
 }
 
 size_t select_workspace(stn_queue *, const void *args)
@@ -115,7 +115,7 @@ void launch_count(const stni_sort_count_args &a, cudaStream_t stream)
     if (a.n_targets == 0)
         return;
     if (a.sorted_indices)
-        STNI_LAUNCH(count_sorted, (unsigned)a.n_targets, THREADS, stream, a);
+        STNI_LAUNCH(count_sorted, grid_of(a.n_targets), THREADS, stream, a);
     else
         launch_count_round(g, {a.digits, a.round, true, a.targets, a.counts}, stream);
 }

@@ -167,14 +167,14 @@ template <class K, class P> void launch_one(const long_lines &g, sort_entry<K, P
     sort_entry<K, P> *of_parts = g.part.count > 1 ? static_cast<sort_entry<K, P> *>(work) : entries;
     STNI_LAUNCH((list_one<K, P>), long_lines_blocks(g), THREADS, stream, g, of_parts);
     if (g.part.count > 1)
-        STNI_LAUNCH((join_ones<K, P>), (unsigned)g.count, THREADS, stream, of_parts, g.part.count, entries);
+        STNI_LAUNCH((join_ones<K, P>), grid_of(g.count), THREADS, stream, of_parts, g.part.count, entries);
 }
 
 /* Those up to entry number n - 1 of each line; `work` is for the targets of long ones. */
 template <class K, class P> void launch_first(const job &j, sort_entry<K, P> *entries, void *work, cudaStream_t stream)
 {
     if (!are_long(j.lines, j.n_lines)) {
-        STNI_LAUNCH((list_first<K, P>), (unsigned)j.n_lines, TARGET_THREADS, stream, j, entries);
+        STNI_LAUNCH((list_first<K, P>), grid_of(j.n_lines), TARGET_THREADS, stream, j, entries);
         return;
     }
     const long_lines g = long_lines_of(j.order, j.lines, j.in, j.first_line, j.n_lines);

@@ -137,12 +137,19 @@ STNI_DEVICE int piece_of_block(const unsigned *begin, int n, unsigned block)
     return first;
 }
 
-/* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one, and no more than a grid may
- * have. */
+/* A grid of so many blocks. One of more than a GPU takes (2^31 - 1) is not launched, which is an error; it is not cut
+ * off. */
+inline unsigned grid_of(int64_t blocks)
+{
+    const int64_t none = 0xffffffff;
+    return (unsigned)(blocks > none ? none : blocks);
+}
+
+/* Blocks of `threads` threads for `n` pieces of work, a piece a thread; at least one. */
 inline unsigned blocks_for(int64_t n, int64_t threads)
 {
-    const int64_t blocks = (n + threads - 1) / threads, most = 0x7fffffff;
-    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
+    const int64_t blocks = (n + threads - 1) / threads;
+    return grid_of(blocks < 1 ? 1 : blocks);
 }
 
 }
