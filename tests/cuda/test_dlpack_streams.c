@@ -153,6 +153,69 @@ static void streams_that_cannot_be_meant_are_refused(void)
     stn_context_destroy(&context);
 }
 
+/* What ends meanwhile gives its memory up with the last tensor on it: not on the thread on which the device calls the
+ * host, where it may not. */
+static void the_memory_of_a_context_that_ended_goes_back(void)
+{
+    stn_context *from = both_open((stn_context_options){.device = "cuda:0"});
+    stn_context *to = both_open((stn_context_options){.device = "cuda:0"});
+    struct DLManagedTensorVersioned *managed = NULL;
+    if (!from || !to)
+        return;
+    stn_tensor *x = constant(from, 3);
+    CHECK_STATUS(stn_tensor_to_dlpack(x, &managed), STN_OK);
+    stn_tensor *y = stn_tensor_from_dlpack(to, managed);
+    stn_tensor_release(&x);
+    stn_context_destroy(&from);
+    stn_tensor *z = stn_mul_number(y, 2);
+    stn_tensor_release(&y);
+    check_all(z, 6);
+    stn_tensor_release(&z);
+    stn_context_destroy(&to);
+}
+
+/* A caller's memory, which it gives back to the device. */
+struct lent {
+    stn_device *device;
+    void *memory;
+    int n;
+};
+
+static void take_back(void *arg)
+{
+    struct lent *lent = arg;
+    stni_device_deallocate(lent->device, lent->memory, N * sizeof(float));
+    lent->n++;
+}
+
+/* By the next action that finds the work ended, or by the end of the context. */
+static void an_owner_may_call_the_device(void)
+{
+    stn_context *context = both_open((stn_context_options){.device = "cuda:0"});
+    enum { ROUNDS_BUT_LAST = 3 };
+    const int64_t shape[1] = {N};
+    struct lent lent = {.device = context ? context->device : NULL};
+    if (!context)
+        return;
+    for (int round = 0; round <= ROUNDS_BUT_LAST; round++) {
+        CHECK_STATUS(stni_device_allocate(lent.device, N * sizeof(float), &lent.memory), STN_OK);
+        stn_tensor *x = stn_wrap(context, STN_DTYPE_F32, 1, shape, NULL, lent.memory, take_back, &lent);
+        stn_tensor *one = constant(context, 1);
+        stn_fill_(x, 1);
+        count_up(x, one);
+        stn_tensor_release(&x);
+        if (round < ROUNDS_BUT_LAST) {
+            CHECK(host_syncs(context) >= 0); /* an action, which frees it behind the work */
+            check_all(one, 1);               /* waits */
+            CHECK(host_syncs(context) > 0);
+            CHECK_I64(lent.n, round + 1);
+        }
+        stn_tensor_release(&one);
+    }
+    stn_context_destroy(&context);
+    CHECK_I64(lent.n, 4);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -160,6 +223,8 @@ int main(int argc, char **argv)
         {"the_default_streams_wait_too", the_default_streams_wait_too},
         {"what_comes_in_is_waited_for", what_comes_in_is_waited_for},
         {"streams_that_cannot_be_meant_are_refused", streams_that_cannot_be_meant_are_refused},
+        {"the_memory_of_a_context_that_ended_goes_back", the_memory_of_a_context_that_ended_goes_back},
+        {"an_owner_may_call_the_device", an_owner_may_call_the_device},
     };
     return TEST_MAIN(argc, argv, cases);
 }

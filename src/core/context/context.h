@@ -37,6 +37,7 @@ struct stni_refused_calls {
 };
 
 struct stni_storage;
+struct stni_lent;
 
 struct stn_context {
     int rank, size;
@@ -67,6 +68,7 @@ struct stn_context {
     int64_t clock_offset;     /* nanoseconds from this rank's clock to rank 0's; 0 until it was measured */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
     _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */
+    struct stni_lent *lent;     /* callers' memory that goes back when the work before has ended, in that order */
     stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */
     struct stni_comm_stats comm_stats;
     stn_log_fn log;
@@ -146,10 +148,15 @@ void stni_context_let_go(stn_context *context);
 /* Frees the handles on `dead`. */
 void stni_context_free_dead(stn_context *context);
 
-/* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op,
- * a scope or a reading of statistics begins, never in the middle of one. */
+/* Gives back callers' memory whose last work has ended. */
+void stni_lent_take_ended(stn_context *context);
+
+/* Frees handles whose last reference went through stn_tensor_release, and gives back callers' memory. Cheap when there
+ * are none. Called where an op, a scope or a reading of statistics begins, never in the middle of one. */
 static inline void stni_context_reap(stn_context *context)
 {
+    if (context->lent != NULL)
+        stni_lent_take_ended(context);
     if (atomic_load_explicit(&context->dead, memory_order_relaxed) != NULL && !context->closed)
         stni_context_free_dead(context);
 }

@@ -40,18 +40,6 @@ void stni_storage_release(struct stni_storage *storage)
         stni_storage_free(storage);
 }
 
-/* The owner gets its memory back once earlier work has ended: behind that work where the device can call the host,
- * else after a wait. A closed context has no queue and nothing under way. */
-static void release_behind(stn_queue *queue, void (*release)(void *arg), void *arg)
-{
-    if (queue != NULL && !queue->immediate) {
-        if (stn_queue_call(queue, release, arg) == STN_OK)
-            return;
-        stni_queue_sync_for(queue, STN_SYNC_MEMORY);
-    }
-    release(arg);
-}
-
 void stni_storage_add_view(struct stni_storage *storage)
 {
     atomic_fetch_add_explicit(&storage->views, 1, memory_order_relaxed);
@@ -65,9 +53,9 @@ void stni_storage_drop_view(stn_context *context, struct stni_storage *storage)
 
 void stni_storage_free_wrapped(struct stni_storage *storage)
 {
-    stn_queue *queue = storage->context->queue;
+    stn_context *context = storage->context;
     void (*release)(void *arg) = storage->release;
     void *arg = storage->release_arg;
     stni_storage_put_back(storage);
-    release_behind(queue, release, arg);
+    stni_lent_release(context, release, arg);
 }

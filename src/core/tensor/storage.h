@@ -16,7 +16,7 @@ struct stni_storage {
     struct stni_mempool *pool; /* that the memory goes back to */
     void *data;
     size_t bytes, capacity;      /* requested; what goes to stni_mempool_release (0: not the pool's) */
-    void (*release)(void *arg);  /* caller's memory: called on the queue's behalf once earlier work has ended */
+    void (*release)(void *arg);  /* caller's memory: called once earlier work has ended */
     void *release_arg;
 };
 
@@ -63,6 +63,11 @@ stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, voi
 
 struct stni_storage *stni_storage_retain(struct stni_storage *storage); /* any thread */
 void stni_storage_release(struct stni_storage *storage);                /* on the context's thread; accepts NULL */
+
+/* An owner's function is called once what is on the queue now has ended: by the context's next action, or its end.
+ * Where that cannot be known without a wait, and of a closed context, which has nothing under way, it is called at
+ * once. */
+void stni_lent_release(stn_context *context, void (*release)(void *arg), void *arg);
 
 /* Gives wrapped memory back to its owner. */
 void stni_storage_free_wrapped(struct stni_storage *storage);

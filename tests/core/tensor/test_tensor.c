@@ -331,6 +331,7 @@ static void wrap_memory(stn_context *context, void *arg)
     stn_tensor_release(&second);
     CHECK_I64(live_tensors(context), 0);
     stn_queue_sync(context->queue);
+    CHECK_I64(live_tensors(context), 0); /* an action of the context's */
     CHECK_I64(atomic_load(&owned.released), 1);
 }
 
