@@ -22,12 +22,11 @@ static const struct row {
 static const struct {
     const char *starter, *by;
     const char *size, *rank; /* variables: the size is above 1 */
-    const char *needs[2];    /* to be sure that this is how the process was started, where it cannot meet the others */
     const char *names[2];    /* of this job */
 } apart[] = {
-    {"torchrun", "RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR", "WORLD_SIZE", "RANK", {"LOCAL_RANK", "MASTER_ADDR"},
-     {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-    {"srun without PMI", "SLURM_PROCID and SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", {NULL}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+    {"torchrun", "RANK and WORLD_SIZE", "WORLD_SIZE", "RANK", {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
+    {"srun without PMI", "SLURM_PROCID and SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID",
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 static int number(const char *text)
@@ -54,7 +53,6 @@ static int rank_of(const char *text)
 static struct stni_job job_apart(size_t i, stni_environment get, void *arg)
 {
     struct stni_job job = {.size = number(get(arg, apart[i].size)), .rank = rank_of(get(arg, apart[i].rank))};
-    int is_sure = 1;
     if (job.size <= 1 || !get(arg, apart[i].rank))
         return (struct stni_job){0};
     const char *host = get(arg, "MASTER_ADDR"), *first = get(arg, apart[i].names[0]), *second = get(arg, apart[i].names[1]);
@@ -66,9 +64,7 @@ static struct stni_job job_apart(size_t i, stni_environment get, void *arg)
         job.port++;
         return job;
     }
-    for (int k = 0; k < 2 && apart[i].needs[k]; k++)
-        is_sure &= get(arg, apart[i].needs[k]) != NULL;
-    return is_sure ? (struct stni_job){.size = job.size, .apart = apart[i].starter, .by = apart[i].by} : (struct stni_job){0};
+    return (struct stni_job){.size = job.size, .apart = apart[i].starter, .by = apart[i].by};
 }
 
 struct stni_job stni_job_of(stni_environment get, void *arg)

@@ -24,7 +24,7 @@ typedef const char *(*stni_environment)(void *arg, const char *name);
  *     RANK, WORLD_SIZE above 1           with MASTER_ADDR and MASTER_PORT: torchrun; the ranks meet from the port behind that on, which is its own
  *     SLURM_STEP_NUM_TASKS above 1       with SLURM_PROCID and none of the above: srun without PMI; the ranks meet where MASTER_ADDR and MASTER_PORT
  *                                        are set as well, else the processes are apart
- *     RANK, WORLD_SIZE above 1           with LOCAL_RANK and MASTER_ADDR alone: processes apart
+ *     RANK, WORLD_SIZE above 1           without them: processes apart
  * A size that is no number from 1 on is as if it were not set. */
 struct stni_job stni_job_of(stni_environment get, void *arg);
 

@@ -83,7 +83,10 @@ static void processes_that_were_started_apart_are_told(void)
 {
     check_apart((struct variable[]){{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "here"}, {0}}, "torchrun", 4);
     check_apart((struct variable[]){{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"MASTER_ADDR", "here"}, {0}}, NULL, 0);
-    check_apart((struct variable[]){{"RANK", "1"}, {"WORLD_SIZE", "4"}, {0}}, NULL, 0);
+    check_apart((struct variable[]){{"RANK", "1"}, {"WORLD_SIZE", "4"}, {0}}, "torchrun", 4);
+    check_apart((struct variable[]){{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "x"}, {"MASTER_PORT", "a"},
+                                    {0}}, "torchrun", 4);
+    check_apart((struct variable[]){{"WORLD_SIZE", "4"}, {0}}, NULL, 0);
     check_apart((struct variable[]){{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "3"}, {0}}, "srun without PMI", 8);
     /* The shell of sbatch has SLURM_PROCID too, but no step. */
     check_apart((struct variable[]){{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}, {0}}, NULL, 0);
