@@ -105,7 +105,7 @@ STN_API void stn_set_grad_overlap(stn_context *context, int on);
  *  more of each in backward. With stn_set_grad_overlap it is begun while the layer behind it runs backward.
  *
  *  Gradients are the same to the bit. The sharded tensor must not be changed in place before backward, which is found (STN_ERR_STATE). A result of
- *  stn_redistribute lives as long as its scope: release it there, or in a scope of its layer. Inside of stn_recompute the function gathers again
+ *  stn_redistribute lives as long as its scope, which may be one of its layer. Inside of stn_recompute the function gathers again
  *  anyway. Set alike on all ranks of a mesh, which compare it (STN_ERR_MISMATCH). Off at first. NULL is ignored. Local.
  *  Source: Rajbhandari et al., ZeRO, SC 2020; Zhao et al., PyTorch FSDP, VLDB 2023. */
 STN_API void stn_set_gather_again(stn_context *context, int on);

@@ -185,6 +185,7 @@ stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size)
     STNI_TRY(stni_tensor_require(tensor, "to_host: tensor"));
     stn_context *context = tensor->context;
     STNI_TRY(stni_context_not_captured(context, "to_host", "where the host reads no values: read them once it has run"));
+    stni_lent_take_ended(context);
     const stn_spec *spec = tensor->spec;
     size_t bytes = spec->local_bytes;
     if (size != bytes)

@@ -89,6 +89,17 @@ void stn_scope_agree(stn_context *context)
         context->scopes.agree |= (uint64_t)1 << innermost(&context->scopes);
 }
 
+STNI_COLD int stni_scope_keeps(stn_tensor *tensor)
+{
+    if (tensor->scoped == 0)
+        return 0;
+    atomic_store_explicit(&tensor->refs, tensor->scoped, memory_order_relaxed);
+    stni_fail(tensor->context, STN_ERR_STATE,
+              "tensor_release: the tensor was its scope's alone, which releases it when it ends; what is to be released before "
+              "is retained first");
+    return 1;
+}
+
 /* Releasing may run callbacks, which may open scopes of their own: so one handle at a time. */
 static void release_down_to(struct stni_scope_stack *scopes, int64_t mark)
 {
@@ -147,6 +158,7 @@ static stn_status scope_end(stn_context *context)
     if (context->scopes.depth == 0)
         return stni_fail(context, STN_ERR_STATE, "scope_end: no scope is open");
     close_innermost(context);
+    stni_lent_take_ended(context);
     if (context->scopes.depth == 0 && context->outermost_ended)
         context->outermost_ended(context);
     return context->scopes.depth == 0 ? stni_context_take_status(context) : context->error.status;

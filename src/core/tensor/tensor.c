@@ -2,6 +2,7 @@
 #include "core/tensor/tensor.h"
 
 #include "core/base/slab.h"
+#include "core/tensor/scope.h"
 
 #include <string.h>
 
@@ -116,23 +117,27 @@ void stni_tensor_show_nothing(stn_tensor *tensor)
     tensor->flags &= ~(uint32_t)(STNI_TENSOR_VIEW | STNI_TENSOR_SHARES);
 }
 
-/* What few handles have besides their memory. */
-STNI_COLD static void drop_extras(stn_tensor *tensor)
+/* What few handles have besides their memory. 0: a scope keeps the tensor, which is not to be freed. */
+STNI_COLD static int drop_extras(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
+    if (stni_scope_keeps(tensor))
+        return 0;
     if ((tensor->node != NULL || tensor->leaf != NULL) && context->drop_autograd != NULL)
         context->drop_autograd(tensor);
     if (tensor->flags & STNI_TENSOR_VIEW)
         stni_tensor_show_nothing(tensor);
     if (tensor->flags & STNI_TENSOR_MOVED)
         stni_tensor_drop_under_way(tensor);
+    return 1;
 }
 
 void stni_tensor_free(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
-    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | (tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED))) != 0)
-        drop_extras(tensor);
+    const uint32_t more = (tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED)) | (uint32_t)tensor->scoped;
+    if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | more) != 0 && !drop_extras(tensor))
+        return;
     if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))
         stni_storage_free(tensor->storage);
     stni_spec_release(tensor->spec);

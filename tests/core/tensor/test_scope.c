@@ -56,6 +56,36 @@ static void make_outside(stn_context *context, void *arg)
     CHECK_I64(live_tensors(context), 0);
 }
 
+/* In one scope, or in two: a handle that was handed out to the scope around is that one's. */
+static void release_what_a_scope_owns(stn_context *context, void *arg)
+{
+    const int kept = arg != NULL;
+    stn_scope_begin(context);
+    if (kept)
+        stn_scope_begin(context);
+    stn_tensor *made = stn_empty(context, vector_spec(context, 5));
+    if (kept)
+        CHECK_STATUS(stn_scope_end_keep(context, made, &made), STN_OK);
+    stn_tensor *same = made;
+    stn_tensor_release(&made);
+    CHECK(stn_tensor_is_error(stn_empty(context, vector_spec(context, 5))));
+    CHECK_STR(stn_context_error_text(context),
+              "tensor_release: the tensor was its scope's alone, which releases it when it ends; what is to be "
+              "released before is retained first");
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_STATE);
+    CHECK(stn_tensor_ndim(same) == 1 && same->storage != NULL);
+    CHECK_I64(live_tensors(context), 1);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    CHECK_I64(live_tensors(context), 0);
+}
+
+static void a_scopes_reference_is_not_the_callers_to_release(void)
+{
+    int kept = 1;
+    on_one_rank(release_what_a_scope_owns, NULL);
+    on_one_rank(release_what_a_scope_owns, &kept);
+}
+
 static void outside_a_scope_the_caller_owns(void)
 {
     on_one_rank(make_outside, NULL);
@@ -251,6 +281,7 @@ int main(int argc, char **argv)
         {"several_handles_outlive_their_scope", several_handles_outlive_their_scope},
         {"scope_owns_what_is_made_in_it", scope_owns_what_is_made_in_it},
         {"outside_a_scope_the_caller_owns", outside_a_scope_the_caller_owns},
+        {"a_scopes_reference_is_not_the_callers_to_release", a_scopes_reference_is_not_the_callers_to_release},
         {"scopes_nest_deeper_than_there_are_marks", scopes_nest_deeper_than_there_are_marks},
         {"end_keep_hands_a_handle_outward", end_keep_hands_a_handle_outward},
         {"end_keep_refuses_what_it_cannot_keep", end_keep_refuses_what_it_cannot_keep},
