@@ -188,6 +188,27 @@ static stn_status states_body(stn_context *context, void *arg)
     return stn_context_status(context);
 }
 
+/* The scope of the step has ended with it. */
+static stn_status taken_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_step *step = NULL;
+    stn_tensor *x = made(context);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_scope_begin(context);
+    adds_what_does_not_fit(context, x);
+    CHECK_STATUS(stn_scope_end(context), STN_ERR_SHAPE);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, "the step is not complete: add: ");
+    stn_tensor_release(&x);
+    return stn_context_status(context);
+}
+
+static void an_error_that_a_scope_took_is_named_at_the_end(void)
+{
+    test_ranks(2, taken_body, NULL);
+}
+
 static void calls_out_of_place_are_refused(void)
 {
     test_ranks(2, states_body, NULL);
@@ -341,6 +362,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"what_cannot_be_repeated_is_named", what_cannot_be_repeated_is_named},
         {"one_ranks_failure_is_every_ranks", one_ranks_failure_is_every_ranks},
+        {"an_error_that_a_scope_took_is_named_at_the_end", an_error_that_a_scope_took_is_named_at_the_end},
         {"calls_out_of_place_are_refused", calls_out_of_place_are_refused},
         {"what_a_repetition_changes_counts_as_changed", what_a_repetition_changes_counts_as_changed},
         {"steps_of_what_is_gone_are_refused", steps_of_what_is_gone_are_refused},

@@ -5,6 +5,8 @@
 #include "core/device/recording.h"
 #include "core/step/step_memory.h"
 
+#include <stdio.h>
+
 struct stn_step {
     stn_context *context; /* NULL once that is destroyed */
     struct stni_recording *recording;
@@ -104,6 +106,15 @@ static void end_recording(stn_step *step)
         stni_queue_recover(context->queue);
 }
 
+/* The text of what was taken is there until the next failure, which this is. */
+static void fail_lost(stn_context *context)
+{
+    char taken[sizeof context->error.text];
+    snprintf(taken, sizeof taken, "%s", context->error.text);
+    stni_fail(context, STN_ERR_STATE, "capture_end: an error was taken since the capture began, and the step is not complete%s%s",
+              taken[0] ? ": " : "", taken);
+}
+
 static void finish(stn_step *step)
 {
     stn_context *context = step->context;
@@ -113,7 +124,7 @@ static void finish(stn_step *step)
     end_recording(step);
     stni_step_memory_leave(&step->memory);
     if (context->capture_lost)
-        stni_fail(context, STN_ERR_STATE, "capture_end: an error was taken since the capture began, and the step is not complete");
+        fail_lost(context);
     if (context->error.status == STN_OK && step->part != NULL)
         context->step_part->end(step->part);
     if (context->error.status == STN_OK)
