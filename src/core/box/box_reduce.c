@@ -59,16 +59,22 @@ static void choose_block(struct reduction *r)
     r->step = buffer / inner;
 }
 
+/* A box without dims is walked as one dim of one element. */
+static int64_t stride_of(const stn_box *box, int dim)
+{
+    return dim < box->ndim ? box->strides[dim] : 0;
+}
+
 /* The block at `index`, with `rows` elements of the dim that is divided, as a box of the memory of `box`. */
 static stn_box block_of(const struct reduction *r, const stn_box *box, const int64_t *index, int64_t rows)
 {
     const struct stni_box_walk *walk = &r->walk;
     stn_box block = {.data = box->data, .ndim = walk->ndim - r->cut};
     for (int i = 0; i <= r->cut; i++)
-        block.data = (char *)block.data + index[i] * box->strides[walk->dim[i]] * r->size;
+        block.data = (char *)block.data + index[i] * stride_of(box, walk->dim[i]) * r->size;
     for (int i = 0; i < block.ndim; i++) {
         block.shape[i] = i == 0 ? rows : walk->shape[r->cut + i];
-        block.strides[i] = box->strides[walk->dim[r->cut + i]];
+        block.strides[i] = stride_of(box, walk->dim[r->cut + i]);
     }
     return block;
 }
