@@ -104,15 +104,32 @@ struct rank {
 /* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not tell:
  * a peer may still be on its way out of that agreement, and would hear of another rank's failure in place of what
  * they agreed on. */
-static void end_rank(struct rank *rank, stn_context *context, stn_status status)
+static void end_failed(struct rank *rank, stn_context *context, stn_status status)
 {
-    if (status == STN_OK)
+    if ((unsigned)status >= STN_STATUS_COUNT && context->error.status == STN_OK) {
+        stni_error_set(&rank->error, status, "rank_main returned %d, which is no stn_status", (int)status);
+        stni_context_abort(context, status, rank->error.text);
         return;
+    }
     const char *text = stn_context_error_text(context);
     stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
     const int all_know = text[0] && status == context->all_know;
     if (status != STN_ERR_PEER && !all_know && context->size > 1)
         stni_context_abort(context, status, rank->error.text);
+}
+
+/* Nobody may have asked for what failed meanwhile: it is known in the end. What is wrong in data alone keeps no peer from
+ * going on. */
+static void end_rank(struct rank *rank, stn_context *context, stn_status status)
+{
+    char text[sizeof rank->error.text];
+    const int is_over = context->capture == NULL && context->queue->capture == NULL;
+    if (status == STN_OK)
+        status = is_over ? stni_context_sync(context, STN_SYNC_AGREEMENT) : context->error.status;
+    if (status != STN_OK)
+        end_failed(rank, context, status);
+    else if (is_over && stni_value_take(context, text, sizeof text))
+        stni_error_set(&rank->error, STN_ERR_VALUE, "%s", text);
 }
 
 /* Known now, not after a day of work. */
@@ -246,7 +263,7 @@ static stn_status check_launch(const stn_launch_options *options, stn_rank_main 
     if (job->apart && options->ranks == 0)
         return stni_error_set(
             error, STN_ERR_ARGUMENT,
-            "stn_launch: %s started %d processes (%s are set), which have no world to join: set MASTER_ADDR and MASTER_PORT, "
+            "stn_launch: %s started %d processes (%s are set), which have no world to join: set MASTER_ADDR and MASTER_PORT (a number), "
             "or start them with mpirun, mpiexec or srun --mpi=pmix, or set ranks to 1 or more for threads of each process",
             job->apart, job->size, job->by);
     return STN_OK;

@@ -18,8 +18,10 @@ typedef enum stn_grad_convention {
 /* Handles */
 
 STN_API stn_tensor *stn_tensor_retain(stn_tensor *tensor); /**< One more reference; returns `tensor`. Any thread. */
-STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less; sets it to NULL. Accepts NULL. Any thread, also once
-                                                            *   the context is destroyed. The last one's memory serves its
+STN_API void stn_tensor_release(stn_tensor **tensor);      /**< One less, of the caller's own: a scope releases its own
+                                                            *   (STN_ERR_STATE, kept by the next call, where it was the last).
+                                                            *   Sets it to NULL. Accepts NULL. Any thread, also once the
+                                                            *   context is destroyed. The last one's memory serves its
                                                             *   context's next op. */
 STN_API int stn_tensor_is_error(const stn_tensor *tensor); /**< 1 for NULL and for an error tensor. */
 
@@ -72,8 +74,9 @@ STN_API stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, co
 STN_API stn_tensor *stn_from_host_global(stn_context *context, const stn_spec *spec, const void *data);
 
 /** A local tensor over the caller's device memory, without a copy. `release(arg)` is called once the last use has ended,
- *  by a later call that uses the context or by its end; it may call CUDA, and be NULL. `strides` in elements, NULL:
- *  row-major. On a GPU `data` is a multiple of an element's size, on the CPU of 8 at most. Local.
+ *  by a later call (the end of a scope, stn_to_host, stn_context_stats, stn_context_trim) or the context's end; it may
+ *  call CUDA, and be NULL. `strides` in elements, NULL: row-major. On a GPU `data` is a multiple of an element's size,
+ *  on the CPU of 8 at most. Local.
  *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                              void *data, void (*release)(void *arg), void *arg);
@@ -145,8 +148,8 @@ STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_me
                                                  stn_grad_convention convention);
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
- *  `*value` is written on success only. On ranks outside the mesh it is NaN, which no comparison but != holds for: write the conditions of
- *  loops so that these ranks leave (`while (residual > limit)`), or call stn_mesh_contains_me. Nothing that members do on their mesh needs
+ *  `*value` is NaN where this fails, and on ranks outside the mesh, which no comparison but != holds for: write the
+ *  conditions of loops so that they end then (`while (residual > limit)`), or call stn_mesh_contains_me. Nothing that members do on their mesh needs
  *  them, backwards included. @return STN_ERR_SHAPE (not one element), or the kept error. */
 STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 

@@ -3,6 +3,7 @@
 
 #include <shardtensor/train.h>
 
+#include <math.h>
 #include <string.h>
 
 enum { RANKS = 3, N = 8 };
@@ -45,7 +46,7 @@ static void check_refused(struct handed *h)
     CHECK_STATUS(stn_backward(h->loss), STN_ERR_STATE);
     CHECK_STATUS(stn_grad_of(h->leaf, &grad), STN_ERR_STATE);
     CHECK_STATUS(stn_item(h->loss, &value), STN_ERR_STATE);
-    CHECK_NEAR(value, 7, 0);
+    CHECK(isnan(value));
     CHECK_STATUS(stn_optimizer_step(h->optimizer), STN_ERR_STATE);
     CHECK_STATUS(stn_average_update(h->average, 0.5), STN_ERR_STATE);
     CHECK_I64(stn_tensor_is_error(stn_add(h->leaf, h->grad)), 1);

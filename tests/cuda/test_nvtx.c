@@ -4,6 +4,8 @@
 
 #include "ranks.h"
 
+#include "core/context/context.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,8 +163,9 @@ static stn_status failures(stn_context *context, void *arg)
         stn_queue_fail(stn_context_queue(context), STN_ERR_DEVICE, "the fuse has blown");
     stn_tensor *y = stn_softmax(x, 0);
     CHECK(stn_tensor_is_error(y) || stn_queue_sync(stn_context_queue(context)) != STN_OK);
-    stn_context_take_error(context, NULL, 0);
     stn_scope_end(context);
+    stni_context_sync(context, STN_SYNC_CALLER);
+    stn_context_take_error(context, NULL, 0);
     return STN_OK;
 }
 

@@ -2,6 +2,8 @@
  * long before the deadline; and the rank's own text stays. On threads and on MPI. */
 #include "ranks.h"
 
+#include "core/context/context.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +251,8 @@ static stn_status way_body(stn_context *context, void *arg)
     way->run(context, x, stn_context_rank(context) == FAILING);
     (way->is_agreed ? check_agreed : check_aborted)(way, context, x);
     stn_scope_end(context);
+    stni_context_sync(context, STN_SYNC_CALLER); /* what the queue has left, which the launch would tell of */
+    stn_context_take_error(context, NULL, 0);
     if (!CHECK(seconds() - begin < soon))
         fprintf(stderr, "%s: %g s\n", way->name, seconds() - begin);
     return STN_OK;

@@ -35,6 +35,7 @@ static stn_status wrapped_body(stn_context *context, void *arg)
 {
     (void)arg;
     stn_step *step = NULL;
+    stn_stats stats = {.size = sizeof stats};
     double value;
     float *memory;
     given_back = 0;
@@ -49,6 +50,8 @@ static stn_status wrapped_body(stn_context *context, void *arg)
     CHECK_NEAR(value, 106, 0);
 out:
     stn_step_destroy(&step);
+    stn_queue_sync(stn_context_queue(context));
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK); /* an action */
     CHECK_I64(given_back, 1);
     stn_tensor_release(&sum);
     return stn_context_status(context);

@@ -148,15 +148,14 @@ void stni_context_let_go(stn_context *context);
 /* Frees the handles on `dead`. */
 void stni_context_free_dead(stn_context *context);
 
-/* Gives back callers' memory whose last work has ended. */
+/* Gives back callers' memory whose last work has ended. Called where a scope ends, elements go to the host, other such
+ * memory is released, or statistics are read. */
 void stni_lent_take_ended(stn_context *context);
 
-/* Frees handles whose last reference went through stn_tensor_release, and gives back callers' memory. Cheap when there
- * are none. Called where an op, a scope or a reading of statistics begins, never in the middle of one. */
+/* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op,
+ * a scope or a reading of statistics begins, never in the middle of one. */
 static inline void stni_context_reap(stn_context *context)
 {
-    if (context->lent != NULL)
-        stni_lent_take_ended(context);
     if (atomic_load_explicit(&context->dead, memory_order_relaxed) != NULL && !context->closed)
         stni_context_free_dead(context);
 }

@@ -57,6 +57,7 @@ stn_status stn_context_stats(stn_context *context, stn_stats *out)
     if (size < sizeof out->size)
         return stni_fail(context, STN_ERR_ARGUMENT, "stats: size got %zu bytes, wanted sizeof(stn_stats) = %zu", size, sizeof *out);
     stni_context_reap(context);
+    stni_lent_take_ended(context);
     stn_stats stats = context->stats;
     stats.size = size;
     add_memory(context, &stats);
@@ -88,4 +89,5 @@ void stn_context_trim(stn_context *context)
         return;
     stni_context_reap(context);
     stni_mempool_trim(context->own_pool);
+    stni_lent_take_ended(context); /* the trim has waited */
 }

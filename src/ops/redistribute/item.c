@@ -67,6 +67,8 @@ static stn_status item(stn_tensor *tensor, double *value)
 
 stn_status stn_item(stn_tensor *tensor, double *value)
 {
+    if (value)
+        *value = NAN;
     STNI_TRY(stni_action_begin_on(tensor, "item: tensor"));
     stn_context *context = tensor->context;
     return stni_action_end(context, value ? item(tensor, value) : stni_fail(context, STN_ERR_ARGUMENT, "item: value got NULL"));

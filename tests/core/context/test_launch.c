@@ -221,6 +221,44 @@ static void each_kept_error_is_one_line_of_a_debug_log(void)
     check_text(lines.last, "trace_end: path got NULL");
 }
 
+/* What a rank leaves behind, which nobody asked for. */
+enum left { KEPT, OUT_OF_RANGE, FAILED_QUEUE, NO_STATUS };
+
+static stn_status careless_main(stn_context *context, void *arg)
+{
+    static const int64_t wanted = 99;
+    const enum left left = *(const enum left *)arg;
+    if (left == NO_STATUS)
+        return (stn_status)77;
+    stn_scope_begin(context);
+    if (left == KEPT)
+        stn_trace_end(context, NULL);
+    if (left == OUT_OF_RANGE)
+        stn_queue_value_error(context->queue, 0, 0, 1, &wanted);
+    if (left == FAILED_QUEUE)
+        stn_queue_fail(context->queue, STN_ERR_DEVICE, "the device is gone");
+    return STN_OK;
+}
+
+static void what_nobody_asked_for_is_known_in_the_end(void)
+{
+    static const struct {
+        enum left left;
+        stn_status status;
+        const char *text;
+    } ends[] = {{KEPT, STN_ERR_ARGUMENT, "trace_end: path got NULL"},
+                {OUT_OF_RANGE, STN_ERR_VALUE, "99"},
+                {FAILED_QUEUE, STN_ERR_DEVICE, "the device is gone"},
+                {NO_STATUS, (stn_status)77, "rank_main returned 77, which is no stn_status"}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char text[256] = "";
+        enum left left = ends[i].left;
+        const stn_launch_options options = launch_options(2, text);
+        CHECK_STATUS(stn_launch(&options, careless_main, &left), ends[i].status);
+        check_text(text, ends[i].text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -231,6 +269,7 @@ int main(int argc, char **argv)
         {"a_launch_takes_what_is_open_from_the_environment", a_launch_takes_what_is_open_from_the_environment},
         {"processes_of_torchrun_are_no_world_each_unless_asked_for", processes_of_torchrun_are_no_world_each_unless_asked_for},
         {"each_kept_error_is_one_line_of_a_debug_log", each_kept_error_is_one_line_of_a_debug_log},
+        {"what_nobody_asked_for_is_known_in_the_end", what_nobody_asked_for_is_known_in_the_end},
     };
     return TEST_MAIN(argc, argv, cases);
 }

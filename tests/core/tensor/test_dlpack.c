@@ -214,6 +214,7 @@ static void what_comes_in_is_the_same_memory_and_is_deleted_once_at_its_last_use
     stn_tensor_release(&again);
     CHECK_I64(live_tensors(context), 0);
     stn_queue_sync(stn_context_queue(context));
+    CHECK_I64(live_tensors(context), 0); /* an action of the context's */
     CHECK_I64(f->deleted, 1);
     stn_context_destroy(&context);
     CHECK_I64(f->deleted, 1);

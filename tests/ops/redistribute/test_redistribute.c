@@ -314,7 +314,7 @@ static stn_status item_dtypes_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F64, 2, shape_2d, NULL, test_value);
     CHECK_STATUS(stn_item(x, &value), STN_ERR_SHAPE);
     CHECK_ERROR(context, STN_ERR_SHAPE, "item: tensor has 21 elements, wanted 1");
-    CHECK_NEAR(value, 17, 0);
+    CHECK(isnan(value)); /* loops that wait for less than something end */
     stn_tensor_release(&x);
     return STN_OK;
 }
