@@ -10,10 +10,14 @@ stn_tensor *stn_mean(stn_tensor *input, int n_dims, const int *dims, int keepdim
     return stni_reduction_call(STNI_OP_mean, "mean", input, n_dims, dims, keepdim);
 }
 
+/* The cotangent of mean_wide is wider than the input. */
 static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
 {
-    grad = stn_mul_number(grad, 1.0 / (double)stni_reduction_count(call->in_spec[0], reduced));
-    return stni_reduction_expand(grad, call->in_spec[0], reduced, ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
+    const stn_spec *in = call->in_spec[0];
+    grad = stn_mul_number(grad, 1.0 / (double)stni_reduction_count(in, reduced));
+    if (!stn_tensor_is_error(grad) && stn_tensor_dtype(grad) != in->layout.dtype)
+        grad = stn_cast(grad, in->layout.dtype);
+    return stni_reduction_expand(grad, in, reduced, ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
 }
 
 enum {

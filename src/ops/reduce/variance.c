@@ -76,13 +76,15 @@ static void var_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *
     call->grad_in[0] = scaled_deviation(call, &r, stn_mul_number(wide(call, grad), 2 / r.divisor));
 }
 
-/* dy / dx = (x - mean) / (y (n - correction)); y from x, so that it is differentiated again. */
+/* dy / dx = (x - mean) / (y (n - correction)), and 0 where y is, as in PyTorch; y from x, so that it is
+ * differentiated again. */
 static void std_backward(stn_backward_call *call, stn_tensor *grad, stn_tensor *out, uint32_t mask)
 {
     const struct reduced r = reduced_of(call, mask);
     if (stn_grad_enabled(call->context))
         out = stn_std(call->in[0], r.n, r.dims, stni_statistic_correction(call->attrs), 1);
-    call->grad_in[0] = scaled_deviation(call, &r, stn_mul_number(stn_div(wide(call, grad), out), 1 / r.divisor));
+    stn_tensor *quotient = stn_masked_fill(stn_div(wide(call, grad), out), stn_eq_number(out, 0), 0);
+    call->grad_in[0] = scaled_deviation(call, &r, stn_mul_number(quotient, 1 / r.divisor));
 }
 
 /* Derivatives of z (x - y). */

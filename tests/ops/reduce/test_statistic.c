@@ -194,6 +194,49 @@ static void gradients_of_16_bit_floats_use_means_in_f32(void)
     test_ranks(1, narrow_body, NULL);
 }
 
+/* Columns of which the second one has the deviation 0: neither its gradient nor what is derived from it is NaN. */
+static stn_status flat_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 5, COLS = 3 };
+    const int64_t shape[] = {ROWS, COLS}, sizes[] = {3, 0, 2}, *const uneven[] = {sizes, NULL};
+    const stn_placement rows = stn_shard(0);
+    const int whole = stn_context_size(context) == 1;
+    const stn_mesh *mesh = whole ? NULL : test_mesh(context, 3, 0);
+    static const stn_dtype dtypes[] = {STN_DTYPE_F64, STN_DTYPE_F32, STN_DTYPE_F16};
+    (void)arg;
+    for (int d = 0; d < 3; d++) {
+        double first[ROWS * COLS], second[ROWS * COLS];
+        stn_scope_begin(context);
+        stn_tensor *x = test_tensor(context, mesh, whole ? NULL : &rows, STN_DTYPE_F64, 2, shape, whole ? NULL : uneven,
+                                    test_value),
+                   *g, *h;
+        x = stn_cat(3, (stn_tensor *[]){stn_narrow(x, 1, 0, 1), stn_add_number(stn_mul_number(stn_narrow(x, 1, 1, 1), 0), 0.5),
+                                        stn_narrow(x, 1, 2, 1)}, 1);
+        x = stn_detach(stn_cast(x, dtypes[d]));
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_tensor *y = stn_sum(stn_std(x, 1, (const int[]){0}, 1, 0), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &y, NULL, 1, &x, 0, 1, &g), STN_OK);
+        stn_tensor *z = stn_sum(stn_square(g), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &z, NULL, 1, &x, 0, 0, &h), STN_OK);
+        test_read(stn_cast(g, STN_DTYPE_F64), first, ROWS * COLS);
+        test_read(stn_cast(h, STN_DTYPE_F64), second, ROWS * COLS);
+        for (int i = 0; i < ROWS * COLS; i++) {
+            CHECK(isfinite(first[i]) && isfinite(second[i]));
+            CHECK((first[i] != 0) == (i % COLS != 1));
+            if (i % COLS == 1)
+                CHECK_NEAR(second[i], 0, 0);
+        }
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void where_the_deviation_is_0_so_is_its_gradient(void)
+{
+    test_ranks(1, flat_body, NULL);
+    test_ranks(3, flat_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[16];
@@ -229,6 +272,7 @@ int main(int argc, char **argv)
         {"ranks_join_their_moments_in_one_collective", ranks_join_their_moments_in_one_collective},
         {"weights_of_both_signs_count_on_every_rank", weights_of_both_signs_count_on_every_rank},
         {"gradients_of_16_bit_floats_use_means_in_f32", gradients_of_16_bit_floats_use_means_in_f32},
+        {"where_the_deviation_is_0_so_is_its_gradient", where_the_deviation_is_0_so_is_its_gradient},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
