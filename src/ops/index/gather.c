@@ -95,11 +95,13 @@ static stn_status take_along_dim(stn_op_call *call)
     int64_t input_shape[STN_MAX_NDIM], index_shape[STN_MAX_NDIM];
     struct stni_access_attrs attrs;
     STNI_TRY(stni_index_dtype(call, STNI_INDEX));
-    if (dim->kind == STN_NUMBER_NONE) {
-        call->out[0] = stn_gather(stn_flatten(input, 0, -1), 0, stn_flatten(index, 0, -1));
+    const int flat = dim->kind == STN_NUMBER_NONE;
+    STNI_TRY(stni_index_begin(call, flat ? 0 : dim->i, &attrs));
+    attrs.wrap = 1;
+    if (flat) {
+        call->out[0] = stni_index_read(stn_flatten(input, 0, -1), stn_flatten(index, 0, -1), &attrs);
         return STN_OK;
     }
-    STNI_TRY(stni_index_begin(call, dim->i, &attrs));
     STNI_TRY(broadcast(call, (int)attrs.dim, input_shape, index_shape));
     int ndim = stn_tensor_ndim(input);
     stn_tensor *table = stni_index_with_dims(stn_expand(input, ndim, input_shape));

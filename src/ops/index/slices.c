@@ -100,12 +100,31 @@ static stn_status index_copy(stn_op_call *call)
     return STN_OK;
 }
 
-/* A tensor without dims, repeated to the slices. */
-static stn_tensor *repeated(const stn_op_call *call, int64_t dim)
+/* Along `dim` whether the index names the slice: a bool for each, seen with the input's dims, the same on all ranks. */
+static stn_tensor *named_slices(const stn_op_call *call, const struct stni_access_attrs *attrs)
 {
+    const struct stni_layout *in = &call->in_spec[STNI_INDEXED]->layout;
+    stn_tensor *index = stni_index_with_dims(call->in[STNI_INDEX]), *named;
+    const stn_placement whole[STN_MAX_MESH_NDIM] = {{0}};
+    const stn_spec *like;
+    const int64_t n = in->ndim > 0 ? in->shape[attrs->dim] : 1;
     int64_t shape[STN_MAX_NDIM];
-    int ndim = slices_shape(call, dim, shape);
-    return stn_expand(stn_cast(call->in[STNI_SOURCE], call->in_spec[STNI_INDEXED]->layout.dtype), ndim, shape);
+    if (stn_spec_like(call->in_spec[STNI_INDEXED], in->mesh ? whole : NULL, STN_DTYPE_BOOL, 1, &n, &like) != STN_OK)
+        return call->context->error_tensor;
+    struct stni_access_attrs line = *attrs;
+    line.dim = 0;
+    named = stni_index_write_zeros(like, index, stn_eq(index, index), &line);
+    stn_spec_release(&like);
+    for (int d = 0; d < in->ndim; d++)
+        shape[d] = d == attrs->dim ? n : 1;
+    return stn_view(named, in->ndim, shape);
+}
+
+/* A fill by mask, so that a slice counts once in the value's gradient, however often the index names it. */
+static stn_tensor *fill_by_tensor(const stn_op_call *call, const struct stni_access_attrs *attrs)
+{
+    stn_tensor *input = call->in[STNI_INDEXED], *value = call->in[STNI_SOURCE];
+    return stni_call(STNI_OP_masked_fill, 3, (stn_tensor *[]){input, named_slices(call, attrs), value}, NULL);
 }
 
 static stn_status index_fill(stn_op_call *call)
@@ -121,7 +140,11 @@ static stn_status index_fill(stn_op_call *call)
     STNI_TRY(stni_index_is_line(call));
     attrs.value = own->value;
     attrs.wrap = 1;
-    write(call, value ? repeated(call, attrs.dim) : NULL, &attrs);
+    attrs.slices = 1;
+    if (value)
+        call->out[0] = fill_by_tensor(call, &attrs);
+    else
+        write(call, NULL, &attrs);
     return STN_OK;
 }
 

@@ -61,9 +61,24 @@ static stn_tensor *call_index_fill(stn_tensor *const *in, const void *arg)
     return stn_index_fill(in[TABLE], ((const struct arguments *)arg)->dim, in[INDEX], 0.5);
 }
 
+/* The value is a tensor without dims. */
+static stn_tensor *call_fill_by_tensor(stn_tensor *const *in, const void *arg)
+{
+    const stn_attr dim = {.name = "dim", .type = STN_ATTR_INT, .value.i = ((const struct arguments *)arg)->dim};
+    stn_tensor *out = NULL;
+    stn_call(stn_tensor_context(in[TABLE]), "index_fill", 3, in, 1, &dim, 1, &out);
+    return out;
+}
+
 static stn_tensor *call_along(stn_tensor *const *in, const void *arg)
 {
     return stn_take_along_dim(in[TABLE], in[INDEX], &((const struct arguments *)arg)->dim);
+}
+
+static stn_tensor *call_flat(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    return stn_take_along_dim(in[TABLE], in[INDEX], NULL);
 }
 
 static stn_tensor *call_diagonal(stn_tensor *const *in, const void *arg)
@@ -256,6 +271,65 @@ static void elements_are_repeated_as_often_as_they_say(void)
     test_ranks(6, repeats_body, NULL);
 }
 
+/* index_fill by a tensor, of slices that are named twice and from the end, whose cotangents count once. */
+static stn_status fills_body(stn_context *context, void *arg)
+{
+    static const double index[] = {1, 3, -3, 1, 0}, value[] = {0.25};
+    const struct random_shape table = {2, {4, 3}}, across = {2, {3, 4}}, line = {1, {5}}, one = {0, {0}};
+    uint64_t state = 47;
+    (void)arg;
+    for (int i = 0; i < 8; i++) {
+        const struct arguments a = {.dim = i % 2 ? 1 : -2};
+        struct against_one_op op = {.call = call_fill_by_tensor, .arg = &a, .n_in = 3, .tolerance = 1e-14};
+        op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, i % 2 ? across : table, against_one_draw(&state, 12), 1u << STN_SUM};
+        op.in[INDEX] = (struct against_one_input){STN_DTYPE_I64, line, index, 0};
+        op.in[SOURCE] = (struct against_one_input){STN_DTYPE_F64, one, value, 1u << STN_SUM};
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        against_one_differences(context, &state, &op);
+        free((void *)(uintptr_t)op.in[TABLE].values);
+    }
+    return STN_OK;
+}
+
+static void slices_named_twice_count_once_in_the_gradient_of_what_fills_them(void)
+{
+    test_ranks(1, fills_body, NULL);
+    test_ranks(3, fills_body, NULL);
+    test_ranks(6, fills_body, NULL);
+}
+
+/* take_along_dim by negative indices, along a dim and of flat tensors, as numpy. */
+static stn_status from_the_end_body(stn_context *context, void *arg)
+{
+    static const double index[] = {-1, 0, -2, 1, -2, -1}, along[] = {3, 1, 2, 3, 1, 5}, flat[] = {5, 0, 4, 1, 4, 5};
+    const struct random_shape table = {2, {2, 3}};
+    uint64_t state = 53;
+    (void)arg;
+    for (int i = 0; i < 8; i++) {
+        const struct arguments a = {.dim = i % 4 / 2 ? 0 : -2};
+        struct against_one_op op = {.call = i % 2 ? call_flat : call_along, .arg = &a, .n_in = 2, .tolerance = 1e-14};
+        double *values = against_one_draw(&state, 6), got[6];
+        op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, table, values, 1u << STN_SUM};
+        op.in[INDEX] = (struct against_one_input){STN_DTYPE_I64, table, index, 0};
+        against_one_check(context, &state, random_mesh(&state, context), &op);
+        against_one_differences(context, &state, &op);
+        stn_scope_begin(context);
+        test_read(op.call((stn_tensor *[]){against_one_local(context, STN_DTYPE_F64, &table, values),
+                                           against_one_local(context, STN_DTYPE_I64, &table, index)}, &a), got, 6);
+        for (int k = 0; k < 6; k++)
+            CHECK_NEAR(got[k], values[(int)(i % 2 ? flat : along)[k]], 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        free(values);
+    }
+    return STN_OK;
+}
+
+static void take_along_dim_counts_negative_indices_from_the_end(void)
+{
+    test_ranks(1, from_the_end_body, NULL);
+    test_ranks(3, from_the_end_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case tests[] = {
@@ -263,6 +337,9 @@ int main(int argc, char **argv)
         {"derivatives_are_those_of_differences", derivatives_are_those_of_differences},
         {"several_indices_are_as_one", several_indices_are_as_one},
         {"elements_are_repeated_as_often_as_they_say", elements_are_repeated_as_often_as_they_say},
+        {"slices_named_twice_count_once_in_the_gradient_of_what_fills_them",
+         slices_named_twice_count_once_in_the_gradient_of_what_fills_them},
+        {"take_along_dim_counts_negative_indices_from_the_end", take_along_dim_counts_negative_indices_from_the_end},
     };
     return TEST_MAIN(argc, argv, tests);
 }
