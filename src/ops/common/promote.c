@@ -15,6 +15,11 @@ static enum category category_of(stn_dtype dtype)
     return dtype == STN_DTYPE_BOOL ? BOOLEAN : INTEGER;
 }
 
+int stni_same_category(stn_dtype a, stn_dtype b)
+{
+    return category_of(a) == category_of(b);
+}
+
 static stn_dtype within(stn_dtype a, stn_dtype b)
 {
     return a == UNDEFINED ? b : stn_dtype_promote(a, b);

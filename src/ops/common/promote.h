@@ -12,6 +12,10 @@
  * be NULL. At least one operand is there. */
 stn_dtype stni_promote(int n, const stn_spec *const *specs, const stn_number *numbers);
 
+/* Whether both are bool, integer, floating or complex: then a result of one may be kept in the other, narrower or
+ * wider. */
+int stni_same_category(stn_dtype a, stn_dtype b);
+
 /* The number that a caller's double means: whole ones are integers, so that they keep integers integers. */
 stn_number stni_number(double value);
 

@@ -33,6 +33,12 @@
 #define TO f16
 #include "ops/cpu/convert_pair_tmpl.h"
 #undef FROM
+#define FROM f64
+#define TO bf16
+#include "ops/cpu/convert_pair_tmpl.h"
+#define TO f16
+#include "ops/cpu/convert_pair_tmpl.h"
+#undef FROM
 #define FROM i64
 #define TO i32
 #include "ops/cpu/convert_pair_tmpl.h"
@@ -79,8 +85,8 @@ const struct stni_convert_kernels STNI_ISA_NAME(stni_convert_kernels) = {{
     [STN_DTYPE_BOOL] = FROM_EVERY(bool),
     [STN_DTYPE_C64] = FROM_EVERY(c64),
     [STN_DTYPE_C128] = FROM_EVERY(c128),
-    [STN_DTYPE_BF16] = {[STN_DTYPE_F32] = f32_to_bf16, [STN_DTYPE_BF16] = i16_to_i16},
-    [STN_DTYPE_F16] = {[STN_DTYPE_F32] = f32_to_f16},
+    [STN_DTYPE_BF16] = {[STN_DTYPE_F32] = f32_to_bf16, [STN_DTYPE_F64] = f64_to_bf16, [STN_DTYPE_BF16] = i16_to_i16},
+    [STN_DTYPE_F16] = {[STN_DTYPE_F32] = f32_to_f16, [STN_DTYPE_F64] = f64_to_f16},
     [STN_DTYPE_I32] = {[STN_DTYPE_I64] = i64_to_i32},
     [STN_DTYPE_U8] = {[STN_DTYPE_I64] = i64_to_u8},
     [STN_DTYPE_I8] = {[STN_DTYPE_I64] = i64_to_u8}, /* the same low bits */

@@ -116,10 +116,11 @@ static stn_dtype promoted_dtype(const stn_op_call *call, const struct stni_point
     return stni_promote(n, spec, number);
 }
 
-static stn_status check_in_place(const stn_op_call *call)
+/* The input keeps its dtype: of what is computed in a wider one each element is rounded once. */
+static stn_status check_in_place(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const stn_meta *out = &call->out_meta[0];
+    stn_meta *out = &call->out_meta[0];
     const char *name = stn_op_descriptor(call->op)->inputs[0].name;
     int same = in->ndim == out->ndim;
     for (int d = 0; same && d < in->ndim; d++)
@@ -128,9 +129,10 @@ static stn_status check_in_place(const stn_op_call *call)
     if (!same)
         return stn_op_fail(call, STN_ERR_SHAPE, "'%s' has shape %s and is changed in place, wanted the result's shape %s", name,
                            stni_shape_text(in->ndim, in->shape, got), stni_shape_text(out->ndim, out->shape, wanted));
-    if (in->dtype != out->dtype)
+    if (!stni_same_category(in->dtype, out->dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s and is changed in place, wanted the result's dtype %s", name,
                            stn_dtype_name(in->dtype), stn_dtype_name(out->dtype));
+    out->dtype = in->dtype;
     return STN_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "ranks.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct elements drawn(stn_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
@@ -101,6 +102,94 @@ static void what_is_not_defined_is_refused_with_its_reason(void)
     test_ranks(1, errors, NULL);
 }
 
+/* What each element of x becomes, and of the gradients of the sum of the results, those of x and y. */
+static void narrowed(stn_context *context, const stn_mesh *mesh, stn_dtype dtype, stn_dtype wide)
+{
+    static const char *const names[] = {"add_", "sub_", "mul_", "div_", "pow_", "addcmul_"};
+    struct elements x = drawn(dtype, 2, (int64_t[]){5, 4}, 3), y = drawn(wide, 1, (int64_t[]){4}, 4);
+    const int floating = stn_dtype_is_differentiable(dtype);
+    for (int64_t i = 0; i < x.n && floating; i++)
+        x.v[i] = 0.5 + (double)(i % 7) / 8; /* of which each is a power */
+    for (int64_t i = 0; i < y.n; i++)
+        y.v[i] = floating ? 1 + (y.v[i] - 0.3) / 1024 : 300 + (double)i;
+    for (int k = 0; k < (int)(sizeof names / sizeof *names); k++) {
+        char name[16];
+        if (!floating && (k == 3 || k == 4))
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)strlen(names[k]) - 1, names[k]);
+        stn_tensor *in[2][3] = {{0}}, *out[2], *grad[2][2] = {{0}};
+        stn_scope_begin(context);
+        for (int apart = 0; apart < 2; apart++) {
+            const stn_placement rows = stn_shard(0), of_y = k % 2 ? stn_shard(0) : stn_replicate();
+            stn_tensor *leaf[] = {layout_tensor_placed(context, mesh, &x, &rows), layout_tensor_placed(context, mesh, &y, &of_y)};
+            for (int i = 0; i < 2 && floating; i++)
+                CHECK_STATUS(stn_set_requires_grad(leaf[i], 1), STN_OK);
+            in[apart][0] = floating ? stn_mul_number(leaf[0], 1) : leaf[0];
+            in[apart][1] = in[apart][2] = leaf[1];
+            CHECK_STATUS(stn_call(context, apart ? name : names[k], k == 5 ? 3 : 2, in[apart], 0, NULL, 1, &out[apart]), STN_OK);
+            out[apart] = apart ? stn_cast(out[apart], dtype) : out[apart];
+            stn_tensor *loss = stn_sum(stn_cast(out[apart], STN_DTYPE_F64), 0, NULL, 0);
+            if (floating)
+                CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 2, leaf, 0, 0, grad[apart]), STN_OK);
+        }
+        CHECK(out[0] == in[0][0]);
+        CHECK_I64(stn_tensor_dtype(out[0]), dtype);
+        for (int i = 0; i < (floating ? 3 : 1); i++) {
+            double difference = 1;
+            stn_tensor *got = i ? grad[0][i - 1] : out[0], *want = i ? grad[1][i - 1] : out[1];
+            CHECK_STATUS(stn_item(stn_amax(stn_abs(stn_sub(stn_cast(got, STN_DTYPE_F64), stn_cast(want, STN_DTYPE_F64))), 0, NULL, 0),
+                                  &difference), STN_OK);
+            CHECK(difference <= (i == 0 ? 0 : stn_dtype_size(dtype) == 2 ? 4e-2 : 2e-6));
+        }
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+}
+
+static stn_status narrowed_body(stn_context *context, void *arg)
+{
+    static const stn_dtype pairs[][2] = {{STN_DTYPE_F32, STN_DTYPE_F64}, {STN_DTYPE_F16, STN_DTYPE_F32}, {STN_DTYPE_BF16, STN_DTYPE_F16},
+                                         {STN_DTYPE_F16, STN_DTYPE_F64}, {STN_DTYPE_I32, STN_DTYPE_I64}, {STN_DTYPE_U8, STN_DTYPE_I16},
+                                         {STN_DTYPE_I8, STN_DTYPE_U8}};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        narrowed(context, mesh, pairs[i][0], pairs[i][1]);
+    return STN_OK;
+}
+
+static void what_is_computed_in_a_wider_dtype_is_rounded_once(void)
+{
+    test_ranks(1, narrowed_body, NULL);
+    test_ranks(3, narrowed_body, NULL);
+}
+
+/* Complex parts, which loops above do not compare; and what is of a lower category. */
+static stn_status categories_body(stn_context *context, void *arg)
+{
+    struct elements f = drawn(STN_DTYPE_F32, 1, (int64_t[]){4}, 1), i = drawn(STN_DTYPE_I32, 1, (int64_t[]){4}, 2),
+                    b = drawn(STN_DTYPE_BOOL, 1, (int64_t[]){4}, 3), c = drawn(STN_DTYPE_C64, 1, (int64_t[]){4}, 4), d = c, sum = c;
+    (void)arg;
+    d.dtype = STN_DTYPE_C128;
+    for (int k = 0; k < 4; k++)
+        sum.v[k] = c.v[k] + d.v[k];
+    stn_scope_begin(context);
+    stn_tensor *tf = layout_tensor_placed(context, NULL, &f, NULL), *ti = layout_tensor_placed(context, NULL, &i, NULL),
+               *tb = layout_tensor_placed(context, NULL, &b, NULL), *tc = layout_tensor_placed(context, NULL, &c, NULL),
+               *td = layout_tensor_placed(context, NULL, &d, NULL);
+    CHECK_REFUSED(context, stn_add_(ti, tf, 1), STN_ERR_DTYPE, "add_: 'input' is i32 and is changed in place, wanted the result's dtype f32");
+    CHECK_REFUSED(context, stn_mul_(tb, ti), STN_ERR_DTYPE, "mul_: 'input' is bool and is changed in place, wanted the result's dtype i32");
+    CHECK_REFUSED(context, stn_mul_(tf, tc), STN_ERR_DTYPE, "mul_: 'input' is f32 and is changed in place, wanted the result's dtype c64");
+    CHECK_REFUSED(context, stn_abs_(tc), STN_ERR_DTYPE, "abs_: 'input' is c64 and is changed in place, wanted the result's dtype f32");
+    CHECK(stn_add_(tc, td, 1) == tc);
+    layout_check(tc, &sum, "add_ of c64 and c128");
+    return stn_scope_end(context);
+}
+
+static void categories_are_not_left_in_place(void)
+{
+    test_ranks(1, categories_body, NULL);
+}
+
 /* One rank's zero is known to all at the agreement; the results are 0 there, and right elsewhere. */
 static stn_status zero_divisor(stn_context *context, void *arg)
 {
@@ -175,6 +264,8 @@ static void sums_stay_pending_where_the_op_is_linear(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"what_is_computed_in_a_wider_dtype_is_rounded_once", what_is_computed_in_a_wider_dtype_is_rounded_once},
+        {"categories_are_not_left_in_place", categories_are_not_left_in_place},
         {"in_place_ops_keep_handle_and_spec_on_every_layout", in_place_ops_keep_handle_and_spec_on_every_layout},
         {"lerp_is_exact_at_both_ends", lerp_is_exact_at_both_ends},
         {"what_is_not_defined_is_refused_with_its_reason", what_is_not_defined_is_refused_with_its_reason},
