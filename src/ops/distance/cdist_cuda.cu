@@ -18,7 +18,7 @@ STNI_DEVICE double add_difference(metric m, double p, double sum, double differe
 {
     const double d = fabs(difference);
     switch (m) {
-    case STNI_CDIST_ZERO: return sum + (difference != 0);
+    case STNI_CDIST_ZERO: return sum + (d != d ? d : d != 0);
     case STNI_CDIST_ONE: return sum + d;
     case STNI_CDIST_TWO: return sum + d * d;
     case STNI_CDIST_LARGEST: return d > sum || d != d ? d : sum;
@@ -44,13 +44,15 @@ STNI_DEVICE double weight_of(metric m, double p, double grad, double distance)
 template <class S> STNI_DEVICE double derivative(metric m, double p, typename computed<S>::type difference, double weight, double distance)
 {
     typedef typename computed<S>::type A;
-    const double toward = difference > 0 ? weight : difference < 0 ? -weight : 0;
+    const double toward = difference > 0 ? weight : difference < 0 ? -weight : (double)difference; /* 0 or NaN */
     S rounded;
     switch (m) {
     case STNI_CDIST_ZERO: return 0;
     case STNI_CDIST_ONE: return toward;
     case STNI_CDIST_TWO: return (double)difference * weight;
-    case STNI_CDIST_LARGEST: store(rounded, difference < 0 ? -difference : difference); return (double)(A)load(rounded) == distance ? toward : 0;
+    case STNI_CDIST_LARGEST:
+        store(rounded, difference < 0 ? -difference : difference);
+        return (double)(A)load(rounded) == distance || difference != difference ? toward : 0;
     default: return difference == 0 ? 0 : pow(fabs((double)difference), p - 1) * toward;
     }
 }

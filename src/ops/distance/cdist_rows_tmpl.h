@@ -15,13 +15,16 @@ struct NAME(metric) {
     void (*derivative)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n);
 };
 
+/* NaN stays, as in all sums. */
 static void NAME(add_zero)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
 {
     (void)p;
     for (int r = 0; r < TOGETHER; r++)
         for (int k = 0; k < n; k++)
-            for (int j = 0; j < J; j++)
-                sum[r * J + j] += (ACC)(x[r * K + k] != y[k * J + j]);
+            for (int j = 0; j < J; j++) {
+                const ACC d = x[r * K + k] - y[k * J + j];
+                sum[r * J + j] += d != d ? d : (ACC)(d != 0);
+            }
 }
 
 static void NAME(add_one)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n)
@@ -109,8 +112,10 @@ static void NAME(derivative_zero)(ACC *restrict out, const ACC *restrict x, cons
 static void NAME(derivative_one)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)distance, (void)p;
-    for (int k = 0; k < n; k++)
-        out[k] += x[k] > y[k] ? weight : x[k] < y[k] ? -weight : 0;
+    for (int k = 0; k < n; k++) {
+        const ACC d = x[k] - y[k];
+        out[k] += d > 0 ? weight : d < 0 ? -weight : d; /* 0 or NaN */
+    }
 }
 
 static void NAME(derivative_two)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
@@ -124,9 +129,11 @@ static void NAME(derivative_two)(ACC *restrict out, const ACC *restrict x, const
 static void NAME(derivative_largest)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
 {
     (void)p;
-    for (int k = 0; k < n; k++)
-        if (LOAD(STORE(fabs(x[k] - y[k]))) == distance)
-            out[k] += x[k] > y[k] ? weight : -weight;
+    for (int k = 0; k < n; k++) {
+        const ACC d = x[k] - y[k];
+        if (LOAD(STORE(fabs(d))) == distance || d != d)
+            out[k] += d > 0 ? weight : d < 0 ? -weight : d;
+    }
 }
 
 static void NAME(derivative_other)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)

@@ -16,6 +16,9 @@
 #define LEAST(v) ((v) < p ? p : (v))
 #define SOFTPLUS(v) (((v) > 0 ? (v) : 0) + LOG1P_UNIT(EXP((v) > 0 ? -(v) : (v))))
 
+/* What counts where q is not 0 alone: it may be infinite. */
+#define FULL(v) (q == 0 ? 0 : (v))
+
 /* log y! by Stirling's formula, where y is more than 1. */
 #define STIRLING(v) ((v) > 1 ? (v) * LOG(v) - (v) + LOG((T)6.283185307179586477 * (v)) / 2 : 0)
 #define STIRLING_SLOPE(v) ((v) > 1 ? LOG(v) + 1 / (2 * (v)) : 0)

@@ -10,7 +10,8 @@
 
 /* Losses, one row each: the value and its derivatives with respect to x, the input, y, the target, and z, a third
  * operand that some losses have: the first by x y z, the second by xx xy yy, xz yz zz. p and q are the loss's
- * numbers. d = x - y, a = |d| and `one` is the sign of d. Functions in capitals are defined in loss_functions.h. */
+ * numbers. d = x - y, a = |d| and `one` is the sign of d; comparisons are such that NaN stays NaN where PyTorch's
+ * does. Functions in capitals are defined in loss_functions.h. */
 #define STNI_LOSS_LIST(X)                                                                                                    \
     STNI_LOSS_OF_DIFFERENCE(X)                                                                                               \
     X(binary_cross_entropy, -(y * CLAMPED(LOG(x)) + (1 - y) * CLAMPED(LOG1P(-x))),                                           \
@@ -27,15 +28,15 @@
       d / LEAST(z), -d / LEAST(z), (1 - d * d / LEAST(z)) / (2 * LEAST(z)),                                                  \
       1 / LEAST(z), -1 / LEAST(z), 1 / LEAST(z), -d / (LEAST(z) * LEAST(z)), d / (LEAST(z) * LEAST(z)),                      \
       (d * d / LEAST(z) - (T)0.5) / (LEAST(z) * LEAST(z)))                                                                   \
-    X(poisson_nll, x - y * LOG(x + p) + q * STIRLING(y),                                                                     \
-      1 - y / (x + p), q * STIRLING_SLOPE(y) - LOG(x + p), 0,                                                                \
-      y / ((x + p) * (x + p)), -1 / (x + p), q * STIRLING_BEND(y), 0, 0, 0)                                                  \
-    X(poisson_nll_log, EXP(x) - y * x + q * STIRLING(y),                                                                     \
-      EXP(x) - y, q * STIRLING_SLOPE(y) - x, 0, EXP(x), -1, q * STIRLING_BEND(y), 0, 0, 0)                                   \
+    X(poisson_nll, x - y * LOG(x + p) + FULL(STIRLING(y)),                                                                   \
+      1 - y / (x + p), FULL(STIRLING_SLOPE(y)) - LOG(x + p), 0,                                                              \
+      y / ((x + p) * (x + p)), -1 / (x + p), FULL(STIRLING_BEND(y)), 0, 0, 0)                                                \
+    X(poisson_nll_log, EXP(x) - y * x + FULL(STIRLING(y)),                                                                   \
+      EXP(x) - y, FULL(STIRLING_SLOPE(y)) - x, 0, EXP(x), -1, FULL(STIRLING_BEND(y)), 0, 0, 0)                               \
     X(soft_margin_loss, SOFTPLUS(-x * y),                                                                                    \
       -y * SIGMOID(-x * y), -x * SIGMOID(-x * y), 0, y * y * SIGMOID(x * y) * SIGMOID(-x * y),                               \
       (x * y * SIGMOID(x * y) - 1) * SIGMOID(-x * y), x * x * SIGMOID(x * y) * SIGMOID(-x * y), 0, 0, 0)                     \
-    X(hinge_embedding_loss, (y == 1 ? 0 : x < p ? p - x : 0) + (y == -1 ? 0 : x),                                            \
+    X(hinge_embedding_loss, (y == 1 ? 0 : x >= p ? 0 : p - x) + (y == -1 ? 0 : x),                                           \
       (y == 1 ? 0 : x < p ? -1 : 0) + (y == -1 ? 0 : 1), 0, 0, 0, 0, 0, 0, 0, 0)
 
 /* Losses that are functions of d alone: value, first and second derivative. The derivatives with respect to y are
@@ -43,8 +44,9 @@
 #define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \
     STNI_LOSS_OF_D(X, mse_loss, d * d, 2 * d, 2)                                                                             \
     STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \
-    STNI_LOSS_OF_D(X, huber_loss, a <= p ? d * d / 2 : p * (a - p / 2), a <= p ? d : p * one, a <= p ? 1 : 0)                \
-    STNI_LOSS_OF_D(X, smooth_l1_loss, a < p ? d * d / (2 * p) : a - p / 2, a < p ? d / p : one, a < p ? 1 / p : 0)
+    STNI_LOSS_OF_D(X, huber_loss, a <= p ? d * d / 2 : p * (a - p / 2), a > p ? p * one : d, a <= p ? 1 : 0)                 \
+    STNI_LOSS_OF_D(X, smooth_l1_loss, a < p ? d * d / (2 * p) : a - p / 2, a >= p || p == 0 ? one : d / p,                   \
+                   a < p ? 1 / p : 0)
 #define STNI_LOSS_OF_D(X, name, value, first, second) X(name, value, first, 0, 0, second, 0, 0, 0, 0, 0)
 
 #define STNI_LOSS_INDEX(name, value, x, y, z, xx, xy, yy, xz, yz, zz) STNI_LOSS_##name,

@@ -113,6 +113,35 @@ static void equal_rows_have_no_gradient_and_close_ones_keep_their_distance(void)
     test_ranks(1, close_body, NULL);
 }
 
+/* NaN is no number that differs from others: its row has no distance and no gradient that is a number, whatever p. */
+static stn_status nan_body(stn_context *context, void *arg)
+{
+    const struct random_shape shape = {2, {2, 3}};
+    const double a[] = {1, (double)NAN, 3, 4, 5, 6}, b[] = {1, 1, 1, 4, 5, 7};
+    (void)arg;
+    for (int i = 0; i < N_POWERS; i++)
+        for (int f64 = 0; f64 < 2; f64++) {
+            const stn_dtype dtype = f64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
+            double got[4], g[6];
+            stn_scope_begin(context);
+            stn_tensor *x = against_one_local(context, dtype, &shape, a), *y = against_one_local(context, dtype, &shape, b), *grad;
+            CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+            stn_tensor *d = stn_cdist(x, y, powers[i]), *sum = stn_sum(d, 0, NULL, 0);
+            test_read(d, got, 4);
+            CHECK(isnan(got[0]) && isnan(got[1]) && got[3] == 1);
+            CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 1, &x, 0, 0, &grad), STN_OK);
+            test_read(grad, g, 6);
+            CHECK(isnan(g[1]) == (powers[i] != 0) && isfinite(g[3]) && isfinite(g[5]));
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void nan_stays_in_every_metric(void)
+{
+    test_ranks(1, nan_body, NULL);
+}
+
 /* The least order has one root that is finite and not 0: of one element that differs. */
 static stn_status least_body(stn_context *context, void *arg)
 {
@@ -293,6 +322,7 @@ int main(int argc, char **argv)
         {"every_metric_is_that_of_a_plain_loop", every_metric_is_that_of_a_plain_loop},
         {"random_layouts_give_the_distances_of_one_process", random_layouts_give_the_distances_of_one_process},
         {"equal_rows_have_no_gradient_and_close_ones_keep_their_distance", equal_rows_have_no_gradient_and_close_ones_keep_their_distance},
+        {"nan_stays_in_every_metric", nan_stays_in_every_metric},
         {"the_least_order_is_not_0", the_least_order_is_not_0},
         {"rows_stay_cut_and_features_take_one_exchange", rows_stay_cut_and_features_take_one_exchange},
         {"random_layouts_give_the_rest_of_one_process_too", random_layouts_give_the_rest_of_one_process_too},

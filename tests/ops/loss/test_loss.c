@@ -153,6 +153,38 @@ static void what_does_not_fit_is_refused(void)
     test_ranks(1, refusals_body, NULL);
 }
 
+/* The gradients of the two losses that change their form are NaN at NaN, and those of the absolute value 0, as in
+ * PyTorch; at infinities they are the slopes there. */
+static stn_status nan_body(stn_context *context, void *arg)
+{
+    const struct random_shape shape = {1, {4}};
+    static const double x[] = {(double)NAN, INFINITY, -3, 0.25}, want[][3] = {{0.5, -0.5, 0.25}, {1, -1, 0.5}, {1, -1, 1}};
+    (void)arg;
+    for (int d = 0; d < 2; d++)
+        for (int kind = 0; kind < 3; kind++) {
+            double got[4];
+            stn_scope_begin(context);
+            stn_tensor *in = against_one_local(context, d ? STN_DTYPE_F64 : STN_DTYPE_F32, &shape, x), *grad;
+            stn_tensor *zero = stn_mul_number(stn_ne_number(in, 12345), 0);
+            zero = stn_cast(zero, d ? STN_DTYPE_F64 : STN_DTYPE_F32);
+            CHECK_STATUS(stn_set_requires_grad(in, 1), STN_OK);
+            stn_tensor *y = kind == 0 ? stn_huber_loss(in, zero, NULL, STN_REDUCE_SUM, 0.5)
+                                      : stn_smooth_l1_loss(in, zero, STN_REDUCE_SUM, kind == 1 ? 0.5 : 0);
+            CHECK_STATUS(stn_grad(context, 1, &y, NULL, 1, &in, 0, 0, &grad), STN_OK);
+            test_read(grad, got, 4);
+            CHECK(kind == 2 ? got[0] == 0 : isnan(got[0]));
+            for (int k = 0; k < 3; k++)
+                CHECK(got[k + 1] == want[kind][k]);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void gradients_at_nan_are_those_of_pytorch(void)
+{
+    test_ranks(1, nan_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -160,6 +192,7 @@ int main(int argc, char **argv)
         {"a_mean_stays_pending_and_a_weighted_one_costs_one_collective_of_two_numbers",
          a_mean_stays_pending_and_a_weighted_one_costs_one_collective_of_two_numbers},
         {"operands_are_read_as_they_lie_and_summed_wide", operands_are_read_as_they_lie_and_summed_wide},
+        {"gradients_at_nan_are_those_of_pytorch", gradients_at_nan_are_those_of_pytorch},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -217,6 +217,40 @@ static void ends_are_finite(void)
     test_ranks(1, ends_body, NULL);
 }
 
+/* What is left out of Poisson's likelihood counts for nothing, infinite as it may be; NaN is no margin that is kept. */
+static stn_status left_out_body(stn_context *context, void *arg)
+{
+    const struct random_shape two = {1, {2}};
+    const double want[] = {-1e38, exp(0.5) - 0.5};
+    double got[2];
+    stn_tensor *grad;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &two, (double[]){1, 0.5}),
+               *y = against_one_local(context, STN_DTYPE_F32, &two, (double[]){1e38, 1}),
+               *nan = against_one_local(context, STN_DTYPE_F32, &two, (double[]){(double)NAN, 0.25}),
+               *minus = against_one_local(context, STN_DTYPE_F32, &two, (double[]){-1, -1});
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    CHECK_STATUS(stn_set_requires_grad(y, 1), STN_OK);
+    stn_tensor *loss = stn_poisson_nll_loss(x, y, 1, 0, 1e-8, STN_REDUCE_NONE), *sum = stn_sum(loss, 0, NULL, 0);
+    test_read(loss, got, 2);
+    for (int k = 0; k < 2; k++)
+        CHECK_NEAR(got[k], want[k], 1e-6 * fabs(want[k]));
+    CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 1, &y, 0, 0, &grad), STN_OK);
+    test_read(grad, got, 2);
+    CHECK(got[0] == -1 && got[1] == -0.5);
+    test_read(stn_poisson_nll_loss(x, y, 1, 1, 1e-8, STN_REDUCE_NONE), got, 2);
+    CHECK(isinf(got[0]));
+    test_read(stn_hinge_embedding_loss(nan, minus, 1, STN_REDUCE_NONE), got, 2);
+    CHECK(isnan(got[0]) && got[1] == 0.75);
+    return stn_scope_end(context);
+}
+
+static void what_is_left_out_counts_for_nothing_and_nan_stays(void)
+{
+    test_ranks(1, left_out_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[8];
@@ -261,6 +295,7 @@ int main(int argc, char **argv)
          values_are_those_of_plain_loops_and_derivatives_those_of_differences},
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"ends_are_finite", ends_are_finite},
+        {"what_is_left_out_counts_for_nothing_and_nan_stays", what_is_left_out_counts_for_nothing_and_nan_stays},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

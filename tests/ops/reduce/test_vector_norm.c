@@ -196,6 +196,34 @@ static void random_layouts_give_what_one_process_gives_in_every_dtype(void)
     test_worlds(layouts_body, NULL);
 }
 
+/* Beside NaN a norm is NaN, and so are its gradients of orders other than 1 and the infinite ones, as in PyTorch. */
+static stn_status nan_body(stn_context *context, void *arg)
+{
+    static const double orders[] = {3, 1.5, 0.5, -1, 2, 1}, values[] = {1, (double)NAN, -2};
+    const struct random_shape shape = {1, {3}};
+    (void)arg;
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 6; i++) {
+            double got[3];
+            stn_scope_begin(context);
+            stn_tensor *x = against_one_local(context, dtypes[d], &shape, values), *grad;
+            CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+            stn_tensor *y = norm_of(x, orders[i]);
+            CHECK(isnan(number(y)));
+            CHECK_STATUS(stn_grad(context, 1, &y, NULL, 1, &x, 0, 0, &grad), STN_OK);
+            test_read(grad, got, 3);
+            for (int k = 0; k < 3; k++)
+                CHECK(orders[i] == 1 ? got[k] == (k == 0) - (k == 2) : isnan(got[k]));
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void gradients_beside_nan_are_nan(void)
+{
+    test_ranks(1, nan_body, NULL);
+}
+
 /* One number of f64 for each result that ranks share, and no copy of the input. */
 static stn_status moves_body(stn_context *context, void *arg)
 {
@@ -227,6 +255,7 @@ int main(int argc, char **argv)
         {"powers_that_the_dtype_cannot_hold_give_norms_that_it_can", powers_that_the_dtype_cannot_hold_give_norms_that_it_can},
         {"cosines_and_sums_of_exponentials_are_computed_wide", cosines_and_sums_of_exponentials_are_computed_wide},
         {"orders_below_0_of_infinities_alone_are_infinite", orders_below_0_of_infinities_alone_are_infinite},
+        {"gradients_beside_nan_are_nan", gradients_beside_nan_are_nan},
         {"numbers_that_are_zero_have_the_gradient_zero", numbers_that_are_zero_have_the_gradient_zero},
         {"random_layouts_give_what_one_process_gives_in_every_dtype", random_layouts_give_what_one_process_gives_in_every_dtype},
         {"squares_are_added_without_a_copy_and_joined_in_one_collective", squares_are_added_without_a_copy_and_joined_in_one_collective},

@@ -42,7 +42,7 @@
     X(relu_backward, y <= 0 ? 0 : x,       NONE,                 NONE,        NONE)                  \
     X(relu_double_backward, 0,                   NONE,                 NONE,        NONE)                  \
     X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
-    X(abs_backward, y > 0 ? x : y < 0 ? -x : 0, NONE,            NONE,        y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \
+    X(abs_backward, y > 0 ? x : y < 0 ? -x : y == 0 ? 0 : 0 * x, NONE, NONE,       y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \
     X(exp_of_difference, z * EXP(x - y),   NONE,                 NONE,        NONE)                  \
     X(scaled_difference, z * (x - y),      NONE,                 NONE,        NONE)                  \
     X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \
