@@ -129,7 +129,7 @@ static void arrays_that_are_missing_are_refused(void)
 
 /* Parts of other ops: called by handle inside the library, with attributes that only it knows how to fill. */
 static const char *const internal[] = {"dist_others", "repeat_index", "order_sort", "relu_backward", "relu_double_backward", "contract", "max_all",
-                                       "conv2d_grad_weight", "softmax_backward", "gate_equal"};
+                                       "conv2d_grad_weight", "softmax_backward", "gate_within"};
 
 static stn_status internal_body(stn_context *context, void *arg)
 {

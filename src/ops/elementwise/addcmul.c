@@ -49,12 +49,12 @@ static stn_tensor *scaled(const stn_backward_call *call, stn_tensor *t)
 
 static stn_tensor *first_factor(const stn_backward_call *call, stn_tensor *grad)
 {
-    return scaled(call, stn_mul(grad, stni_conjugate(call->in[2])));
+    return stn_mul(grad, stni_conjugate(scaled(call, call->in[2])));
 }
 
 static stn_tensor *second_factor(const stn_backward_call *call, stn_tensor *grad)
 {
-    return scaled(call, stn_mul(grad, stni_conjugate(call->in[1])));
+    return stn_mul(grad, stni_conjugate(scaled(call, call->in[1])));
 }
 
 static stn_tensor *dividend(const stn_backward_call *call, stn_tensor *grad)

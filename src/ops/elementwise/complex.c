@@ -72,11 +72,21 @@ static stn_tensor *real_part(const stn_backward_call *call, stn_tensor *grad)
     return stn_real(grad);
 }
 
+/* i z / |z|^2, and 0 where z is, of ops that are differentiated again. */
+static stn_tensor *angle_again(stn_tensor *grad, stn_tensor *z)
+{
+    stn_tensor *re = stn_real(z), *im = stn_imag(z);
+    stn_tensor *over = stn_div(grad, stn_add(stn_square(re), stn_square(im)));
+    return stn_masked_fill(stn_complex(stn_neg(stn_mul(im, over)), stn_mul(re, over)), stn_eq_number(z, 0), 0);
+}
+
 static stn_tensor *angle_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
     if (!stni_dtype_is_complex(stn_spec_dtype(call->in_spec[0])))
         return NULL;
-    return stni_call(STNI_OP_angle_backward, 2, (stn_tensor *[]){grad, call->in[0]}, NULL);
+    return stn_grad_enabled(call->context)
+               ? angle_again(grad, call->in[0])
+               : stni_call(STNI_OP_angle_backward, 2, (stn_tensor *[]){grad, call->in[0]}, NULL);
 }
 
 /* r e^(i t) has the derivatives e^(i t) and i r e^(i t), worked out in the dtype that the result was. */
@@ -155,7 +165,6 @@ static const struct stni_pointwise_rule angle_rule = {
 };
 const stn_op_desc stni_op_angle = {
     .size = sizeof(stn_op_desc), .name = "angle", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&angle_rule),
-    .flags = STN_OP_FIRST_ORDER,
 };
 
 static const struct stni_pointwise_rule angle_backward_rule = {

@@ -1,9 +1,10 @@
 /* Activations that read a second tensor or a second half: prelu, whose negative slope is a learned tensor, and glu,
- * which halves a dim. Both are made of other ops. */
+ * which halves a dim. Both are made of other ops, of which `gated` is glu's own. */
 #include "core/base/dtype.h"
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
+#include "ops/elementwise/pointwise.h"
 
 #include <shardtensor/ops.h>
 
@@ -38,7 +39,8 @@ static stn_status check_prelu(const stn_op_call *call)
     return STN_OK;
 }
 
-/* x where positive, else w x; w seen along dim 1. */
+/* x where positive, else w x; w seen along dim 1. The product has zeros in place of what is positive, so that neither
+ * an infinite x nor a w that is infinite or NaN makes NaN of a cotangent of 0. */
 static stn_status prelu(stn_op_call *call)
 {
     STNI_TRY(check_prelu(call));
@@ -47,7 +49,9 @@ static stn_status prelu(stn_op_call *call)
     int ndim = stn_tensor_ndim(x) > 1 ? stn_tensor_ndim(x) - 1 : 0;
     for (int d = 0; d < ndim; d++)
         shape[d] = d == 0 && stn_tensor_ndim(weight) > 0 ? stn_tensor_shape(weight)[0] : 1;
-    call->out[0] = stn_where(stn_gt_number(x, 0), x, stn_mul(x, stn_view(weight, ndim, shape)));
+    stn_tensor *positive = stn_gt_number(x, 0);
+    stn_tensor *product = stn_mul(stn_masked_fill(x, positive, 0), stn_view(weight, ndim, shape));
+    call->out[0] = stn_where(positive, x, product);
     return STN_OK;
 }
 
@@ -63,9 +67,33 @@ static stn_status glu(stn_op_call *call)
     if (size % 2 != 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got size %lld along dim %d, wanted an even one", (long long)size, dim);
     stn_tensor *gate = stn_narrow(call->in[0], dim, size / 2, size / 2);
-    call->out[0] = stn_mul(stn_narrow(call->in[0], dim, 0, size / 2), stn_sigmoid(gate));
+    call->out[0] = stni_call(STNI_OP_gated, 2, (stn_tensor *[]){stn_narrow(call->in[0], dim, 0, size / 2), gate}, NULL);
     return STN_OK;
 }
+
+/* x times the sigmoid of y, rounded once. */
+
+static stn_tensor *gated_by_input(const stn_backward_call *call, stn_tensor *grad)
+{
+    return stni_call(STNI_OP_gated, 2, (stn_tensor *[]){grad, call->in[1]}, NULL);
+}
+
+static stn_tensor *gated_by_gate(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *sigmoid = stn_sigmoid(call->in[1]);
+    return stni_call(STNI_OP_sigmoid_backward, 2, (stn_tensor *[]){stn_mul(grad, call->in[0]), sigmoid}, NULL);
+}
+
+static const struct stni_pointwise_rule gated_rule = {
+    .op = STNI_POINTWISE_gated, .dtypes = STNI_FLOATING, .linear = {1},
+    .derivative = {{gated_by_input, STNI_READS_IN(1)}, {gated_by_gate, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+};
+static const stn_input_schema gated_inputs[] = {{"input", 0, 0}, {"gate", 0, 0}};
+
+const stn_op_desc stni_op_gated = {
+    .size = sizeof(stn_op_desc), .name = "gated", STN_INPUTS(gated_inputs), STNI_POINTWISE(&gated_rule),
+    .flags = STN_OP_INTERNAL,
+};
 
 static const stn_input_schema prelu_inputs[] = {{"input", 0, 0}, {"weight", 0, 0}}, glu_inputs[] = {{"input", 0, 0}};
 static const stn_attr_schema glu_schema[] = {{"dim", STN_ATTR_INT, 0, NULL}};

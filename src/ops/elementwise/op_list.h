@@ -37,9 +37,11 @@
     X(minimum) \
     X(clamp) \
     X(clamp_) \
-    X(gate_equal) \
-    X(gate_greater) \
     X(gate_maximum) \
+    X(gate_within) \
+    X(gate_halves) \
+    X(clamp_halves) \
+    X(gated) \
     X(eq) \
     X(ne) \
     X(lt) \

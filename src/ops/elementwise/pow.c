@@ -33,19 +33,28 @@ stn_tensor *stn_pow_number_(stn_tensor *input, double exponent)
     return stni_call(STNI_OP_pow_, 2, (stn_tensor *[]){input, NULL}, &attrs);
 }
 
-/* Squares, roots and reciprocals have rows of their own, which are quicker. */
+/* Squares, cubes, roots and reciprocals have rows of their own, which are quicker; of which dtypes. Roots differ from
+ * powers at -0 and -infinity: PyTorch has them for all dtypes but f16. */
+static const struct {
+    double exponent;
+    enum stni_pointwise_op op;
+    uint32_t dtypes;
+} rows[] = {
+    {2, STNI_POINTWISE_square, UINT32_MAX},
+    {3, STNI_POINTWISE_cube, UINT32_MAX},
+    {0.5, STNI_POINTWISE_sqrt, UINT32_MAX & ~(1u << STN_DTYPE_F16)},
+    {-0.5, STNI_POINTWISE_rsqrt, UINT32_MAX & ~(1u << STN_DTYPE_F16)},
+    {-1, STNI_POINTWISE_reciprocal, STNI_FLOATING},
+    {-2, STNI_POINTWISE_inverse_square, STNI_FLOATING},
+};
+
 static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
     const stn_number *exponent = &((const struct pow_attrs *)call->attrs)->exponent;
     out->operand[1] = *exponent;
-    if (exponent->f == 2)
-        out->op = STNI_POINTWISE_square;
-    else if (exponent->f == 0.5)
-        out->op = STNI_POINTWISE_sqrt;
-    else if (exponent->f == -0.5)
-        out->op = STNI_POINTWISE_rsqrt;
-    else if (exponent->f == -1 && (STNI_FLOATING >> stn_spec_dtype(call->in_spec[0]) & 1))
-        out->op = STNI_POINTWISE_reciprocal;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && exponent->kind != STN_NUMBER_NONE; i++)
+        if (exponent->f == rows[i].exponent && (rows[i].dtypes >> stn_spec_dtype(call->in_spec[0]) & 1))
+            out->op = rows[i].op;
 }
 
 /* n x^(n - 1), and 0 where n is 0, whatever x is. Narrow integers may have no n - 1. */
@@ -60,6 +69,8 @@ static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *g
             return stn_mul_number(grad, 1);
         if (number == 2)
             return stn_mul(grad, stni_conjugate(stn_mul_number(x, 2)));
+        if (number == -2) /* a division takes less time than a power */
+            return stn_mul(grad, stni_conjugate(stn_mul_number(stn_div(stn_pow_number(x, -2), x), -2)));
         return stn_mul(grad, stni_conjugate(stn_mul_number(stn_pow_number(x, number - 1), number)));
     }
     stn_tensor *less = stn_sub_number(stn_cast(n, stn_tensor_dtype(grad)), 1);

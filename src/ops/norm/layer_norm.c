@@ -8,9 +8,10 @@
 #include <shardtensor/ops.h>
 
 #include <float.h>
+#include <math.h>
 
 static const struct stni_norm_attrs defaults = {.normalized_shape = {.n = -1}, .eps = 1e-5};
-static const struct stni_norm_attrs rms_defaults = {.normalized_shape = {.n = -1}, .eps = -1};
+static const struct stni_norm_attrs rms_defaults = {.normalized_shape = {.n = -1}, .eps = (double)NAN};
 
 static stn_tensor *call_op(enum stni_op_index op, const char *name, int n, stn_tensor *const *in, int n_dims, const int64_t *shape, double eps)
 {
@@ -28,7 +29,8 @@ stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normali
 
 stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, double eps)
 {
-    return call_op(STNI_OP_rms_norm, "rms_norm", 2, (stn_tensor *[]){input, weight}, n_dims, normalized_shape, eps);
+    return call_op(STNI_OP_rms_norm, "rms_norm", 2, (stn_tensor *[]){input, weight}, n_dims, normalized_shape,
+                   eps < 0 ? (double)NAN : eps);
 }
 
 static stn_status describe(const stn_op_call *call, const struct stni_layout *x, struct stni_norm *out)
@@ -50,12 +52,12 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     return STN_OK;
 }
 
-/* An absent eps is the spacing of the numbers in which is computed. */
+/* An absent eps, which is NaN, is the spacing of the numbers in which is computed. */
 static stn_status describe_rms(const stn_op_call *call, const struct stni_layout *x, struct stni_norm *out)
 {
     STNI_TRY(describe(call, x, out));
     out->about_zero = 1;
-    if (out->eps < 0)
+    if (isnan(out->eps))
         out->eps = x->dtype == STN_DTYPE_F64 ? DBL_EPSILON : FLT_EPSILON;
     return STN_OK;
 }

@@ -62,7 +62,7 @@ static double relu6(double x) { return limit(x, 0, 6); }
 static double relu6_derivative(double x) { return inside(x, 0, 6); }
 static double hardtanh(double x) { return limit(x, -1, 1); }
 static double hardtanh_derivative(double x) { return inside(x, -1, 1); }
-static double clamp_derivative(double x) { return x >= 0 && x <= 3; } /* both ends pass */
+static double clamp_derivative(double x) { return inside(x, 0, 3); }
 static double clamp(double x) { return limit(x, 0, 3); }
 static double hardsigmoid(double x) { return limit(x / 6 + 0.5, 0, 1); }
 static double hardsigmoid_derivative(double x) { return inside(x, -3, 3) / 6; }
@@ -271,12 +271,154 @@ static void quotients_rests_and_extremes_of_special_values_are_those_of_pytorch(
     test_ranks(1, pairs_body, NULL);
 }
 
+static const double grid[] = {-1, 0, 1, 2, (double)NAN, INFINITY, -INFINITY};
+enum { GRID = sizeof grid / sizeof *grid, CUBE = GRID * GRID * GRID };
+
+/* What PyTorch gives to an input and two bounds that are tensors: it compares, so that NaN is outside of nothing. */
+static void shares_of_three(double x, double low, double high, double share[3])
+{
+    const int tie = low < high;
+    share[0] = x < low || x > high ? 0 : (x == low || x == high) && tie ? 0.5 : 1;
+    share[1] = x < low && low <= high ? 1 : x == low && tie ? 0.5 : 0;
+    share[2] = low > high || (x > high && !isnan(low)) ? 1 : x == high && tie ? 0.5 : 0;
+}
+
+/* Of one bound: as of maximum and minimum, whose operands both have all where one is NaN. */
+static void shares_of_two(double x, double bound, int is_min, double share[2])
+{
+    const double more = is_min ? x : bound, less = is_min ? bound : x;
+    share[0] = more < less ? 0 : more == less ? 0.5 : 1;
+    share[1] = less < more ? 0 : more == less ? 0.5 : 1;
+}
+
+/* `bounds`: 1, the lower, 2, the upper, 3, both. */
+static void check_clamp(stn_context *context, int dtype, int bounds)
+{
+    double v[3][CUBE], got[3][CUBE], second[CUBE];
+    stn_tensor *in[3], *leaf[3], *grad[3], *again;
+    for (int i = 0; i < CUBE; i++)
+        v[0][i] = grid[i / GRID / GRID], v[1][i] = grid[i / GRID % GRID], v[2][i] = grid[i % GRID];
+    stn_scope_begin(context);
+    int n = 0;
+    for (int k = 0; k < 3; k++) {
+        in[k] = k == 0 || (bounds >> (k - 1) & 1) ? tensor_of(context, dtypes[dtype], CUBE, v[k]) : NULL;
+        if (in[k]) {
+            CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
+            leaf[n++] = in[k];
+        }
+    }
+    stn_tensor *y = stn_clamp_tensor(in[0], in[1], in[2]);
+    stn_tensor *cotangent = stn_cast(stn_ne_number(stn_detach(in[0]), 12345), dtypes[dtype]);
+    CHECK_STATUS(stn_set_requires_grad(cotangent, 1), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, n, leaf, 1, 1, grad), STN_OK);
+    for (int k = 0; k < n; k++)
+        test_read(stn_cast(grad[k], STN_DTYPE_F64), got[k], CUBE);
+    CHECK_STATUS(stn_grad(context, 1, &grad[0], &cotangent, 1, &cotangent, 0, 0, &again), STN_OK);
+    test_read(stn_cast(again, STN_DTYPE_F64), second, CUBE);
+    for (int i = 0; i < CUBE; i++) {
+        double share[3];
+        if (bounds == 3)
+            shares_of_three(v[0][i], v[1][i], v[2][i], share);
+        else
+            shares_of_two(v[0][i], v[bounds][i], bounds == 1, share);
+        for (int k = 0; k < n; k++)
+            if (!CHECK(got[k][i] == share[k]))
+                fprintf(stderr, "  clamp of %g, %g, %g, operand %d of bounds %d: got %g, wanted %g\n", v[0][i], v[1][i], v[2][i], k, bounds,
+                        got[k][i], share[k]);
+        CHECK(second[i] == share[0]);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status clamp_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    for (int d = 0; d < 4; d++)
+        for (int bounds = 1; bounds <= 3; bounds++)
+            check_clamp(context, d, bounds);
+    return STN_OK;
+}
+
+static void clamp_shares_cotangents_with_its_bounds_as_pytorch_does(void)
+{
+    test_ranks(1, clamp_body, NULL);
+}
+
+/* Cotangents of 0 beside what is not finite. */
+static stn_status prelu_body(stn_context *context, void *arg)
+{
+    static const double x[] = {2, INFINITY, -2, 0}, weights[] = {INFINITY, (double)NAN, 0.5};
+    (void)arg;
+    for (int d = 0; d < 4; d++)
+        for (int w = 0; w < 3; w++) {
+            double y[4], by_x[4], by_w;
+            stn_scope_begin(context);
+            stn_tensor *leaf[] = {tensor_of(context, dtypes[d], 4, x), tensor_of(context, dtypes[d], 1, &weights[w])}, *grad[2];
+            for (int k = 0; k < 2; k++)
+                CHECK_STATUS(stn_set_requires_grad(leaf[k], 1), STN_OK);
+            stn_tensor *out = stn_prelu(leaf[0], leaf[1]), *sum = stn_sum(stn_narrow(out, 0, 0, 3), 0, NULL, 0);
+            CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, leaf, 0, 0, grad), STN_OK);
+            test_read(stn_cast(stn_detach(out), STN_DTYPE_F64), y, 4);
+            test_read(stn_cast(grad[0], STN_DTYPE_F64), by_x, 4);
+            test_read(stn_cast(grad[1], STN_DTYPE_F64), &by_w, 1);
+            CHECK(y[0] == 2 && y[1] == INFINITY && same(d, y[2], -2 * weights[w], 1));
+            CHECK(by_x[0] == 1 && by_x[1] == 1 && same(d, by_x[2], weights[w], 1) && by_w == -2);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void what_prelu_does_not_weigh_is_not_weighed_in_its_gradients(void)
+{
+    test_ranks(1, prelu_body, NULL);
+}
+
+/* value * tensor1 first, which has room where the product of the tensors has none; powers that have rows of their own;
+ * the product of glu in 16 bits, rounded once. */
+static stn_status orders_body(stn_context *context, void *arg)
+{
+    static const double zero = 0, large = 1e25, small = 1e-30, other = 1e20, halves[] = {0.5009765625, 0.300048828125};
+    static const double ends[] = {-INFINITY, -0.0, 0, INFINITY, -2}, exponents[] = {0.5, -0.5, 3, -2, -1, 2};
+    double got[5];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = tensor_of(context, STN_DTYPE_F32, 1, &zero), *l = tensor_of(context, STN_DTYPE_F32, 1, &large),
+               *s = tensor_of(context, STN_DTYPE_F32, 1, &small), *o = tensor_of(context, STN_DTYPE_F32, 1, &other);
+    test_read(stn_addcmul(x, l, l, 1e-20), got, 1);
+    CHECK_NEAR(got[0], 1e30, 1e-6);
+    test_read(stn_addcdiv(x, s, o, 1e30), got, 1);
+    CHECK_NEAR(got[0], 1e-20, 1e-6);
+    for (int d = 0; d < 4; d++)
+        for (int e = 0; e < 6; e++) {
+            const int by_root = dtypes[d] != STN_DTYPE_F16;
+            test_read(stn_cast(stn_pow_number(tensor_of(context, dtypes[d], 5, ends), exponents[e]), STN_DTYPE_F64), got, 5);
+            for (int i = 0; i < 5; i++) {
+                const double root = exponents[e] > 0 ? sqrt(ends[i]) : 1 / sqrt(ends[i]);
+                const double want = fabs(exponents[e]) == 0.5 && by_root ? root : pow(ends[i], exponents[e]);
+                if (!CHECK(same(d, got[i], want, 1)))
+                    fprintf(stderr, "  %g to the power %g of %s: got %g, wanted %g\n", ends[i], exponents[e], stn_dtype_name(dtypes[d]), got[i],
+                            want);
+            }
+        }
+    test_read(stn_cast(stn_glu(tensor_of(context, STN_DTYPE_F16, 2, halves), 0), STN_DTYPE_F64), got, 1);
+    CHECK(got[0] == rounded(STN_DTYPE_F16, halves[0] * sigmoid(halves[1])));
+    return stn_scope_end(context);
+}
+
+static void products_are_taken_in_pytorchs_order(void)
+{
+    test_ranks(1, orders_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"functions_and_gradients_at_special_values_are_those_of_pytorch", functions_and_gradients_at_special_values_are_those_of_pytorch},
         {"quotients_rests_and_extremes_of_special_values_are_those_of_pytorch",
          quotients_rests_and_extremes_of_special_values_are_those_of_pytorch},
+        {"clamp_shares_cotangents_with_its_bounds_as_pytorch_does", clamp_shares_cotangents_with_its_bounds_as_pytorch_does},
+        {"what_prelu_does_not_weigh_is_not_weighed_in_its_gradients", what_prelu_does_not_weigh_is_not_weighed_in_its_gradients},
+        {"products_are_taken_in_pytorchs_order", products_are_taken_in_pytorchs_order},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -26,13 +26,15 @@
     X(square,      x * x,                  x * x,                NONE,        COMPLEX_MUL(x, x))     \
     X(square_backward, 2 * x * y,          NONE,                 NONE,        2 * COMPLEX_MUL(x, CONJUGATE(y))) \
     X(square_double_backward, 2 * x * y,         NONE,                 NONE,        2 * COMPLEX_MUL(x, y)) \
+    X(cube,        x * x * x,              x * x * x,            NONE,        COMPLEX_MUL(COMPLEX_MUL(x, x), x))\
+    X(inverse_square, 1 / (x * x),         NONE,                 NONE,        NONE)                  \
     X(pow,         POW(x, y),              POW(x, y),            NONE,        POW(x, y))             \
     X(conj,        x,                      x,                    x,           CONJUGATE(x))          \
     X(cast,        x,                      x,                    x,           x)                     \
     X(copy,        y,                      y,                    y,           y)                     \
     X(lerp,        LERP(x, y, z),          NONE,                 NONE,        x + COMPLEX_MUL(z, y - x)) \
-    X(addcmul,     x + a * (y * z),        x + a * (y * z),      NONE,        x + a * COMPLEX_MUL(y, z)) \
-    X(addcdiv,     x + a * (y / z),        NONE,                 NONE,        x + a * (y / z))       \
+    X(addcmul,     x + a * y * z,          x + a * y * z,        NONE,        x + COMPLEX_MUL(a * y, z)) \
+    X(addcdiv,     x + a * y / z,          NONE,                 NONE,        x + a * y / z)         \
     X(where,       x != 0 ? y : z,         x != 0 ? y : z,       x ? y : z,   x != 0 ? y : z)        \
     X(masked_fill, y != 0 ? z : x,         y != 0 ? z : x,       y ? z : x,   y != 0 ? z : x)        \
     X(maximum,     MAXIMUM(x, y),          MAXIMUM(x, y),        x | y,       NONE)                  \
@@ -46,9 +48,15 @@
     X(exp_of_difference, z * EXP(x - y),   NONE,                 NONE,        NONE)                  \
     X(scaled_difference, z * (x - y),      NONE,                 NONE,        NONE)                  \
     X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \
-    /* Gates let the cotangent x through where y and z compare so. */                                \
-    X(gate_equal,  y == z ? x : 0,         NONE,                 NONE,        NONE)                  \
-    X(gate_greater, y > z ? x : 0,         NONE,                 NONE,        NONE)                  \
-    X(gate_maximum, y < z ? 0 : y == z ? x / 2 : x, NONE,        NONE,        NONE)
+    X(gated,       x * SIGMOID(y),         NONE,                 NONE,        NONE)                  \
+    /* Gates let the cotangent x through where y lies so to z, between the numbers a and b, of which NaN is none, or by \
+     * halves. */                                                                                    \
+    X(gate_maximum, y < z ? 0 : y == z ? x / 2 : x, NONE,        NONE,        NONE)                  \
+    X(gate_within, (y <= a) | (y >= b) | (y != y) ? 0 : x, NONE, NONE,        NONE)                  \
+    X(gate_halves, y == 2 ? x : y == 1 ? x / 2 : 0, NONE,        NONE,        NONE)                  \
+    /* Halves of clamp's cotangent: x's, and those of the bounds y and z. */                         \
+    X(halves_input, (x < y) | (x > z) ? 0 : ((x == y) | (x == z)) & (y < z) ? 1 : 2, NONE, NONE, NONE)\
+    X(halves_min,  (y <= z) & (x < y) ? 2 : (x == y) & (y < z) ? 1 : 0, NONE, NONE, NONE)            \
+    X(halves_max,  (y > z) | ((x > z) & (y == y)) ? 2 : (x == z) & (y < z) ? 1 : 0, NONE, NONE, NONE)
 
 #endif

@@ -13,7 +13,7 @@
  * elements. */
 #define BROADCAST_CASES \
     CASE(add) CASE(sub) CASE(mul) CASE(div) CASE(maximum) CASE(minimum) CASE(copy) \
-    CASE(exp_of_difference) CASE(scaled_difference) CASE(gate_equal)
+    CASE(exp_of_difference) CASE(scaled_difference)
 
 namespace {
 
