@@ -1,9 +1,9 @@
 /* Pointwise ops in place: each is the function of ops_pointwise.h without the underscore, and what that says of dtypes and arguments holds. fill_ and
  * copy_ have none, and say it themselves.
  *
- * Shapes:     the other operands broadcast to input's shape; input keeps its shape and dtype. What is computed in a wider one of the same category
- *             (an f32 beside an f64, an i32 beside an i64) is rounded to it once (an f64 to 16 bits
- *             by way of f32, as casts are), integers keep the low bits.
+ * Shapes:     the other operands broadcast to input's shape; input keeps its shape and dtype. What is computed in a
+ *             wider one of the same category (an f32 beside an f64, an i32 beside an i64) is rounded to it once (an
+ *             f64 to 16 bits by way of f32, as casts are), integers keep the low bits.
  * Placement:  input keeps its spec; the others are brought to it. Where input is Partial, the op must be linear in it.
  * Collective: over the mesh where another operand must move.
  * Gradient:   as that of the function: what backward reads of the old values is kept before they are changed.
@@ -13,8 +13,9 @@
  *             they live, what they show is changed in place. In grad mode no view is changed, nor what has views, where one of them
  *             or an operand requires grad. An operand that overlaps what is changed is read as it was.
  * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view apart, or seen
- *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE (integers for a floating result, real
- *         numbers for a complex one), STN_ERR_SHAPE (the result's is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
+ *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE
+ *         (integers for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's is not
+ *         input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
 #ifndef SHARDTENSOR_OPS_IN_PLACE_H
 #define SHARDTENSOR_OPS_IN_PLACE_H
 

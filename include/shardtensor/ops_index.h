@@ -42,8 +42,8 @@ STN_API stn_tensor *stn_gather(stn_tensor *input, int dim, stn_tensor *index);
  * Placement, gradient, errors: as stn_gather's; whole slices are routed, each distinct one once. */
 STN_API stn_tensor *stn_index_select(stn_tensor *input, int dim, stn_tensor *index);
 
-/** stn_gather of tensors that are first repeated to a common shape in all dims but *dim; `dim` NULL: both are taken flat. Negative indices count
- *  from the end. */
+/** stn_gather of tensors that are first repeated to a common shape in all dims but *dim; `dim` NULL: both are taken flat.
+ *  Negative indices count from the end. */
 STN_API stn_tensor *stn_take_along_dim(stn_tensor *input, stn_tensor *indices, const int *dim);
 
 /** The input with elements replaced: y[p with p[dim] replaced by index[p]] = src[p]; of several that name one element the last one, in row-major
@@ -84,8 +84,8 @@ STN_API stn_tensor *stn_index_add(stn_tensor *input, int dim, stn_tensor *index,
 /** Replaces slices: y[…, index[k], …] = source[…, k, …]; the last of several wins. Otherwise as stn_scatter_from. */
 STN_API stn_tensor *stn_index_copy(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *source);
 
-/** Replaces slices by a number; by name, or by a tensor without dims, which then gets a gradient: that of the elements filled,
- *  each once, however often the index names it. Negative indices count from the end.
+/** Replaces slices by a number; by name, or by a tensor without dims, which then gets a gradient: that of the
+ *  elements filled, each once, however often the index names it. Negative indices count from the end.
  *  Otherwise as stn_scatter_number. */
 STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index, double value);
 

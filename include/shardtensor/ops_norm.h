@@ -41,8 +41,8 @@ STN_API stn_tensor *stn_group_norm(stn_tensor *input, int64_t groups, stn_tensor
 STN_API stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias,
                                    double eps);
 
-/** y = x / sqrt(mean of x^2 + eps) * weight over the last `n_dims` dims, as stn_layer_norm; eps < 0: the spacing of the numbers in which is computed (by
- *  name that is an absent eps, and one below 0 is added as it is).
+/** y = x / sqrt(mean of x^2 + eps) * weight over the last `n_dims` dims, as stn_layer_norm; eps < 0: the
+ *  spacing of the numbers in which is computed (by name that is an absent eps, and one below 0 is added as it is).
  *  Source: Zhang and Sennrich, "Root mean square layer normalization", 2019. */
 STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, double eps);
 

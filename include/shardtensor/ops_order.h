@@ -103,9 +103,13 @@ STN_API stn_tensor *stn_bucketize(stn_tensor *input, stn_tensor *boundaries, int
 /** How many elements fall into each of `bins` bins of equal width from `min` to `max`, both included; those outside and NaN are not counted.
  *  Where min equals max, bins go from the least element to the greatest, or where these are equal from 1 below to 1 above.
  *
- * Shapes:     any -> (bins), of input's dtype: floating, i64, i32 or u8.
- * Placement:  Partial(sum) where input is sharded; of bf16, f16 and u8 Replicate, so that counts are rounded once. Partial is reduced first.
- * Collective: over the mesh where input is Partial; where it is sharded and min equals max, or its dtype is one of those three.
+ * Shapes:     any -> (bins), of input's dtype: floating, i64 or i32. Counts are exact up to 2^24 of f32, and are
+ *             rounded once above 2048 of f16 (infinite from 65,520 on) and 256 of bf16: cast to f32 where more fall
+ *             into a bin. Integers of fewer bits are refused.
+ * Placement:  Partial(sum) where input is sharded; of bf16 and f16 Replicate, so that counts are rounded once.
+ *             Partial is reduced first.
+ * Collective: over the mesh where input is Partial; where it is sharded and min equals max, or its dtype is one of
+ *             those two.
  * Gradient:   none.
  * @return new tensor; elements without finite range are STN_ERR_VALUE at the next agreement. STN_ERR_ARGUMENT (bins, min, max), STN_ERR_DTYPE,
  *         STN_ERR_MEMORY, STN_ERR_COMM. */

@@ -175,8 +175,9 @@ STN_API stn_tensor *stn_maximum(stn_tensor *input, stn_tensor *other);
 STN_API stn_tensor *stn_minimum(stn_tensor *input, stn_tensor *other);
 
 /** input within bounds; an infinite bound bounds nothing. As stn_maximum. Where min > max the result is max.
- *  Gradient: yes, twice differentiable: to input where it is strictly within bounds, else to the bound, where that is a tensor. An input that
- *  equals such a bound shares the cotangent with it by halves; where both bounds equal it, input has all.
+ *  Gradient: yes, twice differentiable: to input where it is strictly within bounds, else to the bound, where that is
+ *  a tensor. An input that equals such a bound shares the cotangent with it by halves; where both bounds equal it,
+ *  input has all.
  *  @return as stn_add; STN_ERR_ARGUMENT (no bound), STN_ERR_DTYPE (bool, complex). */
 STN_API stn_tensor *stn_clamp(stn_tensor *input, double min, double max);
 

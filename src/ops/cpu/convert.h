@@ -3,8 +3,8 @@
  *
  * A compute type is one in which arithmetic is done: f32 (also for 16-bit floats), f64, i64 (for all integers),
  * bool, c64, c128. Every dtype is read into every compute type, and a compute type is written to the dtypes that
- * compute in it; f64 to the 16-bit floats as well, by way of f32. From complex to real the real part is taken; a floating value outside i64 gives the smallest i64;
- * to bool x != 0; i64 to a narrower integer keeps the low bits. */
+ * compute in it; f64 to the 16-bit floats as well, by way of f32. From complex to real the real part is taken; a
+ * floating value outside i64 gives the smallest i64; to bool x != 0; i64 to a narrower integer keeps the low bits. */
 #ifndef STNI_OPS_CPU_CONVERT_H
 #define STNI_OPS_CPU_CONVERT_H
 

@@ -4,6 +4,7 @@
 #include "core/tensor/tensor.h"
 #include "ops/matmul/contract.h"
 #include "ops/matmul/equation.h"
+#include "ops/matmul/matmul.h"
 #include "ops/placement/bilinear.h"
 #include "ops/common/call.h"
 
@@ -34,6 +35,7 @@ stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands)
 struct factors {
     int n;
     stn_tensor *t[STN_MAX_INPUTS];
+    int operand[STN_MAX_INPUTS]; /* the first one in it */
     struct stni_einsum_term term[STN_MAX_INPUTS];
     const struct stni_equation *equation;
 };
@@ -176,20 +178,41 @@ static stn_tensor *contract(const struct factors *f, int i, int j, const struct 
     return stni_contract(f->t[i], f->t[j], &attrs);
 }
 
-static void multiply(struct factors *f, int i, int j, const struct stni_einsum_term *out)
+/* Products that are summed are of one dtype, as those of matmul. */
+static stn_status check_dtypes(const stn_op_call *call, const struct factors *f, int i, int j)
+{
+    const int a = f->operand[i], b = f->operand[j], first = a < b ? a : b, second = a < b ? b : a;
+    if (stn_tensor_is_error(f->t[i]) || stn_tensor_is_error(f->t[j]))
+        return call->context->error.status;
+    const stn_dtype got = stn_tensor_dtype(f->t[a < b ? j : i]), wanted = stn_tensor_dtype(f->t[a < b ? i : j]);
+    if (got != wanted)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'operand%d' got %s, wanted the %s of 'operand%d': cast one of them",
+                           second, stn_dtype_name(got), stn_dtype_name(wanted), first);
+    if (STNI_MATMUL_DTYPES >> got & 1)
+        return STN_OK;
+    return stn_op_fail(call, STN_ERR_DTYPE, "'operand%d' got %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128: cast it",
+                       first, stn_dtype_name(got));
+}
+
+static stn_status multiply(const stn_op_call *call, struct factors *f, int i, int j, const struct stni_einsum_term *out)
 {
     int sums = 0;
     for (int d = 0; d < f->term[i].n; d++)
         sums |= find(out, f->term[i].label[d]) < 0;
+    if (sums)
+        STNI_TRY(check_dtypes(call, f, i, j));
     f->t[i] = sums ? contract(f, i, j, out) : stn_mul(spread(f->t[i], &f->term[i], out), spread(f->t[j], &f->term[j], out));
     f->term[i] = *out;
+    f->operand[i] = f->operand[i] < f->operand[j] ? f->operand[i] : f->operand[j];
     f->n--;
     f->t[j] = f->t[f->n];
     f->term[j] = f->term[f->n];
+    f->operand[j] = f->operand[f->n];
+    return STN_OK;
 }
 
-/* Multiplies the two factors with the smallest product. Returns 0 where any product has too many dims. */
-static int multiply_smallest(struct factors *f)
+/* Multiplies the two factors with the smallest product. */
+static stn_status multiply_smallest(const stn_op_call *call, struct factors *f)
 {
     struct stni_einsum_term best, term;
     double least = 0, numel;
@@ -201,9 +224,10 @@ static int multiply_smallest(struct factors *f)
                 best = term;
                 at = i, with = j;
             }
-    if (at >= 0)
-        multiply(f, at, with, &best);
-    return at >= 0;
+    if (at < 0)
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'equation' got one whose every product has more than %d dims",
+                           STN_MAX_NDIM);
+    return multiply(call, f, at, with, &best);
 }
 
 static stn_status einsum(stn_op_call *call)
@@ -214,14 +238,14 @@ static stn_status einsum(stn_op_call *call)
     memcpy(f.t, call->in, (size_t)f.n * sizeof f.t[0]);
     memcpy(f.term, equation.in, sizeof f.term);
     for (int i = 0; i < f.n; i++) {
+        f.operand[i] = i;
         take_diagonals(&f, i);
         squeeze(&f, i);
     }
     for (int i = 0; i < f.n; i++)
         sum_alone(&f, i);
     while (f.n > 1)
-        if (!multiply_smallest(&f))
-            return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'equation' got one whose every product has more than %d dims", STN_MAX_NDIM);
+        STNI_TRY(multiply_smallest(call, &f));
     call->out[0] = spread(f.t[0], &f.term[0], &equation.out);
     return STN_OK;
 }

@@ -19,7 +19,10 @@ struct histc_attrs {
 };
 
 /* Counts are of the input's dtype, and bytes hold few. */
-enum { DTYPES = STNI_SORT_DTYPES & ~(1 << STN_DTYPE_BOOL | 1 << STN_DTYPE_I8 | 1 << STN_DTYPE_I16) };
+enum {
+    TOO_SMALL = 1 << STN_DTYPE_BOOL | 1 << STN_DTYPE_U8 | 1 << STN_DTYPE_I8 | 1 << STN_DTYPE_I16,
+    DTYPES = STNI_SORT_DTYPES & ~TOO_SMALL
+};
 
 stn_tensor *stn_histc(stn_tensor *input, int64_t bins, double min, double max)
 {
@@ -32,7 +35,8 @@ static stn_status check(stn_op_call *call)
     const struct histc_attrs *attrs = call->attrs;
     const stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!((unsigned)DTYPES >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype, i64, i32 or u8", stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, which holds few counts, wanted a floating dtype, i64 or i32: "
+                           "cast it", stn_dtype_name(dtype));
     if (attrs->bins < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'bins' got %" PRId64 ", wanted at least 1", attrs->bins);
     if (!isfinite(attrs->min) || !isfinite(attrs->max) || attrs->min > attrs->max)

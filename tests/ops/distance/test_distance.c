@@ -124,7 +124,8 @@ static stn_status nan_body(stn_context *context, void *arg)
             const stn_dtype dtype = f64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
             double got[4], g[6];
             stn_scope_begin(context);
-            stn_tensor *x = against_one_local(context, dtype, &shape, a), *y = against_one_local(context, dtype, &shape, b), *grad;
+            stn_tensor *x = against_one_local(context, dtype, &shape, a), *grad;
+            stn_tensor *y = against_one_local(context, dtype, &shape, b);
             CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
             stn_tensor *d = stn_cdist(x, y, powers[i]), *sum = stn_sum(d, 0, NULL, 0);
             test_read(d, got, 4);

@@ -72,9 +72,15 @@ static stn_tensor *powers(stn_tensor *const *in, const void *arg) { return (void
 static stn_tensor *larger(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_maximum(in[0], in[1])); }
 static stn_tensor *smaller(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_minimum(in[0], in[1])); }
 static stn_tensor *angles(stn_tensor *const *in, const void *arg) { return (void)arg, stn_atan2(in[0], in[1]); }
-static stn_tensor *directions(stn_tensor *const *in, const void *arg) { return (void)arg, stn_angle(stn_complex(in[0], in[1])); }
+static stn_tensor *directions(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_angle(stn_complex(in[0], in[1]));
+}
 static stn_tensor *cubes(stn_tensor *const *in, const void *arg) { return (void)arg, stn_pow_number(in[0], 3); }
-static stn_tensor *inverse_squares(stn_tensor *const *in, const void *arg) { return (void)arg, stn_pow_number(in[0], -2); }
+static stn_tensor *inverse_squares(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_pow_number(in[0], -2);
+}
 static stn_tensor *distances(stn_tensor *const *in, const void *arg) { return (void)arg, stn_hypot(in[0], in[1]); }
 static stn_tensor *rests(stn_tensor *const *in, const void *arg) { return (void)arg, stn_remainder(in[0], in[1]); }
 static stn_tensor *between(stn_tensor *const *in, const void *arg) { return (void)arg, stn_lerp(in[0], in[1], in[2]); }

@@ -323,8 +323,8 @@ static void check_clamp(stn_context *context, int dtype, int bounds)
             shares_of_two(v[0][i], v[bounds][i], bounds == 1, share);
         for (int k = 0; k < n; k++)
             if (!CHECK(got[k][i] == share[k]))
-                fprintf(stderr, "  clamp of %g, %g, %g, operand %d of bounds %d: got %g, wanted %g\n", v[0][i], v[1][i], v[2][i], k, bounds,
-                        got[k][i], share[k]);
+                fprintf(stderr, "  clamp of %g, %g, %g, operand %d of bounds %d: got %g, wanted %g\n", v[0][i], v[1][i],
+                        v[2][i], k, bounds, got[k][i], share[k]);
         CHECK(second[i] == share[0]);
     }
     CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -353,7 +353,8 @@ static stn_status prelu_body(stn_context *context, void *arg)
         for (int w = 0; w < 3; w++) {
             double y[4], by_x[4], by_w;
             stn_scope_begin(context);
-            stn_tensor *leaf[] = {tensor_of(context, dtypes[d], 4, x), tensor_of(context, dtypes[d], 1, &weights[w])}, *grad[2];
+            stn_tensor *weight = tensor_of(context, dtypes[d], 1, &weights[w]), *grad[2];
+            stn_tensor *leaf[] = {tensor_of(context, dtypes[d], 4, x), weight};
             for (int k = 0; k < 2; k++)
                 CHECK_STATUS(stn_set_requires_grad(leaf[k], 1), STN_OK);
             stn_tensor *out = stn_prelu(leaf[0], leaf[1]), *sum = stn_sum(stn_narrow(out, 0, 0, 3), 0, NULL, 0);
@@ -391,13 +392,14 @@ static stn_status orders_body(stn_context *context, void *arg)
     for (int d = 0; d < 4; d++)
         for (int e = 0; e < 6; e++) {
             const int by_root = dtypes[d] != STN_DTYPE_F16;
-            test_read(stn_cast(stn_pow_number(tensor_of(context, dtypes[d], 5, ends), exponents[e]), STN_DTYPE_F64), got, 5);
+            stn_tensor *power = stn_pow_number(tensor_of(context, dtypes[d], 5, ends), exponents[e]);
+            test_read(stn_cast(power, STN_DTYPE_F64), got, 5);
             for (int i = 0; i < 5; i++) {
                 const double root = exponents[e] > 0 ? sqrt(ends[i]) : 1 / sqrt(ends[i]);
                 const double want = fabs(exponents[e]) == 0.5 && by_root ? root : pow(ends[i], exponents[e]);
                 if (!CHECK(same(d, got[i], want, 1)))
-                    fprintf(stderr, "  %g to the power %g of %s: got %g, wanted %g\n", ends[i], exponents[e], stn_dtype_name(dtypes[d]), got[i],
-                            want);
+                    fprintf(stderr, "  %g to the power %g of %s: got %g, wanted %g\n", ends[i], exponents[e],
+                            stn_dtype_name(dtypes[d]), got[i], want);
             }
         }
     test_read(stn_cast(stn_glu(tensor_of(context, STN_DTYPE_F16, 2, halves), 0), STN_DTYPE_F64), got, 1);
@@ -416,8 +418,10 @@ int main(int argc, char **argv)
         {"functions_and_gradients_at_special_values_are_those_of_pytorch", functions_and_gradients_at_special_values_are_those_of_pytorch},
         {"quotients_rests_and_extremes_of_special_values_are_those_of_pytorch",
          quotients_rests_and_extremes_of_special_values_are_those_of_pytorch},
-        {"clamp_shares_cotangents_with_its_bounds_as_pytorch_does", clamp_shares_cotangents_with_its_bounds_as_pytorch_does},
-        {"what_prelu_does_not_weigh_is_not_weighed_in_its_gradients", what_prelu_does_not_weigh_is_not_weighed_in_its_gradients},
+        {"clamp_shares_cotangents_with_its_bounds_as_pytorch_does",
+         clamp_shares_cotangents_with_its_bounds_as_pytorch_does},
+        {"what_prelu_does_not_weigh_is_not_weighed_in_its_gradients",
+         what_prelu_does_not_weigh_is_not_weighed_in_its_gradients},
         {"products_are_taken_in_pytorchs_order", products_are_taken_in_pytorchs_order},
     };
     return TEST_MAIN(argc, argv, cases);

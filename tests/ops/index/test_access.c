@@ -281,7 +281,8 @@ static stn_status fills_body(stn_context *context, void *arg)
     for (int i = 0; i < 8; i++) {
         const struct arguments a = {.dim = i % 2 ? 1 : -2};
         struct against_one_op op = {.call = call_fill_by_tensor, .arg = &a, .n_in = 3, .tolerance = 1e-14};
-        op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, i % 2 ? across : table, against_one_draw(&state, 12), 1u << STN_SUM};
+        const double *values = against_one_draw(&state, 12);
+        op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, i % 2 ? across : table, values, 1u << STN_SUM};
         op.in[INDEX] = (struct against_one_input){STN_DTYPE_I64, line, index, 0};
         op.in[SOURCE] = (struct against_one_input){STN_DTYPE_F64, one, value, 1u << STN_SUM};
         against_one_check(context, &state, random_mesh(&state, context), &op);

@@ -158,7 +158,8 @@ static void what_does_not_fit_is_refused(void)
 static stn_status nan_body(stn_context *context, void *arg)
 {
     const struct random_shape shape = {1, {4}};
-    static const double x[] = {(double)NAN, INFINITY, -3, 0.25}, want[][3] = {{0.5, -0.5, 0.25}, {1, -1, 0.5}, {1, -1, 1}};
+    static const double x[] = {(double)NAN, INFINITY, -3, 0.25},
+                        want[][3] = {{0.5, -0.5, 0.25}, {1, -1, 0.5}, {1, -1, 1}};
     (void)arg;
     for (int d = 0; d < 2; d++)
         for (int kind = 0; kind < 3; kind++) {

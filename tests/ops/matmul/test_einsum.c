@@ -214,6 +214,18 @@ static stn_status refusals_body(stn_context *context, void *arg)
         CHECK_STATUS(stn_context_take_error(context, text, sizeof text), cases[i].status);
         CHECK_STR(text, cases[i].message);
     }
+    stn_tensor *three[] = {stn_cast(in[0], STN_DTYPE_C128), stn_cast(in[1], STN_DTYPE_F64),
+                           stn_cast(in[1], STN_DTYPE_C128)};
+    CHECK_REFUSED(context, stn_einsum("ij,jk->ik", 2, three), STN_ERR_DTYPE,
+                  "einsum: 'operand1' got f64, wanted the c128 of 'operand0': cast one of them");
+    CHECK_REFUSED(context, stn_einsum("ij,jk,jk->i", 3, three), STN_ERR_DTYPE,
+                  "einsum: 'operand2' got c128, wanted the f64 of 'operand1': cast one of them");
+    for (int i = 0; i < 2; i++)
+        three[i] = stn_cast(in[i], STN_DTYPE_U8);
+    CHECK_REFUSED(context, stn_einsum("ij,jk->ik", 2, three), STN_ERR_DTYPE,
+                  "einsum: 'operand0' got u8, wanted f32 f64 bf16 f16 i64 i32 c64 or c128: cast it");
+    three[0] = in[0], three[1] = stn_cast(in[1], STN_DTYPE_F64);
+    CHECK(!stn_tensor_is_error(stn_einsum("ij,jk->ijk", 2, three))); /* no sum: promoted as mul */
     return stn_scope_end(context);
 }
 

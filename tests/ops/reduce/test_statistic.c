@@ -210,8 +210,8 @@ static stn_status flat_body(stn_context *context, void *arg)
         stn_tensor *x = test_tensor(context, mesh, whole ? NULL : &rows, STN_DTYPE_F64, 2, shape, whole ? NULL : uneven,
                                     test_value),
                    *g, *h;
-        x = stn_cat(3, (stn_tensor *[]){stn_narrow(x, 1, 0, 1), stn_add_number(stn_mul_number(stn_narrow(x, 1, 1, 1), 0), 0.5),
-                                        stn_narrow(x, 1, 2, 1)}, 1);
+        stn_tensor *flat = stn_add_number(stn_mul_number(stn_narrow(x, 1, 1, 1), 0), 0.5);
+        x = stn_cat(3, (stn_tensor *[]){stn_narrow(x, 1, 0, 1), flat, stn_narrow(x, 1, 2, 1)}, 1);
         x = stn_detach(stn_cast(x, dtypes[d]));
         CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
         stn_tensor *y = stn_sum(stn_std(x, 1, (const int[]){0}, 1, 0), 0, NULL, 0);

@@ -104,16 +104,17 @@ static void numbers_and_sides_are_taken_by_name(void)
 
 static stn_status histc_body(stn_context *context, void *arg)
 {
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16,
+                                       STN_DTYPE_F16, STN_DTYPE_I64, STN_DTYPE_I32};
     const int64_t shape[] = {7, 100};
     uint64_t seed = 13;
     const stn_mesh *mesh = arg ? test_mesh(context, 2, 3) : test_mesh(context, stn_context_size(context), 0);
-    for (int round = 0; round < test_draws(28); round++) {
+    for (int round = 0; round < test_draws(24); round++) {
         const int data_range = round & 1;
         struct elements e, want = {.ndim = 1, .shape = {4}, .n = 4};
         double low = data_range ? INFINITY : -3, high = data_range ? -INFINITY : 2;
         stn_scope_begin(context);
-        want.dtype = dtypes[round % 7];
+        want.dtype = dtypes[round % 6];
         elements_draw(&e, want.dtype, 2, shape, &seed);
         for (int64_t i = 0; i < e.n && data_range; i++) {
             low = fmin(low, creal(e.v[i]));
@@ -151,6 +152,8 @@ static stn_status edges_body(stn_context *context, void *arg)
     stn_tensor *x = layout_tensor_placed(context, mesh, &e, &cut);
     want.v[2] = 3; /* from 1 to 3 */
     layout_check(stn_histc(x, 4, 0, 0), &want, "equal elements");
+    CHECK_REFUSED(context, stn_histc(stn_cast(x, STN_DTYPE_U8), 4, 0, 0), STN_ERR_DTYPE,
+                  "histc: 'input' got u8, which holds few counts, wanted a floating dtype, i64 or i32: cast it");
     CHECK_REFUSED(context, stn_histc(x, 0, 0, 0), STN_ERR_ARGUMENT, "histc: 'bins' got 0, wanted at least 1");
     CHECK_REFUSED(context, stn_histc(x, 3, 2, 1), STN_ERR_ARGUMENT, "histc: 'min' got 2 and 'max' 1, wanted finite ones in order");
     CHECK_REFUSED(context, stn_searchsorted(x, NULL, 0, NULL), STN_ERR_ARGUMENT, "searchsorted: 'input' is missing, wanted a tensor or a number");

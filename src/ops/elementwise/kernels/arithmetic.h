@@ -44,13 +44,13 @@
     X(relu_backward, y <= 0 ? 0 : x,       NONE,                 NONE,        NONE)                  \
     X(relu_double_backward, 0,                   NONE,                 NONE,        NONE)                  \
     X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
-    X(abs_backward, y > 0 ? x : y < 0 ? -x : y == 0 ? 0 : 0 * x, NONE, NONE,       y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y))) \
+    X(abs_backward, y > 0 ? x : y < 0 ? -x : y == 0 ? 0 : 0 * x, NONE, NONE,                         \
+      y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y)))                                                       \
     X(exp_of_difference, z * EXP(x - y),   NONE,                 NONE,        NONE)                  \
     X(scaled_difference, z * (x - y),      NONE,                 NONE,        NONE)                  \
     X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \
     X(gated,       x * SIGMOID(y),         NONE,                 NONE,        NONE)                  \
-    /* Gates let the cotangent x through where y lies so to z, between the numbers a and b, of which NaN is none, or by \
-     * halves. */                                                                                    \
+    /* Gates let the cotangent x through where y lies so to z or between a and b (NaN: none), or by halves. */ \
     X(gate_maximum, y < z ? 0 : y == z ? x / 2 : x, NONE,        NONE,        NONE)                  \
     X(gate_within, (y <= a) | (y >= b) | (y != y) ? 0 : x, NONE, NONE,        NONE)                  \
     X(gate_halves, y == 2 ? x : y == 1 ? x / 2 : 0, NONE,        NONE,        NONE)                  \
