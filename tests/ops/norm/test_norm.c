@@ -210,6 +210,40 @@ static void statistics_are_taken_wide_about_an_element(void)
     test_ranks(1, precision_body, NULL);
 }
 
+/* By name an eps below 0 is added as it is, and is NaN where no root is; one that is absent is small. So is one below
+ * 0 of the typed function. */
+static stn_status eps_body(stn_context *context, void *arg)
+{
+    static const double eps[] = {-0.5, -1.5}, ones[] = {1, 1, 1, 1};
+    const struct random_shape shape = {1, {4}};
+    const int64_t four = 4;
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        const stn_attr attrs[] = {{"normalized_shape", STN_ATTR_INTS, {.ints = {1, {4}}}},
+                                  {"eps", STN_ATTR_FLOAT, {.f = eps[i % 2]}}};
+        double got[4], g[4];
+        stn_scope_begin(context);
+        stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, ones), *y = NULL, *grad;
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        CHECK_STATUS(stn_call(context, "rms_norm", 1, &x, i < 2 ? 2 : 1, attrs, 1, &y), STN_OK);
+        test_read(y, got, 4);
+        CHECK(i == 1 ? isnan(got[3]) : fabs(got[3] - (i == 0 ? sqrt(2) : 1)) < 1e-12);
+        stn_tensor *sum = stn_sum(y, 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 1, &x, 0, 0, &grad), STN_OK);
+        test_read(grad, g, 4);
+        CHECK(i == 1 ? isnan(g[3]) : fabs(g[3] - (i == 0 ? -sqrt(2) : 0)) < 1e-12);
+        test_read(stn_rms_norm(x, 1, &four, NULL, -0.5), got, 4);
+        CHECK_NEAR(got[0], 1, 1e-12);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void an_eps_below_0_is_one_by_name(void)
+{
+    test_ranks(1, eps_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[64];
@@ -275,6 +309,7 @@ int main(int argc, char **argv)
         {"statistics_are_taken_wide_about_an_element", statistics_are_taken_wide_about_an_element},
         {"no_channels_are_normalised_to_none", no_channels_are_normalised_to_none},
         {"an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm", an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm},
+        {"an_eps_below_0_is_one_by_name", an_eps_below_0_is_one_by_name},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
