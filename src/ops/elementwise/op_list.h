@@ -42,6 +42,7 @@
     X(gate_halves) \
     X(clamp_halves) \
     X(gated) \
+    X(gated_backward) \
     X(eq) \
     X(ne) \
     X(lt) \

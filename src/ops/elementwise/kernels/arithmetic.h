@@ -50,6 +50,7 @@
     X(scaled_difference, z * (x - y),      NONE,                 NONE,        NONE)                  \
     X(sign,        (x > 0) - (x < 0),      (x > 0) - (x < 0),    x,           NONE)                  \
     X(gated,       x * SIGMOID(y),         NONE,                 NONE,        NONE)                  \
+    X(gated_backward, x * y * (SIGMOID(z) * SIGMOID(-z)), NONE, NONE,        NONE)                  \
     /* Gates let the cotangent x through where y lies so to z or between a and b (NaN: none), or by halves. */ \
     X(gate_maximum, y < z ? 0 : y == z ? x / 2 : x, NONE,        NONE,        NONE)                  \
     X(gate_within, (y <= a) | (y >= b) | (y != y) ? 0 : x, NONE, NONE,        NONE)                  \

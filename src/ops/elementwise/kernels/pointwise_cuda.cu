@@ -72,7 +72,7 @@ STNI_CUDA_KERNELS(pointwise) = {
     FORWARD(sign) FORWARD(sign_) FORWARD(pow) FORWARD(pow_) FORWARD(lerp) FORWARD(lerp_) FORWARD(where)
     FORWARD(masked_fill) FORWARD(masked_fill_) FORWARD(maximum) FORWARD(minimum) FORWARD(clamp) FORWARD(clamp_)
     FORWARD(gate_maximum) FORWARD(gate_within) FORWARD(gate_halves) FORWARD(clamp_halves) FORWARD(gated)
-    FORWARD(eq) FORWARD(ne) FORWARD(lt) FORWARD(le)
+    FORWARD(gated_backward) FORWARD(eq) FORWARD(ne) FORWARD(lt) FORWARD(le)
     FORWARD(gt) FORWARD(ge) FORWARD(logical_and) FORWARD(logical_or) FORWARD(logical_xor) FORWARD(logical_not)
     FORWARD(isnan) FORWARD(isfinite) FORWARD(addcmul) FORWARD(addcmul_) FORWARD(addcdiv) FORWARD(addcdiv_)
     FORWARD(floor_divide) FORWARD(floor_divide_) FORWARD(fmod) FORWARD(fmod_) FORWARD(remainder) FORWARD(remainder_)
