@@ -6,6 +6,7 @@ from torch.distributed.tensor import DTensor
 from .. import _c
 from . import _autocast, _moves
 from ._binding import NotOurs, bind
+from ._data import set_data, set_metadata
 from ._dtypes import NAMES
 from ._fallback import count
 from ._node import call
@@ -29,6 +30,8 @@ ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
 
 def above(func, args, kwargs, promotion_mode):
     """A call of torch with ShardTensors among its arguments."""
+    if func == set_metadata:
+        return set_data(*args)
     if getattr(func, "__name__", "") in TORCH_S or getattr(func, "__module__", None) in ENGINE or not sharded(
         (args, kwargs)):
         with torch._C.DisableTorchFunctionSubclass():

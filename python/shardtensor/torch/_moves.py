@@ -94,12 +94,13 @@ def lay_gradients(leaf):
         if getattr(leaf, "_handle", None) is None or not (leaf.is_leaf and leaf.requires_grad):
             return
         if not getattr(leaf, "_lays_gradients", False):
-            leaf._lays_gradients = True
-            leaf.register_hook(functools.partial(laid_as_leaf, leaf._handle.spec))
+            leaf._lays_gradients = [leaf._handle.spec]  # another one after x.data = y
+            leaf.register_hook(functools.partial(laid_as_leaf, leaf._lays_gradients))
 
 
-def laid_as_leaf(spec, grad):
-    """What a leaf of that layout keeps of a gradient, in memory of its own; None: this very tensor."""
+def laid_as_leaf(layout, grad):
+    """What a leaf of layout[0] keeps of a gradient, in memory of its own; None: this very tensor."""
+    spec = layout[0]
     handle = handle_of(grad, spec.mesh)
     wanted = leaf_layout(handle.spec, spec)
     lies = handle.spec == wanted

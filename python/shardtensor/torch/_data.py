@@ -1,0 +1,44 @@
+"""x.data = y: a tensor takes another's elements, as torch.nn.Module does where it converts its parameters."""
+import torch
+
+from ._dtypes import NAMES
+from ._memory import laid
+from ._node import wrap
+
+MARKS = ("_lent", "_gathered_view", "_node_view")  # what is said of a handle's memory
+set_metadata = torch.Tensor.data.__set__
+
+
+def set_data(tensor, value):
+    """Layout, dtype and elements are those of `value` from here on, and shared with it; a plain value of the tensor's
+    shape is cut as the tensor is. Local."""
+    taken = as_shard(tensor, value)
+    with torch._C.DisableTorchFunctionSubclass():
+        set_metadata(tensor, taken)
+    tensor._handle = taken._handle
+    for mark in MARKS:
+        setattr(tensor, mark, getattr(taken, mark, False))
+    tensor._node_views = []
+    layout = getattr(tensor, "_lays_gradients", None)
+    if layout:
+        layout[0] = taken._handle.spec
+
+
+def as_shard(tensor, value):
+    """The value as a ShardTensor of the tensor's mesh."""
+    if not isinstance(value, torch.Tensor):
+        raise TypeError("data: got %s, wanted a tensor" % type(value).__name__)
+    own, other = tensor._handle.spec, getattr(value, "_handle", None)
+    if other is not None and other.spec.mesh != own.mesh:
+        raise ValueError("data: got a ShardTensor over %r, wanted one over the mesh of this one, %r" %
+                         (other.spec.mesh, own.mesh))
+    if other is not None:
+        return value
+    if value.dtype not in NAMES:
+        raise TypeError("data: got %s, which is no dtype of shardtensor" % value.dtype)
+    if value.shape != tensor.shape:
+        raise ValueError("data: got a plain tensor of shape %s, wanted this one's, %s, or a ShardTensor" %
+                         (tuple(value.shape), tuple(tensor.shape)))
+    spec = own.gradient().like(dtype=NAMES[value.dtype])
+    whole = laid(value.detach(), spec.like(["R"] * len(spec.placements)))
+    return wrap(whole.redistribute(spec) if spec != whole.spec else whole)

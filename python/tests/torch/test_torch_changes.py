@@ -1,0 +1,102 @@
+"""What is changed in place: a tensor's data, its elements by functions and operators, torch's initializers."""
+import unittest
+
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+
+from shardtensor.torch import gathered, world
+
+
+def uneven(n):
+    """Cuts of a dim of 5 on so many ranks."""
+    return {0: {1: [5], 2: [4, 1], 3: [4, 0, 1]}[n]}
+
+
+def rows(tensor, mesh, **how):
+    return spread(tensor, mesh, Shard(0), sizes=uneven(world().size), **how)
+
+
+class Data(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_data_takes_the_other_ones_elements(self, mesh):
+        X, Y = numbers(5, 2), numbers(3, 4, seed=1, dtype=torch.float32)
+        for requires_grad in (False, True):
+            p = rows(X, mesh, requires_grad=requires_grad)
+            (p * p).sum().backward() if requires_grad else None
+            before = p.grad
+            p.data = other = spread(Y, mesh, Shard(1))
+            self.close(p, Y)
+            self.assertEqual((p.dtype, p.shape, p.placements, p._handle.spec), (Y.dtype, Y.shape, (Shard(1),),
+                                                                                 other._handle.spec))
+            self.assertIs(p.grad, before)
+            other.add_(1)  # one memory, as in torch
+            self.close(p, Y + 1)
+            self.close(p * 2, Y * 2 + 2)
+
+    @on_ranks(1, 2, 3)
+    def test_gradients_lie_as_the_new_data(self, mesh):
+        p = rows(numbers(5, 2), mesh, requires_grad=True)
+        torch.linalg.pinv(p).sum().backward()  # by torch's own nodes
+        p.grad = None
+        p.data = spread(numbers(5, 2), mesh, Replicate())
+        P = numbers(5, 2).requires_grad_()
+        for x in (p, P):
+            torch.linalg.pinv(x).sum().backward()
+        self.close(p.grad, P.grad)
+        self.assertEqual(p.grad._handle.spec, p._handle.spec)
+
+    @on_ranks(1, 2, 3)
+    def test_plain_data_is_cut_as_the_tensor(self, mesh):
+        p = rows(numbers(5, 2), mesh, requires_grad=True)
+        spec = p._handle.spec
+        p.data = numbers(5, 2, seed=3)
+        self.close(p, numbers(5, 2, seed=3))
+        self.assertEqual(p._handle.spec, spec)
+        with self.assertRaisesRegex(ValueError, r"shape \(4, 2\), wanted this one's, \(5, 2\)"):
+            p.data = numbers(4, 2)
+        self.close(p, numbers(5, 2, seed=3))
+
+    @on_ranks(1, 2)
+    def test_data_that_cannot_be_taken_is_refused(self, mesh):
+        plain, x = numbers(5, 2), rows(numbers(5, 2), mesh)
+        other = spread(numbers(5, 2), world().mesh((1, world().size)), Replicate(), Replicate())
+        with self.assertRaisesRegex(ValueError, "over the mesh of this one"):
+            x.data = other
+        with self.assertRaises(TypeError):
+            x.data = 5
+        self.close(x, plain)
+
+    @on_ranks(1, 2, 3)
+    def test_modules_are_converted(self, mesh):
+        conversions = (lambda m: m.double(), lambda m: m.half(), lambda m: m.to(torch.bfloat16), lambda m: m.float(),
+                       lambda m: m.to(torch.float64))
+        for swap in (False, True):
+            torch.__future__.set_swap_module_params_on_conversion(swap)
+            for convert in conversions:
+                modules = []
+                for place in (lambda t: t.clone(), lambda t: rows(t, mesh)):
+                    module = torch.nn.Linear(2, 5)
+                    module.weight = torch.nn.Parameter(place(numbers(5, 2, dtype=torch.float32)))
+                    module.bias = torch.nn.Parameter(place(numbers(5, seed=2, dtype=torch.float32)))
+                    module.register_buffer("seen", place(numbers(5, seed=3, dtype=torch.float32)))
+                    module(numbers(3, 2, dtype=torch.float32)).square().sum().backward()
+                    modules.append(convert(module))
+                plain, ours = modules
+                for name, wanted in plain.state_dict().items():
+                    got = ours.state_dict()[name]
+                    self.assertEqual((got._handle.dtype, got.dtype), (rows(wanted, mesh)._handle.dtype, wanted.dtype))
+                    self.close(got, wanted)
+                for got, wanted in zip(ours.parameters(), plain.parameters()):
+                    self.assertTrue(got.is_leaf and got.requires_grad and isinstance(got, torch.nn.Parameter))
+                    self.assertEqual(got.grad.dtype, wanted.grad.dtype)
+                    self.close(got.grad, wanted.grad, rtol=1e-2, atol=1e-3)
+                x = numbers(3, 2, dtype=plain.weight.dtype)
+                self.close(ours(x), plain(x), rtol=2e-2, atol=1e-2)
+                for module in modules:
+                    module.zero_grad()
+                    module(x).sum().backward()
+                self.close(ours.weight.grad, plain.weight.grad, rtol=2e-2, atol=1e-2)
+        torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+if __name__ == "__main__":
+    unittest.main()
