@@ -84,6 +84,26 @@ static PyObject *agree(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
+/** A record in a device's own memory is not looked at: there the next agreement tells. */
+static PyObject *has_value_error(PyObject *self, PyObject *none)
+{
+    (void)none;
+    enum { CPU = 1 }; /* in DLPack's words */
+    stnp_entry entry;
+    int32_t type = 0, index = 0;
+    int found = 0;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context *handle = entry.context->handle;
+    const stn_value_record *record = stn_queue_value_record(stn_context_queue(handle));
+    if (stn_context_dlpack_device(handle, &type, &index) != STN_OK)
+        stn_context_take_error(handle, NULL, 0);
+    else if (record && type == CPU)
+        found = __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == STN_VALUE_WRITTEN;
+    stnp_leave(&entry, STN_OK);
+    return PyBool_FromLong(found);
+}
+
 static PyObject *get_op(PyObject *self, PyObject *name)
 {
     PyObject *op = (PyObject *)stnp_find_op((stnp_context *)self, name);
@@ -191,6 +211,8 @@ PyMethodDef stnp_context_methods[] = {
     {"set_random_state", set_random_state, METH_VARARGS, "set_random_state(seed, stream=0): the same on every rank."},
     {"agree", agree, METH_NOARGS,
      "Raises on every rank what one of them has found: values out of range above all. Collective."},
+    {"has_value_error", has_value_error, METH_NOARGS,
+     "Whether a kernel of this rank has met a value out of range since the last agreement. Local; on the CPU alone."},
     {"stats", stnp_context_stats, METH_NOARGS, "Counters of this rank."},
     {"stats_reset", stats_reset, METH_NOARGS, "Sets to zero what counts events."},
     {0},

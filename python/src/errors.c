@@ -5,7 +5,7 @@ static PyObject *base;
 
 static struct {
     const char *name;
-    PyObject **built_in[1]; /* NULL: shardtensor.Error alone */
+    PyObject **built_in[2]; /* none: shardtensor.Error alone */
     PyObject *type;
 } families[] = {
     {"ArgumentError", {&PyExc_ValueError}, NULL},
@@ -16,7 +16,7 @@ static struct {
     {"StateError", {&PyExc_RuntimeError}, NULL},
     {"NotFoundError", {&PyExc_LookupError}, NULL},
     {"UnsupportedError", {&PyExc_NotImplementedError}, NULL},
-    {"OutOfRangeError", {&PyExc_ValueError}, NULL},
+    {"OutOfRangeError", {&PyExc_IndexError, &PyExc_ValueError}, NULL},
     {"OutOfMemoryError", {&PyExc_MemoryError}, NULL},
     {"CommunicationError", {NULL}, NULL},
     {"FileError", {&PyExc_OSError}, NULL},
@@ -82,8 +82,10 @@ int stnp_errors_init(PyObject *module)
     if (!base || PyModule_AddObjectRef(module, "Error", base) < 0)
         return -1;
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        PyObject *bases =
-            families[i].built_in[0] ? PyTuple_Pack(2, base, *families[i].built_in[0]) : PyTuple_Pack(1, base);
+        PyObject **const *others = families[i].built_in;
+        PyObject *bases = others[1]   ? PyTuple_Pack(3, base, *others[0], *others[1])
+                          : others[0] ? PyTuple_Pack(2, base, *others[0])
+                                      : PyTuple_Pack(1, base);
         families[i].type = bases ? make_class(families[i].name, bases) : NULL;
         Py_XDECREF(bases);
         if (!families[i].type || PyModule_AddObjectRef(module, families[i].name, families[i].type) < 0)

@@ -53,8 +53,20 @@ class Launch(TestCase):
         weight = make(context, mesh, "S0", (4, 2), range(8))
         index = make(context, mesh, "R", (3,), [0, 9, 1], "i64")
         st.ops.embedding(index, weight)
-        with self.assertRaises(st.OutOfRangeError):
+        with self.assertRaises(IndexError) as raised:
             context.agree()
+        self.assertIsInstance(raised.exception, st.OutOfRangeError)
+        self.assertIsInstance(raised.exception, ValueError)
+        self.assertFalse(context.has_value_error())
+
+    @on_ranks(1, 3)
+    def test_a_rank_can_ask_what_it_has_met(self, context, mesh):
+        self.assertFalse(context.has_value_error())
+        weight = make(context, mesh, "R", (4, 2), range(8))
+        st.ops.embedding(make(context, mesh, "R", (1,), [9 if context.rank == 0 else 0], "i64"), weight)
+        self.assertEqual(context.has_value_error(), context.rank == 0)
+        self.assertRaises(st.OutOfRangeError, context.agree)
+        self.assertFalse(context.has_value_error())
 
 
 class Boxes:

@@ -14,6 +14,7 @@ from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
 from ._trees import mapped, sharded
+from ._values import tell_backward
 
 # Functions of a tensor's own that are torch's whatever it holds.
 TORCH_S = {
@@ -34,10 +35,19 @@ def above(func, args, kwargs, promotion_mode):
         return set_data(*args)
     if getattr(func, "__name__", "") in TORCH_S or getattr(func, "__module__", None) in ENGINE or not sharded(
         (args, kwargs)):
+        if func is torch.autograd.grad:
+            tell_backwards(args, kwargs)
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
     result = as_op(func, args, kwargs, promotion_mode)
     return result if result is not NotImplemented else by_torch(func, args, kwargs)
+
+
+def tell_backwards(args, kwargs):
+    """Before torch.autograd.grad: once for each mesh of its outputs."""
+    outputs = sharded(args[0] if args else kwargs.get("outputs"))
+    for spec in {o._handle.spec.mesh: o._handle.spec for o in outputs}.values():
+        tell_backward(spec)
 
 
 def as_op(func, args, kwargs, promotion_mode):
@@ -100,4 +110,4 @@ def whole_above(func, args, kwargs, mesh):
 
 
 def full(tensor):
-    return tensor.full_tensor() if getattr(tensor, "_handle", None) is not None else tensor
+    return _moves.whole_of(tensor) if getattr(tensor, "_handle", None) is not None else tensor

@@ -12,6 +12,7 @@ from ._memory import replicate, to_torch
 from ._node import handle_of, refuse_change, wrap
 from ._shortcut import REFUSALS, offer_below
 from ._trees import sharded, tensors
+from ._values import tell_reader
 from ._world import world
 
 
@@ -57,8 +58,10 @@ def to_copy(func, args, kwargs):
 
 
 def scalar(func, args, kwargs):
-    tensor = args[0]
-    return to_torch(tensor._handle.full_tensor()).item() if tensor.is_complex() else tensor._handle.item()
+    handle = args[0]._handle
+    value = to_torch(handle.full_tensor()).item() if args[0].is_complex() else handle.item()
+    tell_reader(handle.spec)
+    return value
 
 
 def copy_(func, args, kwargs):

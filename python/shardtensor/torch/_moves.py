@@ -7,7 +7,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import Replicate
 
 from ._dtypes import NAMES
-from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, torch_cuts
+from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, text_of, torch_cuts
 from ._memory import laid, own_chunk, to_torch
 from ._node import handle_of, leaf_layout, lent, wrap
 from ._world import world
@@ -126,6 +126,24 @@ def from_dtensor(tensor):
 def redistributed(tensor, device_mesh, placements):
     spec = moved_spec(tensor._handle.spec, device_mesh or device_mesh_of(tensor._handle.spec.mesh), placements)
     return Move.apply(tensor, spec)
+
+
+def local_of(tensor, grad_placements):
+    """This rank's chunk: see ShardTensor.to_local."""
+    with torch._C.DisableTorchFunctionSubclass():
+        recorded = torch.is_grad_enabled() and tensor.requires_grad
+    if not recorded:
+        return to_torch(tensor._handle)
+    spec = None
+    if grad_placements is not None:
+        spec = tensor._handle.spec.like([text_of(p, tensor.ndim) for p in grad_placements])
+    return ToLocal.apply(tensor, spec)
+
+
+def whole_of(tensor, grad_placements=None):
+    """The whole, plain: see ShardTensor.full_tensor."""
+    whole = redistributed(tensor, None, [Replicate()] * len(tensor._handle.spec.placements))
+    return local_of(whole, grad_placements)
 
 
 def shard_tensor(value, mesh):

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 
 from ._binding import find
 from ._dtypes import NAMES
+from ._moves import whole_of
 from ._node import call
 
 
@@ -103,7 +104,7 @@ def running_norm(name, flag):
         with torch.no_grad():
             for running, new in zip(order[1:3], result[1:]):
                 if running is not None:
-                    running.copy_(new if hasattr(running, "_handle") else new.full_tensor())
+                    running.copy_(new if hasattr(running, "_handle") else whole_of(new))
         return result[0]
 
     return run
@@ -163,7 +164,8 @@ SPECIAL = {
 }
 SPECIAL.update({
     name: cast
-    for name in ("float", "double", "half", "bfloat16", "long", "int", "short", "char", "bool", "byte", "cfloat", "cdouble")
+    for name in ("float", "double", "half", "bfloat16", "long", "int", "short", "char", "bool", "byte", "cfloat",
+                 "cdouble")
 })
 SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
 SPECIAL_OBJECTS = {

@@ -10,12 +10,13 @@ from torch.distributed.tensor.placement_types import Replicate, Shard
 from . import _moves
 from ._above import above
 from ._dispatch import dispatch
-from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, moved_spec, text_of, torch_cuts
+from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
 from ._pickle import reduced
 from ._promotion import TensorPromotionMode
 from ._shortcut import make_shortcut
+from ._values import tell_backward, tell_owner, tell_reader
 from ._world import world
 
 
@@ -111,22 +112,20 @@ class ShardTensor(torch.Tensor):
     def to_local(self, *, grad_placements=None):
         """This rank's chunk, on the same memory; differentiable. Its cotangents are chunks of `grad_placements`, of
         the layout itself where None."""
-        if not (torch.is_grad_enabled() and self.requires_grad):
-            return self._local_tensor
-        spec = None
-        if grad_placements is not None:
-            texts = [text_of(p, self.ndim) for p in grad_placements]
-            spec = self._handle.spec.like(texts)
-        return _moves.ToLocal.apply(self, spec)
+        chunk = _moves.local_of(self, grad_placements)
+        tell_owner()
+        return chunk
 
     def full_tensor(self, *, grad_placements=None):
         """The whole, plain, on each rank; differentiable. Collective."""
-        whole = _moves.redistributed(self, None, [Replicate()] * len(self._handle.spec.placements))
-        return whole.to_local(grad_placements=grad_placements)
+        whole = _moves.whole_of(self, grad_placements)
+        tell_reader(self._handle.spec)
+        return whole
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """torch.Tensor.backward. Of a ShardTensor that is such a gradient nothing has to be found out before the
         engine runs; looking at it as torch does is half of the time of a small backward."""
+        tell_backward(self._handle.spec)
         if ShardTensor._functions or ShardTensor._named_functions:
             super().backward(gradient, retain_graph, create_graph, inputs)
             return

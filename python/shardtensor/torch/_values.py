@@ -1,0 +1,48 @@
+"""Values that a kernel could not use, as an index out of range: where they are told. No call of an op looks for them;
+who hands values to the program, and backward, do."""
+import math
+
+from .. import OutOfRangeError
+from ._node import leaves
+from ._world import world
+
+
+def is_everyones(mesh):
+    """Whether all ranks of the world are in it: they agree together, or not at all."""
+    return math.prod(mesh.shape) == world().size
+
+
+def is_whole(spec):
+    """Whether every rank has all elements, so that reading them takes no other rank."""
+    return all(p == "R" or n == 1 for p, n in zip(spec.placements, spec.mesh.shape))
+
+
+def tell(context, collective):
+    """Raises what a rank has met: on all ranks alike where they all call this, else on the rank itself."""
+    if collective and context.size > 1:
+        context.agree()
+    elif context.has_value_error():
+        if context.size == 1:
+            context.agree()
+        error = OutOfRangeError("rank %d has met a value out of range, as an index beyond a dim: world().agree(), "
+                                "which all ranks call, says which" % context.rank)
+        error.status = "VALUE"
+        raise error
+
+
+def tell_reader(spec):
+    """For who has read a tensor of this layout on each rank: collective where that is."""
+    tell(world(), not is_whole(spec) and is_everyones(spec.mesh))
+
+
+def tell_owner():
+    """For who has read what this rank has. Local."""
+    tell(world(), False)
+
+
+def tell_backward(spec):
+    """Before a backward from a tensor of this layout, which all ranks of its mesh call. Those whose gradients stay
+    pending, so that many communicate once, do not agree either."""
+    if leaves["keep pending"]:
+        return
+    tell(world(), is_everyones(spec.mesh))
