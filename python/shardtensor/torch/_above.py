@@ -95,6 +95,9 @@ def by_torch(func, args, kwargs):
             return func(*mapped(promoted, args), **mapped(promoted, kwargs))
     except (_c.CommunicationError, _c.OutOfRangeError, IndexError):
         raise
+    except _c.DTypeError as error:
+        if writes:  # an operator in place to which a TypeError comes gives up, and Python puts x + y in the place of x
+            raise RuntimeError(str(error)) from error
     except (RuntimeError, NotImplementedError, _c.Error):
         if writes:
             raise

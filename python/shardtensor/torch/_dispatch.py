@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from .. import DTypeError
 from ._binding import NotOurs, bind
 from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_whole, put, written
@@ -115,13 +116,43 @@ def write(op, tensor, handles, attrs):
         op.pullback([values, *handles[1:]], attrs, 0)
     else:
         (values,), _ = world().op(op.name[:-1]).pullback(handles, attrs, 0)
+        check_cast(DTYPES[values.dtype], tensor)
     put(tensor, values)
     return tensor
+
+
+def check_cast(dtype, tensor):
+    """Torch's rule for what is written to a tensor in place: a dtype of its own kind, or of a lower one."""
+    if not torch.can_cast(dtype, tensor.dtype):
+        raise RuntimeError("result type %s can't be cast to the desired output type %s" % (dtype, tensor.dtype))
+
+
+def promoted(func, args, kwargs):
+    """A function in place whose operands give another dtype, which no op writes: its values as torch promotes them, and
+    then into the tensor."""
+    values = dispatch(twin(func), args, kwargs)
+    if values.shape != args[0].shape:
+        raise RuntimeError("output with shape %s doesn't match the broadcast shape %s" %
+                           (list(args[0].shape), list(values.shape)))
+    check_cast(values.dtype, args[0])
+    put(args[0], values._handle)
+    return args[0]
 
 
 @functools.lru_cache(maxsize=None)
 def bare_name(func):
     return func._schema.name.split("::")[1]
+
+
+@functools.lru_cache(maxsize=None)
+def twin(func):
+    """The function of the same arguments that returns what one in place writes; None."""
+    def types(overload):
+        return [str(a.type) for a in overload._schema.arguments]
+
+    packet = getattr(torch.ops.aten, bare_name(func)[:-1], None)
+    overloads = [] if packet is None else [getattr(packet, name) for name in packet.overloads()]
+    return next((o for o in overloads if types(o) == types(func)), None)
 
 
 def dispatch(func, args, kwargs):
@@ -140,7 +171,9 @@ def dispatch(func, args, kwargs):
         return by_name(func, args, kwargs)
     except NotOurs:
         pass
-    except REFUSALS:
+    except REFUSALS as refusal:
+        if in_place(func) and isinstance(refusal, DTypeError) and twin(func) is not None:
+            return promoted(func, args, kwargs)
         if in_place(func):
             raise
     if not in_place(func) and fits_chunks(func, args, kwargs):

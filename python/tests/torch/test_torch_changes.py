@@ -1,4 +1,5 @@
 """What is changed in place: a tensor's data, its elements by functions and operators, torch's initializers."""
+import operator
 import unittest
 
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
@@ -96,6 +97,73 @@ class Data(TestCase):
                     module(x).sum().backward()
                 self.close(ours.weight.grad, plain.weight.grad, rtol=2e-2, atol=1e-2)
         torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+# Of x and y.
+IN_PLACE = {
+    "add_": lambda x, y: x.add_(y), "sub_": lambda x, y: x.sub_(y), "mul_": lambda x, y: x.mul_(y),
+    "div_": lambda x, y: x.div_(y), "pow_": lambda x, y: x.pow_(y), "clamp_": lambda x, y: x.clamp_(min=y),
+    "addcmul_": lambda x, y: x.addcmul_(y, y), "addcdiv_": lambda x, y: x.addcdiv_(y, y),
+    "remainder_": lambda x, y: x.remainder_(y), "floor_divide_": lambda x, y: x.floor_divide_(y),
+    "add_ with alpha": lambda x, y: x.add_(y, alpha=2),
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow
+}
+DTYPES = (torch.bool, torch.uint8, torch.int32, torch.int64, torch.bfloat16, torch.float32, torch.float64,
+          torch.complex64)
+
+
+class Promotion(TestCase):
+    def same_as_torch(self, name, f, x, X, y, Y):
+        """One of ours and one of torch's: the same elements in the same tensor, or both refuse the cast and nothing
+        changes. What torch lacks (bools are not subtracted) may be there."""
+        alias, before = x, X.clone()
+        try:
+            wanted = f(X, Y)
+        except RuntimeError as error:
+            if "can't be cast" in str(error):
+                with self.assertRaises(RuntimeError, msg=(name, X.dtype, Y)):
+                    f(x, y)
+                self.close(alias, before)
+            return
+        got = f(x, y)
+        self.assertIs(got, alias, (name, X.dtype, Y))
+        self.assertEqual((got.dtype, got._handle.spec.shape), (wanted.dtype, tuple(wanted.shape)))
+        self.close(got, wanted, equal_nan=True, msg=lambda text: "%s of %s and %r: %s" % (name, X.dtype, Y, text))
+
+    @on_ranks(1, 3)
+    def test_operands_of_any_dtype(self, mesh):
+        values = torch.tensor([3, 1, 2, 5, 4])
+        for name, f in IN_PLACE.items():
+            for left in DTYPES:
+                for right in DTYPES:
+                    X, Y = values.to(left, copy=True), (values.flip(0) * 1.5).to(right)
+                    self.same_as_torch(name, f, rows(X, mesh), X, rows(Y, mesh), Y)
+                for number in (2, 1.5) if "addc" not in name else ():
+                    X = values.to(left, copy=True)
+                    self.same_as_torch(name, f, rows(X, mesh), X, number, number)
+
+    @on_ranks(1, 2, 3)
+    def test_tensors_on_memory_of_torch(self, mesh):
+        for number in (2, 1.5):
+            X = torch.arange(1, 6)
+            x = ShardTensor.from_local(X.clone(), mesh, [Replicate()])
+            self.same_as_torch("+=", operator.iadd, x, X, number, number)
+        X, Y = numbers(5, dtype=torch.bfloat16), numbers(5)
+        self.same_as_torch("+=", operator.iadd, ShardTensor.from_local(X.clone(), mesh, [Replicate()]), X, Y, Y)
+
+    @on_ranks(1, 2, 3)
+    def test_gradients_of_a_wider_operand(self, mesh):
+        found = []
+        for place in (lambda t: t.clone().requires_grad_(), lambda t: rows(t, mesh, requires_grad=True)):
+            x, y = place(numbers(5, dtype=torch.float32)), place(numbers(5, seed=1))
+            z = x * 1
+            z *= y
+            z.square().sum().backward()
+            found.append((x.grad, y.grad))
+        for wanted, got in zip(*found):
+            self.close(got, wanted)
+            self.assertEqual(got.dtype, wanted.dtype)
 
 
 if __name__ == "__main__":
