@@ -40,6 +40,17 @@ def backward(self, cotangent=None, retain_graph=False):
 _slice, _select, _unsqueeze = _c.function("slice"), _c.function("select"), _c.function("unsqueeze")
 
 
+def position(index, size, dim):
+    """Of an integer in a dim, from the front. IndexError is what ends a loop over a tensor."""
+    if isinstance(index, (bool, _c.Tensor)) or not hasattr(index, "__index__"):
+        raise TypeError("an index is %s, wanted an integer, a slice, None or ...; tensors and lists are for the ops "
+                        "index_select, gather and masked_select" % type(index).__name__)
+    at = index.__index__()
+    if not -size <= at < size:
+        raise IndexError("index %d is out of range of dim %d, which has %d entries" % (at, dim, size))
+    return at + size if at < 0 else at
+
+
 def getitem(self, index):
     """Integers, slices of positive step, None and ...; everything else has an op: gather, index_select,
     masked_select."""
@@ -47,8 +58,10 @@ def getitem(self, index):
     wanted = sum(i is not None and i is not Ellipsis for i in index)
     if wanted > self.ndim:
         raise IndexError("%d indices for a tensor of %d dims" % (wanted, self.ndim))
-    if Ellipsis in index:
-        at = index.index(Ellipsis)
+    dots = [at for at, i in enumerate(index) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index has ... %d times, wanted once at most" % len(dots))
+    for at in dots:
         index = index[:at] + (slice(None),) * (self.ndim - wanted) + index[at + 1:]
     out, dim = self, 0
     for i in index:
@@ -62,8 +75,15 @@ def getitem(self, index):
                 out = _slice(out, dim, start, max(start, stop), step)
             dim += 1
         else:
-            out = _select(out, dim, i.__index__())
+            out = _select(out, dim, position(i, out.shape[dim], dim))
     return out
+
+
+def iterate(self):
+    """The entries of the first dim, one after the other."""
+    if self.ndim == 0:
+        raise TypeError("a tensor without dims has no entries to go through")
+    return (self[at] for at in range(self.shape[0]))
 
 
 def length(self):
@@ -97,5 +117,6 @@ for _name in METHODS:
 _c.Tensor.backward = backward
 _c.Tensor.__getitem__ = getitem
 _c.Tensor.__len__ = length
+_c.Tensor.__iter__ = iterate
 _c.Context.__enter__ = lambda self: self
 _c.Context.__exit__ = lambda self, *exception: self.close()

@@ -159,6 +159,15 @@ class Call(TestCase):
             self.assertEqual((values(got), got.shape), (wanted, shape))
         self.assertRaises(IndexError, lambda: x[0, 0, 0])
         self.assertRaises(IndexError, lambda: x[::-1])
+        for index in (2, -3, (0, 3), (..., 3), (..., 0, ...)):
+            self.assertRaises(IndexError, lambda: x[index])
+        for index in (True, (0, False), 1.0, "a", [0], x):
+            with self.assertRaisesRegex(TypeError, "an index is", msg=index):
+                x[index]
+        self.assertEqual([values(row) for row in x], [[0, 1, 2], [3, 4, 5]])
+        self.assertEqual([row.item() for row in x[0]], [0, 1, 2])
+        self.assertEqual(list(x[0:0]), [])
+        self.assertRaises(TypeError, iter, x[0, 0])
 
     def test_tf32_is_none_of_the_cpu_s(self):
         with st.Context(allow_tf32=True) as other:
