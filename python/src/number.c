@@ -106,7 +106,11 @@ static PyObject *multiply(PyObject *a, PyObject *b)
 }
 static PyObject *subtract(PyObject *a, PyObject *b)
 {
-    return is_number(a) ? reversed("neg", "add", a, b) : binary("sub", a, b);
+    if (!is_number(a))
+        return binary("sub", a, b);
+    /* Negated, an integer may be beyond its dtype, which the result is not. */
+    int widens = PyFloat_Check(a) && !stn_dtype_is_differentiable(stn_tensor_dtype(((stnp_tensor *)b)->handle));
+    return widens ? with_number("sub", a, b) : reversed("neg", "add", a, b);
 }
 static PyObject *divide(PyObject *a, PyObject *b)
 {

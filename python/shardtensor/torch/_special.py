@@ -14,11 +14,15 @@ def ask(name, inputs, **attrs):
 
 
 def reverse(first, name):
-    """A number on the left: name(first(tensor), number)."""
+    """A number on the left: name(first(tensor), number). Integers are cast first where the number is none of them:
+    their own dtype may not hold first(tensor)."""
     def run(func, args, kwargs):
-        tensor, number = args[:2]
-        if kwargs or not isinstance(number, (int, float)):
+        if kwargs or len(args) != 2 or type(args[1]) not in (int, float) or args[0].dtype == torch.bool:
             return NotImplemented
+        tensor, number = args
+        dtype = torch.result_type(torch.empty((), dtype=tensor.dtype), number)
+        if dtype != tensor.dtype:
+            tensor = ask("cast", [tensor], dtype=NAMES[dtype])
         return ask(name, [ask(first, [tensor])], other=number)
 
     return run
