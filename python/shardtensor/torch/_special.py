@@ -161,9 +161,9 @@ SPECIAL = {
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
     "__invert__": inverted,
-    "view_as": lambda func, args, kwargs: ask("view", [args[0]], shape=list(args[1].shape)),
-    "reshape_as": lambda func, args, kwargs: ask("reshape", [args[0]], shape=list(args[1].shape)),
-    "expand_as": lambda func, args, kwargs: ask("expand", [args[0]], shape=list(args[1].shape)),
+    "view_as": shaped_as("view"),
+    "reshape_as": shaped_as("reshape"),
+    "expand_as": shaped_as("expand"),
     "t": lambda func, args, kwargs: ask("transpose", [args[0]], dim0=0, dim1=1) if args[0].ndim == 2 else NotImplemented
 }
 SPECIAL.update({
