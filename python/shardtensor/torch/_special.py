@@ -64,43 +64,61 @@ def maximum(func, args, kwargs):
     return NotImplemented
 
 
+NUMPY = {"axis": "dim", "keepdims": "keepdim", "self": "input"}  # other words that torch takes
+
+
+def words_of(names, args, kwargs, others=()):
+    """The arguments by the names of torch's signature; None where one of them is neither there nor among `others`."""
+    words = {**dict(zip(names, args)), **{NUMPY.get(name, name): value for name, value in kwargs.items()}}
+    return words if len(args) <= len(names) and words.keys() <= {*names, *others} else None
+
+
+def dims_of(words):
+    """Its dims in an op's words."""
+    return list(words["dim"]) if isinstance(words.get("dim"), (list, tuple)) else words.get("dim")
+
+
 def variance(func, args, kwargs):
     """var(x, dim, unbiased, keepdim), var(x, unbiased), var(x, dim, correction=, keepdim=)."""
-    words = dict(zip(["input", "dim", "unbiased", "keepdim"], args), **kwargs)
-    if words.pop("out", None) is not None:
+    words = words_of(["input", "dim", "unbiased", "keepdim"], args, kwargs, ["correction", "out"])
+    if words is None or words.pop("out", None) is not None:
         return NotImplemented
     if isinstance(words.get("dim"), bool):
         words["unbiased"] = words.pop("dim")
     unbiased, correction = words.get("unbiased"), words.get("correction")
     correction = float(correction if correction is not None else 1 if unbiased is None or unbiased else 0)
-    dim = list(words["dim"]) if isinstance(words.get("dim"), (list, tuple)) else words.get("dim")
-    return ask(func.__name__, [words.get("input", words.get("self"))],
-               dim=dim,
+    return ask(func.__name__, [words["input"]],
+               dim=dims_of(words),
                correction=correction,
                keepdim=bool(words.get("keepdim", False)))
 
 
 def norm(func, args, kwargs):
-    words = dict(zip(["input", "p", "dim", "keepdim"], args), **kwargs)
+    words = words_of(["input", "p", "dim", "keepdim"], args, kwargs, ["dtype", "out"])
+    if words is None or words.get("dtype") is not None or words.get("out") is not None:
+        return NotImplemented
     p = words.get("p", 2.0)
     p = 2.0 if p in (None, "fro") else p
-    if not isinstance(p, (int, float)) or words.get("dtype") is not None or words.get("out") is not None:
+    if not isinstance(p, (int, float)):
         return NotImplemented
-    dim = list(words["dim"]) if isinstance(words.get("dim"), (list, tuple)) else words.get("dim")
-    return ask("vector_norm", [words["input"]], ord=float(p), dim=dim, keepdim=bool(words.get("keepdim", False)))
+    keepdim = bool(words.get("keepdim", False))
+    return ask("vector_norm", [words["input"]], ord=float(p), dim=dims_of(words), keepdim=keepdim)
 
 
 def running_norm(name, flag):
     """F.batch_norm and F.instance_norm, which change the running statistics that they are given."""
     def run(func, args, kwargs):
-        words = dict(zip(["input", "running_mean", "running_var", "weight", "bias", flag, "momentum", "eps"], args),
-                     **kwargs)
-        order = [words.get(n) for n in ("input", "running_mean", "running_var", "weight", "bias")]
-        if words.get("momentum", 0.1) is None:
+        tensors = ["input", "running_mean", "running_var", "weight", "bias"]
+        words = words_of([*tensors, flag, "momentum", "eps"], args, kwargs)
+        if words is None or words.get("momentum", 0.1) is None:
             return NotImplemented
+        order = [words.get(n) for n in tensors]
+        trains = bool(words.get(flag, name == "instance_norm"))
+        # What a node keeps must not change: of the statistics, copies.
+        kept = [t if t is None or not trains else t.detach().clone() for t in order[1:3]]
         result = ask(name,
-                     order,
-                     **{flag: bool(words.get(flag, name == "instance_norm"))},
+                     [order[0], *kept, *order[3:]],
+                     **{flag: trains},
                      momentum=float(words.get("momentum", 0.1)),
                      eps=float(words.get("eps", 1e-5)))
         if not isinstance(result, tuple):
