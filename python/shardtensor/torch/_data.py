@@ -41,4 +41,6 @@ def as_shard(tensor, value):
                          (tuple(value.shape), tuple(tensor.shape)))
     spec = own.gradient().like(dtype=NAMES[value.dtype])
     whole = laid(value.detach(), spec.like(["R"] * len(spec.placements)))
-    return wrap(whole.redistribute(spec) if spec != whole.spec else whole)
+    handle = whole.redistribute(spec) if spec != whole.spec else whole
+    handle.place_as(spec)
+    return wrap(handle)

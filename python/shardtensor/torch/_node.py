@@ -4,6 +4,7 @@ import weakref
 import torch
 
 from .. import StateError
+from ._binding import NotOurs
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows
@@ -269,7 +270,9 @@ def call(op, inputs, attrs):
         places.append(None if value is None else len(tensors))
         if value is not None:
             tensors.append(value)
-    mesh = next(t._handle.spec.mesh for t in tensors if getattr(t, "_handle", None) is not None)
+    mesh = next((t._handle.spec.mesh for t in tensors if getattr(t, "_handle", None) is not None), None)
+    if mesh is None:
+        raise NotOurs("%s: the ShardTensors of the call are none of its operands" % op.name)
     if not recorded(tensors):
         handles = [None if t is None else handle_of(t, mesh) for t in inputs]
         results = tuple(wrap(h) for h in op.pullback(handles, attrs, 0)[0])

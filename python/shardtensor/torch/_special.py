@@ -7,6 +7,7 @@ from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
 from ._node import call
+from ._trees import mapped
 
 
 def ask(name, inputs, **attrs):
@@ -44,6 +45,15 @@ def cast(func, args, kwargs):
 
 def same(func, args, kwargs):
     return args[0]
+
+
+def shaped_as(name):
+    """x.view_as(other) and its like."""
+    def run(func, args, kwargs):
+        other = args[1] if len(args) > 1 else kwargs["other"]
+        return ask(name, [args[0]], shape=list(other.shape))
+
+    return run
 
 
 def inverted(func, args, kwargs):
@@ -133,12 +143,13 @@ def running_norm(name, flag):
 
 
 def with_dtype(func, args, kwargs):
-    """sum(x, dtype=...): of the cast tensor."""
+    """sum(x, dtype=...): of the cast tensor. An op's own dtype for integers may be wider: cut short at the end, its
+    result is what that dtype gives, which counts modulo a power of 2."""
     dtype = kwargs.get("dtype")
     if not isinstance(dtype, torch.dtype) or dtype not in NAMES or not args:
         return NotImplemented
     rest = {k: v for k, v in kwargs.items() if k != "dtype"}
-    return func(args[0].to(dtype), *args[1:], **rest)
+    return func(args[0].to(dtype), *args[1:], **rest).to(dtype)
 
 
 def getitem(func, args, kwargs):
@@ -190,6 +201,7 @@ SPECIAL.update({
                  "cdouble")
 })
 SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
+PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
     F.batch_norm: running_norm("batch_norm", "training"),
@@ -197,8 +209,26 @@ SPECIAL_OBJECTS = {
 }
 
 
+def is_pattern(func, args):
+    """Whether a plain tensor comes first and the ShardTensor says its shape or dtype alone."""
+    plain = len(args) > 0 and isinstance(args[0], torch.Tensor) and getattr(args[0], "_handle", None) is None
+    return plain and getattr(func, "__name__", "") in PATTERNS
+
+
+def as_pattern(func, args, kwargs):
+    """The plain tensor's own method, of a plain tensor of that shape and dtype without elements."""
+    def pattern(tensor):
+        if getattr(tensor, "_handle", None) is None:
+            return tensor
+        return torch.empty((), dtype=tensor.dtype).expand(tensor.shape)
+
+    return func(*mapped(pattern, args), **mapped(pattern, kwargs))
+
+
 def special(func, args, kwargs):
     """What one of these gives, or NotImplemented."""
+    if is_pattern(func, args):
+        return as_pattern(func, args, kwargs)
     own = SPECIAL_OBJECTS.get(func) or SPECIAL.get(getattr(func, "__name__", ""))
     return NotImplemented if own is None else own(func, args, kwargs)
 

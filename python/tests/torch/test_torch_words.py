@@ -1,0 +1,116 @@
+"""Functions that torch spells in ways of its own, against torch: numbers on the left, axis for dim, dtype=, tensors that
+say a shape alone."""
+import itertools
+import unittest
+
+import torch.nn.functional as F
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, numbers, on_ranks, spread, torch
+
+from shardtensor.torch import gathered, world
+
+CUTS = {1: [5], 2: [4, 1], 3: [4, 0, 1]}
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def rows(tensor, mesh, **how):
+    return spread(tensor, mesh, Shard(0), sizes={0: CUTS[world().size]}, **how)
+
+
+class Words(TestCase):
+    def same(self, f, tensor, mesh, what, refused=False):
+        """As torch has it. refused: what torch refuses is refused."""
+        try:
+            wanted = f(tensor)
+        except RuntimeError:
+            if refused:
+                self.assertRaises(RuntimeError, f, rows(tensor, mesh))
+            return
+        got = f(rows(tensor, mesh))
+        self.assertEqual(got.dtype, wanted.dtype, what)
+        self.close(got, wanted, msg=lambda text: "%s: %s" % (what, text))
+
+    @on_ranks(1, 3)
+    def test_a_number_less_a_tensor(self, mesh):
+        least = {dtype: torch.iinfo(dtype).min for dtype in INTEGERS}
+        calls = (lambda x, n: n - x, lambda x, n: torch.rsub(x, n), lambda x, n: n / (x + 200))
+        for dtype in (*INTEGERS, torch.bool, torch.bfloat16, torch.float32, torch.float64):
+            X = torch.tensor([1, 0, 3, 100, least.get(dtype, 2)]).to(dtype)
+            for number, f in itertools.product((2.5, 2, -1), calls):
+                self.same(lambda x: f(x, number), X, mesh, (dtype, number), refused=True)
+
+    @on_ranks(1, 2, 3)
+    def test_axis_and_keepdims(self, mesh):
+        X = numbers(5, 4)
+        calls = {
+            "var axis": lambda x: torch.var(x, axis=1), "std axis": lambda x: torch.std(x, axis=0, keepdims=True),
+            "method": lambda x: x.var(axis=(0, 1), correction=0), "keepdims": lambda x: x.std(1, keepdims=True),
+            "unbiased": lambda x: x.var(axis=0, unbiased=False), "norm": lambda x: x.norm(dim=1, keepdim=True),
+            "norm of axis": lambda x: torch.linalg.vector_norm(x, dim=0, keepdim=True),
+            "sum": lambda x: torch.sum(x, axis=0, keepdims=True), "mean": lambda x: x.mean(axis=1)
+        }
+        for name, f in calls.items():
+            self.same(f, X, mesh, name)
+            self.assertEqual(f(rows(X, mesh)).shape, f(X).shape)
+        self.assertRaises(TypeError, torch.norm, rows(X, mesh), axis=1)
+
+    @on_ranks(1, 2, 3)
+    def test_the_dtype_of_reductions_and_scans(self, mesh):
+        gathers = gathered.copy()
+        dtypes = (*INTEGERS, torch.bool, torch.float32, torch.float64)
+        for dtype in (torch.int64, torch.int32, torch.uint8, torch.bool, torch.float64):
+            X = torch.tensor([[100, 2], [3, 7], [0, 90], [120, 80], [11, 13]]).to(dtype)
+            for wanted in dtypes:
+                for name in ("sum", "prod"):
+                    self.same(lambda x: getattr(torch, name)(x, dtype=wanted), X, mesh, (name, dtype, wanted))
+                    self.same(lambda x: getattr(x, name)(0, dtype=wanted), X, mesh, (name, dtype, wanted))
+                for name, dim in itertools.product(("cumsum", "cumprod"), (0, 1)):
+                    self.same(lambda x: getattr(torch, name)(x, dim, dtype=wanted), X, mesh, (name, dtype, wanted))
+        self.assertEqual(gathered, gathers)
+
+    @on_ranks(1, 2, 3)
+    def test_plain_tensors_as_a_shardtensor(self, mesh):
+        x, P = rows(numbers(5, 2), mesh), numbers(10, dtype=torch.float32)
+        for f in (lambda p: p.view_as(x), lambda p: p.view_as(other=x), lambda p: p.reshape_as(x),
+                  lambda p: p[:2].expand_as(x), lambda p: p.to(x), lambda p: p.type_as(x)):
+            p = P.clone().requires_grad_()
+            got = f(p)
+            self.assertNotIsInstance(got, ShardTensor)
+            got.sum().backward()
+            self.assertEqual(p.grad.dtype, torch.float32)
+            self.assertIn((*got.shape, got.dtype), {(5, 2, torch.float32), (10, torch.float64)})
+            self.assertEqual((rows(numbers(5), mesh).view_as(other=torch.empty(5))).shape, (5,))
+
+    @on_ranks(1, 2, 3)
+    def test_vectors_to_parameters(self, mesh):
+        module = torch.nn.Linear(2, 5)
+        module.weight = torch.nn.Parameter(rows(numbers(5, 2), mesh))
+        vector = numbers(15, seed=4)
+        torch.nn.utils.vector_to_parameters(vector, module.parameters())
+        self.close(module.weight, vector[:10].view(5, 2))
+        self.close(module.bias, vector[10:])
+        self.assertEqual(module.weight.placements, (Shard(0),))
+        self.close(torch.nn.utils.parameters_to_vector(module.parameters()), vector)
+
+    @on_ranks(1, 2, 3)
+    def test_penalties_of_gradients_through_norms_in_training(self, mesh):
+        norms = (lambda: torch.nn.BatchNorm1d(3), lambda: torch.nn.InstanceNorm1d(3, track_running_stats=True),
+                 lambda: torch.nn.BatchNorm1d(3, affine=False))
+        for make in norms:
+            found = []
+            for place in (lambda t: t.clone().requires_grad_(), lambda t: rows(t, mesh, requires_grad=True)):
+                norm, x = make().double(), place(numbers(5, 3, 4))
+                grad, = torch.autograd.grad((norm(x)**3).sum(), x, create_graph=True)
+                (grad**2).sum().backward()
+                found.append((x.grad, norm.running_mean, norm.running_var))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
+
+    @on_ranks(2)
+    def test_unknown_words_are_refused(self, mesh):
+        x = rows(numbers(5, 2), mesh)
+        for f in (torch.var, torch.std, torch.norm, F.batch_norm):
+            self.assertRaises(TypeError, f, x, nonsense=1)
+
+
+if __name__ == "__main__":
+    unittest.main()
