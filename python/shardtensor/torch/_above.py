@@ -13,7 +13,7 @@ from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
-from ._trees import mapped, sharded
+from ._trees import mapped, sharded, tensors
 from ._values import tell_backward
 
 # Functions of a tensor's own that are torch's whatever it holds.
@@ -86,9 +86,9 @@ def by_torch(func, args, kwargs):
     name = getattr(func, "__name__", "")
     if name in WHOLE:
         return whole_above(func, args, kwargs, mesh)
-    writes = name.endswith("_") and (not name.endswith("__") or name.startswith("__i")
-                                     or name == "__setitem__") or kwargs.get("out") is not None
-    if writes and getattr(args[0], "_handle", None) is None:
+    written = written_above(name, args, kwargs)
+    writes = bool(written)
+    if any(getattr(tensor, "_handle", None) is None for tensor in written):
         promoted = lambda tensor: tensor  # noqa: E731: what is written to stays what it is
     try:
         with torch._C.DisableTorchFunctionSubclass():
@@ -102,6 +102,15 @@ def by_torch(func, args, kwargs):
         if writes:
             raise
     return whole_above(func, args, kwargs, mesh)
+
+
+def written_above(name, args, kwargs):
+    """The tensors that a function of this name changes: `out`, or the first of one in place, which torch's initializers
+    hand on by name."""
+    if kwargs.get("out") is not None:
+        return list(tensors(kwargs["out"]))
+    is_in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
+    return list(tensors((args, kwargs)))[:1] if is_in_place else []
 
 
 def whole_above(func, args, kwargs, mesh):

@@ -1,7 +1,7 @@
 """x.data = y: a tensor takes another's elements, as torch.nn.Module does where it converts its parameters."""
 import torch
 
-from ._dtypes import NAMES
+from ._dtypes import name_of
 from ._memory import laid
 from ._node import wrap
 
@@ -34,12 +34,10 @@ def as_shard(tensor, value):
                          (other.spec.mesh, own.mesh))
     if other is not None:
         return value
-    if value.dtype not in NAMES:
-        raise TypeError("data: got %s, which is no dtype of shardtensor" % value.dtype)
     if value.shape != tensor.shape:
         raise ValueError("data: got a plain tensor of shape %s, wanted this one's, %s, or a ShardTensor" %
                          (tuple(value.shape), tuple(tensor.shape)))
-    spec = own.gradient().like(dtype=NAMES[value.dtype])
+    spec = own.gradient().like(dtype=name_of(value.dtype))
     whole = laid(value.detach(), spec.like(["R"] * len(spec.placements)))
     handle = whole.redistribute(spec) if spec != whole.spec else whole
     handle.place_as(spec)

@@ -7,7 +7,7 @@ import torch
 from .. import DTypeError
 from ._binding import NotOurs, bind
 from ._dtypes import DTYPES, NAMES
-from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_whole, put, written
+from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
 from ._layout import complete
 from ._memory import replicate, to_torch
 from ._node import handle_of, refuse_change, wrap
@@ -66,10 +66,11 @@ def scalar(func, args, kwargs):
 
 
 def copy_(func, args, kwargs):
-    if getattr(args[0], "_handle", None) is None:
-        return args[0].copy_(to_torch(args[1]._handle.full_tensor()))
-    put(args[0], handle_of(args[1], args[0]._handle.spec.mesh))
-    return args[0]
+    target, source = args[:2]
+    if getattr(source, "_handle", None) is None and source.dtype not in NAMES:
+        source = source.to(target.dtype)
+    put(target, handle_of(source, target._handle.spec.mesh))
+    return target
 
 
 def zero_(func, args, kwargs):
@@ -94,6 +95,8 @@ for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("
 def by_name(func, args, kwargs):
     op, inputs, attrs = bind(func, args, kwargs)
     mesh = sharded(inputs)[0]._handle.spec.mesh
+    if any(t is not None and getattr(t, "_handle", None) is None and t.dtype not in NAMES for t in inputs):
+        raise NotOurs(func)
     handles = [None if t is None else handle_of(t, mesh) for t in inputs]
     if op.in_place and getattr(args[0], "_lent", False):
         return write(op, args[0], handles, attrs)
@@ -157,6 +160,9 @@ def twin(func):
 
 def dispatch(func, args, kwargs):
     name = bare_name(func)
+    of_lists = name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple))
+    if not of_lists and writes_plain(func, args, kwargs):
+        return on_plain(func, args, kwargs)
     for tensor in written(func, args, kwargs):
         differentiated = torch.is_grad_enabled() and any(t.requires_grad for t in tensors((args, kwargs)))
         refuse_change(tensor, name, differentiated)
@@ -165,7 +171,7 @@ def dispatch(func, args, kwargs):
         result = own(func, args, kwargs)
         if result is not NotImplemented:
             return result
-    if name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple)):
+    if of_lists:
         return (on_chunks if fits_lists(args, kwargs) else on_whole)(func, args, kwargs)
     try:
         return by_name(func, args, kwargs)

@@ -7,3 +7,10 @@ DTYPES = {
     "i8": torch.int8, "i16": torch.int16
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def name_of(dtype):
+    """The library's name of a dtype."""
+    if dtype not in NAMES:
+        raise TypeError("%s is no dtype of shardtensor, which has %s" % (dtype, ", ".join(NAMES.values())))
+    return NAMES[dtype]

@@ -55,6 +55,23 @@ def written(func, args, kwargs):
     return found
 
 
+def writes_plain(func, args, kwargs):
+    """Whether what a function changes is plain: every rank has it, and every rank changes it."""
+    changed = [t for at, name in writes_to(func) for t in tensors(args[at] if at < len(args) else kwargs.get(name))]
+    return any(getattr(t, "_handle", None) is None for t in changed)
+
+
+def on_plain(func, args, kwargs):
+    """Gathers what is read, and has torch write to the plain tensors."""
+    ours = written(func, args, kwargs)
+    if ours:
+        raise TypeError("%s: writes to a plain tensor and to a ShardTensor, %r; wanted one or the other" %
+                        (func, ours[0]))
+    if func._schema.name != "aten::copy_":
+        count(func)
+    return run(func, mapped(whole, args), mapped(whole, kwargs))
+
+
 def fits_chunks(func, args, kwargs):
     """Whether a pointwise function of chunks gives the chunks of its result: all laid alike, nothing pending, no
     other tensors but of no dims."""

@@ -3,7 +3,7 @@ import torch
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard
 
 from .. import Mesh
-from ._dtypes import DTYPES, NAMES
+from ._dtypes import DTYPES, name_of
 from ._collectives import know
 from ._world import table, world
 
@@ -47,7 +47,7 @@ def placement_of(text):
 
 def make_spec(device_mesh, placements, dtype, shape, sizes=None):
     shape = tuple(shape)
-    return world().spec(mesh_of(device_mesh), [text_of(p, len(shape)) for p in placements], shape, NAMES[dtype], sizes)
+    return world().spec(mesh_of(device_mesh), [text_of(p, len(shape)) for p in placements], shape, name_of(dtype), sizes)
 
 
 def moved_spec(spec, device_mesh, placements):

@@ -1,7 +1,7 @@
 """Handles on torch's memory and torch's tensors on the library's: never a copy of a chunk."""
 import torch
 
-from ._dtypes import DTYPES, NAMES
+from ._dtypes import DTYPES, name_of
 from ._layout import replicated
 from ._world import world
 
@@ -29,14 +29,13 @@ def own_chunk(handle, others):
 
 def to_handle(tensor):
     """A local handle on a plain tensor's memory."""
-    if tensor.dtype not in NAMES:
-        raise TypeError("no %s in shardtensor" % tensor.dtype)
+    name = name_of(tensor.dtype)
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if tensor._is_zerotensor():  # a gradient of torch's own that has no memory
         tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
-    return world().wrap(tensor.data_ptr(), NAMES[tensor.dtype], tuple(tensor.shape), tensor.stride(), tensor)
+    return world().wrap(tensor.data_ptr(), name, tuple(tensor.shape), tensor.stride(), tensor)
 
 
 def laid(tensor, spec):
@@ -46,4 +45,4 @@ def laid(tensor, spec):
 
 def replicate(tensor, mesh):
     """A plain tensor that every rank has, as a Replicate one."""
-    return laid(tensor, replicated(mesh, NAMES[tensor.dtype], tensor.shape))
+    return laid(tensor, replicated(mesh, name_of(tensor.dtype), tensor.shape))

@@ -166,5 +166,89 @@ class Promotion(TestCase):
             self.assertEqual(got.dtype, wanted.dtype)
 
 
+class Plain(TestCase):
+    """What is written to is plain, and a ShardTensor is read."""
+    @on_ranks(1, 2, 3)
+    def test_functions_in_place(self, mesh):
+        X, Y = numbers(5, 2).abs() + 1, numbers(5, 2, seed=1).abs() + 1
+        calls = (lambda p, x: p.add_(x), lambda p, x: p.sub_(x).div_(x), lambda p, x: p.pow_(x), lambda p, x: p.copy_(x),
+                 lambda p, x: p.addcmul_(x, x), lambda p, x: p.clamp_(min=x), lambda p, x: p.lerp_(x, 0.5),
+                 lambda p, x: p.masked_fill_(x > 1.5, 0), lambda p, x: p[1:3].mul_(x[1:3]), operator.iadd,
+                 operator.itruediv, lambda p, x: p.atan2_(x))
+        for f in calls:
+            p, wanted = X.clone(), X.clone()
+            result, _ = f(p, rows(Y, mesh)), f(wanted, Y)
+            self.assertNotIsInstance(result, ShardTensor)
+            self.close(p, wanted)
+
+    @on_ranks(1, 2, 3)
+    def test_out(self, mesh):
+        X, Y = numbers(5, 2), numbers(5, 2, seed=1)
+        calls = (lambda x, y, out: torch.add(x, y, out=out), lambda x, y, out: torch.exp(x, out=out),
+                 lambda x, y, out: torch.sinc(x, out=out), lambda x, y, out: torch.sum(x, 1, keepdim=True, out=out),
+                 lambda x, y, out: torch.mm(x, y.t(), out=out))
+        for f in calls:
+            wanted = f(X, Y, torch.empty(0, dtype=X.dtype))
+            for left in (rows(X, mesh), X):
+                out = torch.empty(wanted.shape, dtype=X.dtype)
+                self.assertIs(f(left, rows(Y, mesh) if left is X else Y, out), out) if f is calls[0] else f(
+                    rows(X, mesh), Y, out)
+                self.close(out, wanted)
+            out = spread(torch.zeros_like(wanted), mesh, Replicate())
+            f(rows(X, mesh), rows(Y, mesh), out)
+            self.close(out, wanted)
+        values, indices = torch.empty(2, dtype=X.dtype), torch.empty(2, dtype=torch.int64)
+        torch.max(rows(X, mesh), 0, out=(values, indices))
+        self.close(values, X.max(0).values)
+        self.close(indices, X.max(0).indices)
+
+    @on_ranks(1, 2, 3)
+    def test_gradients(self, mesh):
+        found = []
+        for place in (lambda t: t.clone().requires_grad_(), lambda t: rows(t, mesh, requires_grad=True)):
+            x, p = place(numbers(5, 2)), numbers(5, 2, seed=1).requires_grad_()
+            y = p * 1
+            y.mul_(x)
+            y.square().sum().backward()
+            found.append((x.grad, p.grad))
+        for wanted, got in zip(*found):
+            self.close(got, wanted)
+        self.assertEqual(x.grad._handle.spec, x._handle.spec)
+
+
+class Others(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_torch_s_initializers(self, mesh):
+        init = torch.nn.init
+        for f in (lambda x: init.constant_(x, 3), init.zeros_, init.ones_, init.eye_):
+            X = numbers(5, 2)
+            x = rows(X, mesh, requires_grad=True)
+            self.assertIs(f(x), x)
+            self.close(x, f(X))
+        for f in (init.normal_, init.uniform_, init.trunc_normal_, init.kaiming_uniform_, init.kaiming_normal_,
+                  init.xavier_uniform_, init.xavier_normal_, init.orthogonal_, lambda x: init.sparse_(x, 0.5)):
+            x = rows(numbers(5, 2) * 0 - 7, mesh, requires_grad=True)
+            self.assertIs(f(x), x)
+            whole = full(x)
+            self.assertTrue(bool((whole != -7).all()))
+            self.close(whole, full(spread(whole, mesh, Replicate())))  # the same on all ranks
+
+    @on_ranks(1, 2)
+    def test_dtypes_that_the_library_has_not(self, mesh):
+        X, U = torch.arange(5), torch.arange(5).to(torch.uint16)
+        for f in (lambda x, u: x + u, operator.iadd, lambda x, u: x == u, lambda x, u: u + x):
+            try:
+                wanted = f(X.clone(), U)
+            except RuntimeError:
+                self.assertRaises(RuntimeError, f, rows(X, mesh), U)
+                continue
+            self.close(f(rows(X, mesh), U), wanted)
+        x = rows(X, mesh)
+        x.copy_(torch.arange(5, 10).to(torch.uint16))
+        self.close(x, torch.arange(5, 10))
+        with self.assertRaisesRegex(TypeError, "torch.uint16 is no dtype of shardtensor"):
+            spread(U, mesh, Replicate())
+
+
 if __name__ == "__main__":
     unittest.main()
