@@ -42,6 +42,13 @@ SPREAD = {"view", "reshape", "permute", "expand", "repeat", "flip"}
 SCHEMA_WORDS = {"size": "shape"}
 
 
+# Losses whose weights, the inputs behind the first two, get no gradient from the op.
+WEIGHTED = {
+    "mse_loss", "l1_loss", "huber_loss", "nll_loss", "cross_entropy", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits"
+}
+
+
 class NotOurs(Exception):
     """The library has no op for this call."""
 
@@ -152,6 +159,10 @@ def bind(func, args, kwargs):
         raise NotOurs(str(error)) from None
     if any(not plain(v) for v in attrs.values()) or op.name in UNLIKE and inputs[0].dtype in UNLIKE[op.name]:
         raise NotOurs(op.name)
+    if op.name in WEIGHTED and any(t is not None and t.requires_grad for t in inputs[2:]):
+        raise NotOurs(op.name)
+    if op.name in ("any", "all") and attrs.get("dim") == []:  # torch's are of each element then
+        raise NotOurs(op.name)
     return op, inputs, attrs
 
 
@@ -159,7 +170,7 @@ def plain(value):
     """Numbers, texts and lists of numbers: what an attribute is."""
     if isinstance(value, (list, tuple)):
         return all(plain(v) and not isinstance(v, (list, tuple, str)) for v in value)
-    return isinstance(value, (bool, int, float, str)) or hasattr(value, "__index__")
+    return isinstance(value, (bool, int, float, str)) or hasattr(value, "__index__") and not getattr(value, "ndim", 0)
 
 
 def split_words(args, kwargs):

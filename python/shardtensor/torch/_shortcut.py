@@ -3,7 +3,7 @@ it, above torch's autograd and below."""
 import torch
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError, _c
-from ._binding import EMPTY, HOW, SPREAD, UNLIKE, op_of, words_of
+from ._binding import EMPTY, HOW, SPREAD, UNLIKE, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
 
@@ -75,7 +75,8 @@ def _leaf_node():
 
 def offer(func, op):
     """Lets further calls of a function take the short way, where it is an op of one tensor with memory of its own."""
-    plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD or op.name in UNLIKE)
+    plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD or op.name in UNLIKE or
+                 op.name in WEIGHTED)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
 

@@ -142,6 +142,12 @@ def running_norm(name, flag):
     return run
 
 
+def difference(func, args, kwargs):
+    """diff(x, n, ...): n = 0 is x, and nothing is joined to it."""
+    n = args[1] if len(args) > 1 else kwargs.get("n", 1)
+    return args[0].clone() if args and n == 0 else NotImplemented
+
+
 def with_dtype(func, args, kwargs):
     """sum(x, dtype=...): of the cast tensor. An op's own dtype for integers may be wider: cut short at the end, its
     result is what that dtype gives, which counts modulo a power of 2."""
@@ -189,7 +195,7 @@ SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
-    "__invert__": inverted,
+    "__invert__": inverted, "diff": difference,
     "view_as": shaped_as("view"),
     "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"),

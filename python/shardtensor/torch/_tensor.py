@@ -1,5 +1,6 @@
 """ShardTensor: a torch.Tensor whose elements lie where a spec of the library says."""
 import itertools
+from copy import deepcopy
 
 import torch
 import torch.distributed as dist
@@ -73,6 +74,9 @@ class ShardTensor(torch.Tensor):
         if type(self) is not ShardTensor or getattr(self, "_is_param", False):
             copy = torch.nn.Parameter(copy.detach(), self.requires_grad)
         memo[id(self)] = copy
+        with torch._C.DisableTorchFunctionSubclass():
+            if self.grad is not None:
+                copy.grad = deepcopy(self.grad, memo)
         return copy
 
     def __reduce_ex__(self, protocol):
