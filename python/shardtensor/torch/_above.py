@@ -9,6 +9,7 @@ from ._binding import NotOurs, bind
 from ._data import set_data, set_metadata
 from ._dtypes import NAMES
 from ._fallback import count
+from ._forward import FUNCTIONS, begin, has_tangent, is_on
 from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
@@ -23,6 +24,9 @@ TORCH_S = {
     "is_contiguous", "element_size", "nelement", "__hash__", "ndimension", "detach"
 }
 
+# Functions that go to the memory of a tensor, of which a ShardTensor shows torch none.
+REFUSED = {"share_memory_", "apply_", "__dlpack__"}
+
 # Functions whose backward in torch writes to views: gathered before it knows of them.
 WHOLE = {"fft_hfft2", "fft_hfftn", "fft_ihfft2", "fft_ihfftn", "index_reduce", "ormqr", "linear_cross_entropy"}
 
@@ -31,9 +35,17 @@ ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
 
 def above(func, args, kwargs, promotion_mode):
     """A call of torch with ShardTensors among its arguments."""
+    name = getattr(func, "__name__", "")
     if func == set_metadata:
         return set_data(*args)
-    if getattr(func, "__name__", "") in TORCH_S or getattr(func, "__module__", None) in ENGINE or not sharded(
+    if name in REFUSED:
+        raise _c.UnsupportedError("%s: got a ShardTensor, whose elements are in memory of the library's on each rank; "
+                                  "wanted a plain tensor, as to_local() and full_tensor() give" % name)
+    if is_on():
+        begin(name)
+        if name not in FUNCTIONS and name not in TORCH_S and has_tangent((args, kwargs)):
+            return by_torch(func, args, kwargs)
+    if name in TORCH_S or name in FUNCTIONS or getattr(func, "__module__", None) in ENGINE or not sharded(
         (args, kwargs)):
         if func is torch.autograd.grad:
             tell_backwards(args, kwargs)
@@ -84,7 +96,8 @@ def by_torch(func, args, kwargs):
         return _moves.shard_tensor(tensor, mesh) if plain and tensor.ndim > 0 and tensor.dtype in NAMES else tensor
 
     name = getattr(func, "__name__", "")
-    if name in WHOLE:
+    has_forward = has_tangent((args, kwargs))
+    if name in WHOLE and not has_forward:
         return whole_above(func, args, kwargs, mesh)
     written = written_above(name, args, kwargs)
     writes = bool(written)
@@ -95,10 +108,13 @@ def by_torch(func, args, kwargs):
             return func(*mapped(promoted, args), **mapped(promoted, kwargs))
     except (_c.CommunicationError, _c.OutOfRangeError, IndexError):
         raise
-    except _c.DTypeError as error:
-        if writes:  # an operator in place to which a TypeError comes gives up, and Python puts x + y in the place of x
+    except (RuntimeError, NotImplementedError, _c.Error) as error:
+        if has_forward:
+            raise _c.UnsupportedError("%s: a tensor has a tangent, and forward mode has none of the result: %s" %
+                                      (name, error)) from error
+        # An operator in place to which a TypeError comes gives up, and Python puts x + y in the place of x.
+        if writes and isinstance(error, _c.DTypeError):
             raise RuntimeError(str(error)) from error
-    except (RuntimeError, NotImplementedError, _c.Error):
         if writes:
             raise
     return whole_above(func, args, kwargs, mesh)

@@ -58,6 +58,18 @@ def to_copy(func, args, kwargs):
     return wrap(world().op("clone")(handle) if dtype == args[0].dtype else world().op("cast")(handle, NAMES[dtype]))
 
 
+def to_meta(func, args, kwargs):
+    """Torch asks so which shape and dtype a result has."""
+    device = kwargs.get("device")
+    if device is None or torch.device(device).type != "meta":
+        return NotImplemented
+    return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype, device=device)
+
+
+def same_size(func, args, kwargs):
+    return args[0].shape == args[1].shape
+
+
 def scalar(func, args, kwargs):
     handle = args[0]._handle
     value = to_torch(handle.full_tensor()).item() if args[0].is_complex() else handle.item()
@@ -85,7 +97,8 @@ def transpose(func, args, kwargs):
 
 OWN = {
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
-    "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose
+    "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
+    "to": to_meta, "is_same_size": same_size, "_has_same_storage_numel": same_size
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
                       ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):

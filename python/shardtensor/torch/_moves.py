@@ -7,6 +7,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import Replicate
 
 from ._dtypes import NAMES
+from ._forward import has_tangent
 from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, text_of, torch_cuts
 from ._memory import laid, own_chunk, to_torch
 from ._node import handle_of, leaf_layout, lent, wrap
@@ -132,7 +133,7 @@ def local_of(tensor, grad_placements):
     """This rank's chunk: see ShardTensor.to_local."""
     with torch._C.DisableTorchFunctionSubclass():
         recorded = torch.is_grad_enabled() and tensor.requires_grad
-    if not recorded:
+    if not (recorded or has_tangent(tensor)):
         return to_torch(tensor._handle)
     spec = None
     if grad_placements is not None:

@@ -11,6 +11,7 @@ from torch.distributed.tensor.placement_types import Replicate, Shard
 from . import _moves
 from ._above import above
 from ._dispatch import dispatch
+from ._forward import duals
 from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
@@ -190,7 +191,7 @@ def below(cls, func, types, args, kwargs):
     return dispatch(func, args, kwargs)
 
 
-_shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions], below,
+_shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions, duals], below,
                           [ShardTensor._dispatches])
 ShardTensor.__torch_function__ = classmethod(_shortcut.torch_function)
 ShardTensor.__torch_dispatch__ = classmethod(_shortcut.torch_dispatch)

@@ -4,7 +4,7 @@ import unittest
 
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
 
-from shardtensor.torch import gathered, world
+from shardtensor.torch import world
 
 
 def uneven(n):
@@ -171,7 +171,8 @@ class Plain(TestCase):
     @on_ranks(1, 2, 3)
     def test_functions_in_place(self, mesh):
         X, Y = numbers(5, 2).abs() + 1, numbers(5, 2, seed=1).abs() + 1
-        calls = (lambda p, x: p.add_(x), lambda p, x: p.sub_(x).div_(x), lambda p, x: p.pow_(x), lambda p, x: p.copy_(x),
+        calls = (lambda p, x: p.add_(x), lambda p, x: p.sub_(x).div_(x), lambda p, x: p.pow_(x),
+                 lambda p, x: p.copy_(x),
                  lambda p, x: p.addcmul_(x, x), lambda p, x: p.clamp_(min=x), lambda p, x: p.lerp_(x, 0.5),
                  lambda p, x: p.masked_fill_(x > 1.5, 0), lambda p, x: p[1:3].mul_(x[1:3]), operator.iadd,
                  operator.itruediv, lambda p, x: p.atan2_(x))

@@ -2,8 +2,8 @@
 alike where all of them read."""
 import unittest
 
-import torch.nn.functional as F
 from torch_ranks import Replicate, Shard, TestCase, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
 
 import shardtensor as st
 from shardtensor.torch import world

@@ -1,10 +1,10 @@
-"""Functions that torch spells in ways of its own, against torch: numbers on the left, axis for dim, dtype=, tensors that
-say a shape alone."""
+"""Functions that torch spells in ways of its own, against torch: numbers on the left, axis for dim, dtype=, tensors
+that say a shape alone."""
 import itertools
 import unittest
 
+from torch_ranks import Shard, ShardTensor, TestCase, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, numbers, on_ranks, spread, torch
 
 from shardtensor.torch import gathered, world
 
