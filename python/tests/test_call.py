@@ -202,7 +202,8 @@ class Ranks(TestCase):
                     self.close(whole(got), wanted)
                 self.assertEqual((n % x).dtype, (x * n).dtype)
         self.close(whole(2.5**x), [2.5] * 4)
-        for dtype, numbers in (("u8", [1, 200, 0]), ("i8", [-128, 5, 127]), ("i32", [-2**31, 0, 8]), ("f64", [1, 2, 3])):
+        cases = ("u8", [1, 200, 0]), ("i8", [-128, 5, 127]), ("i32", [-2**31, 0, 8]), ("f64", [1, 2, 3])
+        for dtype, numbers in cases:
             x = make(context, mesh, "S0", (3,), numbers, dtype)
             self.close(whole((2.5 - x).cast("f64")), [2.5 - v for v in numbers], 1e-6)
             self.assertEqual((2.5 - x).dtype, (x + 2.5).dtype)

@@ -58,8 +58,8 @@ def above(func, args, kwargs, promotion_mode):
 def tell_backwards(args, kwargs):
     """Before torch.autograd.grad: once for each mesh of its outputs."""
     outputs = sharded(args[0] if args else kwargs.get("outputs"))
-    for spec in {o._handle.spec.mesh: o._handle.spec for o in outputs}.values():
-        tell_backward(spec)
+    for handle in {o._handle.spec.mesh: o._handle for o in outputs}.values():
+        tell_backward(handle)
 
 
 def as_op(func, args, kwargs, promotion_mode):

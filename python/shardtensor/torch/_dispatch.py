@@ -73,7 +73,7 @@ def same_size(func, args, kwargs):
 def scalar(func, args, kwargs):
     handle = args[0]._handle
     value = to_torch(handle.full_tensor()).item() if args[0].is_complex() else handle.item()
-    tell_reader(handle.spec)
+    tell_reader(handle)
     return value
 
 

@@ -47,7 +47,8 @@ def placement_of(text):
 
 def make_spec(device_mesh, placements, dtype, shape, sizes=None):
     shape = tuple(shape)
-    return world().spec(mesh_of(device_mesh), [text_of(p, len(shape)) for p in placements], shape, name_of(dtype), sizes)
+    texts = [text_of(p, len(shape)) for p in placements]
+    return world().spec(mesh_of(device_mesh), texts, shape, name_of(dtype), sizes)
 
 
 def moved_spec(spec, device_mesh, placements):

@@ -148,6 +148,14 @@ def difference(func, args, kwargs):
     return args[0].clone() if args and n == 0 else NotImplemented
 
 
+def truths(func, args, kwargs):
+    """any(x, dim=()), and all: the truth of each element. (Of u8 torch's are u8.)"""
+    words = words_of(["input", "dim", "keepdim"], args, kwargs, ["out"])
+    if words is None or words.get("out") is not None or dims_of(words) != [] or words["input"].dtype == torch.uint8:
+        return NotImplemented
+    return ask("ne", [words["input"]], other=0)
+
+
 def with_dtype(func, args, kwargs):
     """sum(x, dtype=...): of the cast tensor. An op's own dtype for integers may be wider: cut short at the end, its
     result is what that dtype gives, which counts modulo a power of 2."""
@@ -195,7 +203,7 @@ SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
-    "__invert__": inverted, "diff": difference,
+    "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
     "view_as": shaped_as("view"),
     "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"),

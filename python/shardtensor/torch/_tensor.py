@@ -124,13 +124,13 @@ class ShardTensor(torch.Tensor):
     def full_tensor(self, *, grad_placements=None):
         """The whole, plain, on each rank; differentiable. Collective."""
         whole = _moves.whole_of(self, grad_placements)
-        tell_reader(self._handle.spec)
+        tell_reader(self._handle)
         return whole
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """torch.Tensor.backward. Of a ShardTensor that is such a gradient nothing has to be found out before the
         engine runs; looking at it as torch does is half of the time of a small backward."""
-        tell_backward(self._handle.spec)
+        tell_backward(self._handle)
         if ShardTensor._functions or ShardTensor._named_functions:
             super().backward(gradient, retain_graph, create_graph, inputs)
             return

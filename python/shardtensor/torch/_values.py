@@ -19,7 +19,7 @@ def is_whole(spec):
 
 def tell(context, collective):
     """Raises what a rank has met: on all ranks alike where they all call this, else on the rank itself."""
-    if collective and context.size > 1:
+    if collective:
         context.agree()
     elif context.has_value_error():
         if context.size == 1:
@@ -30,9 +30,10 @@ def tell(context, collective):
         raise error
 
 
-def tell_reader(spec):
-    """For who has read a tensor of this layout on each rank: collective where that is."""
-    tell(world(), not is_whole(spec) and is_everyones(spec.mesh))
+def tell_reader(handle):
+    """For who has read the elements of this tensor: collective where that is."""
+    context = world()
+    tell(context, context.size > 1 and not is_whole(handle.spec) and is_everyones(handle.spec.mesh))
 
 
 def tell_owner():
@@ -40,9 +41,10 @@ def tell_owner():
     tell(world(), False)
 
 
-def tell_backward(spec):
-    """Before a backward from a tensor of this layout, which all ranks of its mesh call. Those whose gradients stay
-    pending, so that many communicate once, do not agree either."""
+def tell_backward(handle):
+    """Before a backward from this tensor, which all ranks of its mesh call. Those whose gradients stay pending, so that
+    many communicate once, do not agree either."""
     if leaves["keep pending"]:
         return
-    tell(world(), is_everyones(spec.mesh))
+    context = world()
+    tell(context, context.size > 1 and is_everyones(handle.spec.mesh))
