@@ -47,18 +47,17 @@ def above(func, args, kwargs, promotion_mode):
             return by_torch(func, args, kwargs)
     if name in TORCH_S or name in FUNCTIONS or getattr(func, "__module__", None) in ENGINE or not sharded(
         (args, kwargs)):
-        if func is torch.autograd.grad:
-            tell_backwards(args, kwargs)
+        if func in (torch.autograd.grad, torch.autograd.backward):
+            tell_backwards(args[0])
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
     result = as_op(func, args, kwargs, promotion_mode)
     return result if result is not NotImplemented else by_torch(func, args, kwargs)
 
 
-def tell_backwards(args, kwargs):
-    """Before torch.autograd.grad: once for each mesh of its outputs."""
-    outputs = sharded(args[0] if args else kwargs.get("outputs"))
-    for handle in {o._handle.spec.mesh: o._handle for o in outputs}.values():
+def tell_backwards(outputs):
+    """Before torch.autograd's functions: once for each mesh."""
+    for handle in {o._handle.spec.mesh: o._handle for o in sharded(outputs)}.values():
         tell_backward(handle)
 
 

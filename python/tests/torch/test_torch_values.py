@@ -54,7 +54,8 @@ class Values(TestCase):
     @on_ranks(1, 2, 3)
     def test_a_backward_tells_first(self, mesh):
         for name, f in CALLS:
-            for back in (lambda loss, x: loss.backward(), lambda loss, x: torch.autograd.grad(loss, x)):
+            for back in (lambda loss, x: loss.backward(), lambda loss, x: torch.autograd.grad(loss, x),
+                         lambda loss, x: torch.autograd.backward([loss])):
                 for place in (rows, whole):
                     x = rows(numbers(5, 3), mesh, requires_grad=True)
                     loss = f(x, place(INDEX, mesh))
