@@ -4,24 +4,25 @@ import torch
 from ._dtypes import name_of
 from ._memory import laid
 from ._node import wrap
+from ._world import world
 
-MARKS = ("_lent", "_gathered_view", "_node_view")  # what is said of a handle's memory
 set_metadata = torch.Tensor.data.__set__
 
 
 def set_data(tensor, value):
-    """Layout, dtype and elements are those of `value` from here on, and shared with it; a plain value of the tensor's
-    shape is cut as the tensor is. Local."""
+    """Layout, dtype and elements are those of `value` from here on, and shared with it; of a view, which may not be
+    changed in place, a copy. A plain value of the tensor's shape is cut as the tensor is. Local."""
     taken = as_shard(tensor, value)
+    is_lent, handle = getattr(taken, "_lent", False), taken._handle
     with torch._C.DisableTorchFunctionSubclass():
         set_metadata(tensor, taken)
-    tensor._handle = taken._handle
-    for mark in MARKS:
-        setattr(tensor, mark, getattr(taken, mark, False))
-    tensor._node_views = []
+    if handle.is_view and not is_lent:
+        handle = world().op("clone")(handle)
+    tensor._handle, tensor._lent = handle, is_lent
+    tensor._gathered_view, tensor._node_view, tensor._node_views = False, False, []
     layout = getattr(tensor, "_lays_gradients", None)
     if layout:
-        layout[0] = taken._handle.spec
+        layout[0] = handle.spec
 
 
 def as_shard(tensor, value):

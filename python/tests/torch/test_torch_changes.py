@@ -46,6 +46,20 @@ class Data(TestCase):
         self.assertEqual(p.grad._handle.spec, p._handle.spec)
 
     @on_ranks(1, 2, 3)
+    def test_data_that_was_a_view_may_be_changed(self, mesh):
+        X = numbers(6, 4)
+        views = {
+            "slice": lambda x: x[1:3], "reshape": lambda x: x.reshape(-1), "transpose": lambda x: x.t(),
+            "element": lambda x: x[0, 1], "gathered": lambda x: x.diagonal(), "self": lambda x: x
+        }
+        for name, f in views.items():
+            p, x = rows(numbers(5, 2), mesh), spread(X, mesh, Shard(0))
+            p.data = f(x)
+            p.mul_(2)
+            p.add_(f(x)) if name != "self" else None
+            self.close(p, f(X) * (2 if name == "self" else 3), msg=lambda text: "%s: %s" % (name, text))
+
+    @on_ranks(1, 2, 3)
     def test_plain_data_is_cut_as_the_tensor(self, mesh):
         p = rows(numbers(5, 2), mesh, requires_grad=True)
         spec = p._handle.spec

@@ -89,7 +89,13 @@ class Words(TestCase):
         self.close(module.weight, vector[:10].view(5, 2))
         self.close(module.bias, vector[10:])
         self.assertEqual(module.weight.placements, (Shard(0),))
-        self.close(torch.nn.utils.parameters_to_vector(module.parameters()), vector)
+        module.bias = torch.nn.Parameter(rows(module.bias.detach(), mesh))
+        both = torch.nn.utils.parameters_to_vector(module.parameters())
+        self.close(both, vector)
+        torch.nn.utils.vector_to_parameters(both * 2, module.parameters())
+        module(numbers(3, 2)).sum().backward()
+        torch.optim.SGD(module.parameters(), lr=0.5).step()
+        self.close(module.bias, vector[10:] * 2 - 1.5)
 
     @on_ranks(1, 2, 3)
     def test_penalties_of_gradients_through_norms_in_training(self, mesh):
