@@ -133,6 +133,8 @@ OPERATOR(add_to, binary, "add_")
 OPERATOR(subtract_from, binary, "sub_")
 OPERATOR(multiply_by, binary, "mul_")
 OPERATOR(divide_by, binary, "div_")
+OPERATOR(floor_divide_by, binary, "floor_divide_")
+OPERATOR(leave_remainder, binary, "remainder_")
 #undef OPERATOR
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
@@ -140,6 +142,13 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
     return with_number("pow", a, b);
+}
+
+static PyObject *raise_to(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        Py_RETURN_NOTIMPLEMENTED;
+    return binary("pow_", a, b);
 }
 
 static PyObject *negative(PyObject *a)
@@ -205,6 +214,9 @@ PyType_Slot stnp_number_slots[] = {
     {Py_nb_inplace_subtract, subtract_from},
     {Py_nb_inplace_multiply, multiply_by},
     {Py_nb_inplace_true_divide, divide_by},
+    {Py_nb_inplace_floor_divide, floor_divide_by},
+    {Py_nb_inplace_remainder, leave_remainder},
+    {Py_nb_inplace_power, raise_to},
     {Py_nb_bool, is_true},
     {Py_nb_float, as_float},
     {Py_tp_richcompare, compare},

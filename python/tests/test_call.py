@@ -1,5 +1,6 @@
 """Arguments are bound as signatures say, and every op can be called by its name."""
 import math
+import operator
 import re
 import unittest
 
@@ -64,6 +65,22 @@ class Call(TestCase):
         self.assertIs(z, y)
         self.assertEqual(values(y), [2, 4, 6, 8, 10, 12])
         self.assertGreater(y.version, before)
+        z //= 3
+        z **= 2
+        z %= 5
+        self.assertIs(z, y)
+        self.assertEqual(values(y), [0, 1, 4, 4, 4, 1])
+
+    @on_ranks(1, 2)
+    def test_operators_in_place_keep_the_tensor_or_raise(self, context, mesh):
+        for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"):
+            x = make(context, mesh, "S0", (3,), [1, 2, 3], "i32")
+            wide = make(context, mesh, "S0", (3,), [1, 2, 3], "f64")
+            for other in (1.5, wide):
+                with self.assertRaises(st.DTypeError, msg=name):
+                    getattr(operator, name)(x, other)
+            self.assertEqual(whole(x), [1, 2, 3])
+            self.assertIs(getattr(operator, name)(wide, 2), wide)
 
     def test_wrong_calls_name_the_argument(self):
         ops, x = st.ops, self.x
