@@ -1,5 +1,6 @@
 /* Loading: each rank reads the bytes of its own chunks, all of them before anything is changed. */
 #include "core/context/context.h"
+#include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "ops/common/dims.h"
@@ -49,6 +50,19 @@ static stn_status read_chunk(struct stni_load *l, int i)
     return STN_OK;
 }
 
+/* A number that ranks with the same list have alike, from 0 on. */
+static int64_t number_of_list(const struct stni_load *l)
+{
+    uint64_t hash = stni_fnv(STNI_FNV_EMPTY, &l->n, sizeof l->n);
+    for (int i = 0; i < l->n; i++) {
+        const struct stni_layout *layout = &l->tensors[i].tensor->spec->layout;
+        hash = stni_fnv(hash, l->tensors[i].name, strlen(l->tensors[i].name) + 1);
+        hash = stni_fnv(hash, layout->shape, (size_t)layout->ndim * sizeof *layout->shape);
+        hash = stni_fnv(hash, &layout->dtype, sizeof layout->dtype);
+    }
+    return (int64_t)(hash >> 1);
+}
+
 static int64_t open_once(struct stni_load *l)
 {
     char why[STNI_ERROR_TEXT];
@@ -64,10 +78,14 @@ static int64_t open_once(struct stni_load *l)
  * Ranks that see different files, each the same one at the second attempt, have copies of the file. */
 stn_status stni_load_open(struct stni_load *l)
 {
+    const int64_t list = number_of_list(l);
     for (int look = 0; look < MAX_LOOKS; look++) {
         const int64_t before = l->file ? stni_file_identity(l->file) : 0, own = open_once(l);
-        int64_t least[] = {own, -own, look > 0 && own == before};
-        STNI_TRY(stni_agree_least(l->context, least, 3));
+        int64_t least[] = {own, -own, look > 0 && own == before, list, -list};
+        STNI_TRY(stni_agree_least(l->context, least, 5));
+        if (least[3] != -least[4])
+            return stni_error_set(&l->error, STN_ERR_MISMATCH, "load: %s: ranks pass different names, shapes or dtypes",
+                                  l->path);
         if (least[0] == -least[1] || least[2])
             return l->error.status;
     }

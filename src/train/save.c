@@ -1,5 +1,6 @@
 /* Saving: rank 0 makes a file of the right size with its header, each rank writes its own bytes, rank 0 gives the
  * file its name. */
+#include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
 #include "ops/redistribute/action.h"
@@ -174,15 +175,21 @@ static stn_status place(struct saving *s, int n_metadata, const stn_metadata *me
 static stn_status begin(struct saving *s)
 {
     const int first = s->context->rank == 0;
+    const int64_t list = (int64_t)(stni_fnv(STNI_FNV_EMPTY, s->header, s->header_size) >> 1);
     int64_t token = INT64_MAX;
     stn_status status = stni_part_find(&s->part, s->path, &s->error);
     if (status == STN_OK && first)
         status = make_file(s, &token);
     STNI_TRY(agree(s, status));
-    STNI_TRY(stni_agree_least(s->context, &token, 1));
+    int64_t least[] = {token, list, -list};
+    STNI_TRY(stni_agree_least(s->context, least, 3));
     if (!first)
-        stni_part_name(&s->part, token);
-    return STN_OK;
+        stni_part_name(&s->part, least[0]);
+    if (least[1] == -least[2])
+        return STN_OK;
+    stni_error_set(&s->error, STN_ERR_MISMATCH, "save: %s: ranks pass different names, shapes, dtypes or metadata",
+                   s->path);
+    return agree(s, STN_ERR_MISMATCH);
 }
 
 static stn_status save(struct saving *s, int n_metadata, const stn_metadata *metadata)

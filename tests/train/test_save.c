@@ -265,9 +265,45 @@ static void a_path_without_a_folder_is_saved(void)
     CHECK_I64(names_in(folder, 1), 1);
 }
 
+/* A rank that names a tensor otherwise, or has another shape of it, would write where the others do not look. */
+static stn_status differing_body(stn_context *context, void *arg)
+{
+    char text[512];
+    const char *path = at("differing", text);
+    const int64_t same[] = {6, 2}, other[] = {6, 3};
+    const int is_odd = stn_context_rank(context) == 1, by_name = arg != NULL;
+    const stn_placement cut = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const int64_t *shape = is_odd && !by_name ? other : same;
+    stn_tensor *x = test_tensor(context, mesh, &cut, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    const stn_named_tensor list = {is_odd && by_name ? "b" : "a", x}, right = {"a", x};
+    CHECK_STATUS(stn_save(context, path, 1, &list, 0, NULL), STN_ERR_MISMATCH);
+    CHECK_ERROR_PART(context, STN_ERR_MISMATCH, "ranks pass different names, shapes, dtypes or metadata");
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK); /* rank 0 has removed what it had begun */
+    CHECK_I64(names_in(folder, 0), 0);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    if (by_name) {
+        CHECK_STATUS(stn_save(context, path, 1, &right, 0, NULL), STN_OK);
+        CHECK_STATUS(stn_load(context, path, 1, &list), STN_ERR_MISMATCH);
+        CHECK_ERROR_PART(context, STN_ERR_MISMATCH, "ranks pass different names, shapes or dtypes");
+        CHECK_STATUS(stn_load(context, path, 1, &right), STN_OK);
+    }
+    stn_tensor_release(&x);
+    return stn_context_status(context);
+}
+
+static void lists_that_differ_between_ranks_are_refused(void)
+{
+    int by_name = 1;
+    test_ranks(3, differing_body, NULL);
+    test_ranks(3, differing_body, &by_name);
+    CHECK_I64(names_in(folder, 1), 1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"lists_that_differ_between_ranks_are_refused", lists_that_differ_between_ranks_are_refused},
         {"jobs_that_save_to_one_path_leave_one_of_their_files", jobs_that_save_to_one_path_leave_one_of_their_files},
         {"what_is_no_file_is_neither_replaced_nor_left_beside_a_part", what_is_no_file_is_neither_replaced_nor_left_beside_a_part},
         {"a_file_keeps_its_mode_and_a_new_one_gets_what_the_mask_leaves", a_file_keeps_its_mode_and_a_new_one_gets_what_the_mask_leaves},
