@@ -1,6 +1,9 @@
 /* Checks mode: before a collective runs, its ranks compare what they are about to call, host to host. */
 #include "core/comm/launch.h"
 
+#include "core/base/fnv.h"
+#include "core/box/box.h"
+
 #include <string.h>
 
 /* What all ranks have to agree on. */
@@ -51,6 +54,40 @@ static stn_status fail(stn_queue *queue, int rank, const int64_t *fields, const 
                           (long long)fields[SEQUENCE], got, (long long)zeros[SEQUENCE], wanted);
 }
 
+/* A number for the k-th message from one rank to another, of so many elements. */
+static uint64_t number_of(int from, int to, int k, int64_t elements)
+{
+    const int64_t words[] = {from, to, k, elements};
+    return stni_fnv(STNI_FNV_EMPTY, words, sizeof words);
+}
+
+/* The sum over a list whose messages are sorted by peer, as both ends number them. */
+static uint64_t sum_of(const stn_message *list, int n, int rank, int is_sent)
+{
+    uint64_t sum = 0;
+    for (int i = 0, k = 0; i < n; i++, k++) {
+        const int peer = list[i].peer;
+        k = i > 0 && list[i - 1].peer == peer ? k : 0;
+        sum += number_of(is_sent ? rank : peer, is_sent ? peer : rank, k, stni_box_numel(&list[i].box));
+    }
+    return sum;
+}
+
+/* What is sent and what is waited for come to the same, or nobody begins: a message that nobody takes would be taken by
+ * a later call. */
+static stn_status check_messages(stn_comm *comm, stn_queue *queue, const stn_exchange *m)
+{
+    int64_t rest = (int64_t)(sum_of(m->send, m->n_send, comm->rank, 1) - sum_of(m->recv, m->n_recv, comm->rank, 0));
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_SUM, .host = 1,
+                                   .send = &rest, .recv = &rest, .count = 1};
+    STNI_TRY(comm->run(comm, queue, &coll));
+    if (rest == 0)
+        return STN_OK;
+    return stn_queue_fail(queue, STN_ERR_MISMATCH,
+                          "exchange: what ranks send is not what ranks wait for: some rank passes another root, shape "
+                          "or layout than its peers");
+}
+
 stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll, int64_t sequence)
 {
     int64_t own[FIELDS], zeros[FIELDS], first;
@@ -63,7 +100,7 @@ stn_status stni_comm_check(stn_comm *comm, stn_queue *queue, const struct stni_c
     STNI_TRY(broadcast(comm, queue, zeros, 0));
     STNI_TRY(find_first(comm, queue, memcmp(own, zeros, sizeof own) != 0, &first));
     if (first == INT64_MAX)
-        return STN_OK;
+        return coll->kind == STNI_COLL_EXCHANGE ? check_messages(comm, queue, coll->messages) : STN_OK;
     STNI_TRY(broadcast(comm, queue, own, (int)first));
     return fail(queue, (int)first, own, zeros);
 }

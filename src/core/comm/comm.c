@@ -187,6 +187,25 @@ static int position(const int *ranks, int n_ranks, int rank)
     return -1;
 }
 
+/* Lists mostly rise, which tells without memory. */
+static stn_status check_once(stn_comm *comm, const int *ranks, int n_ranks)
+{
+    int rising = 1, twice = -1;
+    while (rising < n_ranks && ranks[rising] > ranks[rising - 1])
+        rising++;
+    if (rising >= n_ranks)
+        return STN_OK;
+    char *seen = stni_calloc((size_t)comm->size, 1);
+    if (!seen)
+        return stni_comm_fail(comm, STN_ERR_MEMORY, "subset: out of memory");
+    for (int i = 0; i < n_ranks && twice < 0; i++)
+        twice = seen[ranks[i]]++ ? i : -1;
+    stni_free(seen);
+    if (twice < 0)
+        return STN_OK;
+    return stni_comm_fail(comm, STN_ERR_ARGUMENT, "subset: ranks[%d] got %d, which comes before", twice, ranks[twice]);
+}
+
 static stn_status check_subset(stn_comm *comm, const int *ranks, int n_ranks)
 {
     for (int i = 0; i < n_ranks; i++)
@@ -195,7 +214,7 @@ static stn_status check_subset(stn_comm *comm, const int *ranks, int n_ranks)
                                   comm->size - 1);
     if (position(ranks, n_ranks, comm->rank) < 0)
         return stni_comm_fail(comm, STN_ERR_ARGUMENT, "subset: ranks lack the calling rank, %d", comm->rank);
-    return STN_OK;
+    return check_once(comm, ranks, n_ranks);
 }
 
 /* A subset of an adopted communicator runs and counts where that does; any other has a queue of its own. */

@@ -85,6 +85,27 @@ static void large_buffers_of_other_sizes_are_not_touched(void)
         team_run(RANKS, large_body, NULL);
 }
 
+/* Rank 1 sends to rank 2 what that does not wait for, which a later call would take. */
+static void astray_body(stn_comm *comm, void *arg)
+{
+    const int rank = stn_comm_rank(comm), shape_too = arg != NULL;
+    float x[4] = {0}, y[4] = {0};
+    stn_message to = {(rank + 1) % RANKS, {x, 1, {rank == 1 && shape_too ? 3 : 2}, {1}}};
+    stn_message from = {(rank + RANKS - 1) % RANKS, {y, 1, {2}, {1}}};
+    stn_exchange ring = {STN_DTYPE_F32, 0, STN_SUM, 1, 1, &to, &from};
+    comm->checks = 1;
+    CHECK_STATUS(stn_comm_exchange(comm, &ring, NULL), shape_too ? STN_ERR_MISMATCH : STN_OK);
+    comm->checks = 0;
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
+}
+
+static void checks_mode_finds_messages_that_do_not_meet(void)
+{
+    int shape_too = 1;
+    team_run(RANKS, astray_body, NULL);
+    team_run(RANKS, astray_body, &shape_too);
+}
+
 /* Checks mode leaves what is right alone, groups among it, which not all ranks call. */
 static void right_body(stn_comm *comm, void *arg)
 {
@@ -196,6 +217,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"thread_ranks_always_compare", thread_ranks_always_compare},
         {"checks_mode_names_the_rank_that_differs", checks_mode_names_the_rank_that_differs},
+        {"checks_mode_finds_messages_that_do_not_meet", checks_mode_finds_messages_that_do_not_meet},
         {"large_buffers_of_other_sizes_are_not_touched", large_buffers_of_other_sizes_are_not_touched},
         {"right_calls_pass", right_calls_pass},
         {"a_comparison_beside_an_agreement_is_no_circle", a_comparison_beside_an_agreement_is_no_circle},

@@ -119,6 +119,8 @@ static void subsets_share_the_clock(void)
     c = fake(1, 2);
     CHECK_STATUS(stn_comm_subset(c, (const int[]){0}, 1, &sub), STN_ERR_ARGUMENT);
     CHECK_STR(stn_comm_error_text(c), "subset: ranks lack the calling rank, 1");
+    CHECK_STATUS(stn_comm_subset(c, (const int[]){1, 0, 1}, 3, &sub), STN_ERR_ARGUMENT);
+    CHECK_STR(stn_comm_error_text(c), "subset: ranks[2] got 1, which comes before");
     stn_comm_destroy(&c);
     free(ranks);
 }
