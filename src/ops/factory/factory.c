@@ -94,7 +94,11 @@ stn_tensor *stni_factory_make(stn_context *context, const stn_spec *spec, struct
     context->busy++; /* what is interned on the way is kept */
     const stn_status status = make(context, spec, args, &tensor);
     context->busy--;
-    return status == STN_OK ? stni_tensor_publish(tensor) : context->error_tensor;
+    if (status == STN_OK)
+        return stni_tensor_publish(tensor);
+    if (context->error.status == STN_OK) /* ranks that were to compare their streams did not come */
+        stni_fail_rank(context, status, "random numbers: %s", stni_context_failure_text(context, status));
+    return context->error_tensor;
 }
 
 stn_tensor *stn_full(stn_context *context, const stn_spec *spec, double value)

@@ -165,6 +165,28 @@ static void checks_mode_names_the_rank_that_drew_more(void)
     CHECK_STATUS(test_launch(3, &options, checks_body, NULL), STN_OK);
 }
 
+/* Who leaves before is missed by those that compare, whose error is kept. */
+static stn_status left_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {6};
+    (void)arg;
+    if (stn_context_rank(context) == 1)
+        return STN_OK;
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    CHECK(stn_tensor_is_error(stn_randn(context, stn_spec_of(mesh, STN_DTYPE_F32, "S0", 1, shape))));
+    CHECK(strstr(stn_context_error_text(context), "random numbers: ") != NULL);
+    const stn_status status = stn_scope_end(context);
+    CHECK(status != STN_OK);
+    return status;
+}
+
+static void a_rank_that_left_is_missed_by_those_that_draw(void)
+{
+    const stn_context_options options = {.size = sizeof options, .checks = 1};
+    CHECK(test_launch(3, &options, left_body, NULL) != STN_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -172,6 +194,7 @@ int main(int argc, char **argv)
         {"dropout_of_a_group_is_its_own", dropout_of_a_group_is_its_own},
         {"a_mesh_begins_where_it_was_set", a_mesh_begins_where_it_was_set},
         {"checks_mode_names_the_rank_that_drew_more", checks_mode_names_the_rank_that_drew_more},
+        {"a_rank_that_left_is_missed_by_those_that_draw", a_rank_that_left_is_missed_by_those_that_draw},
     };
     return TEST_MAIN(argc, argv, cases);
 }
