@@ -4,6 +4,7 @@
  * broadcast of the text from the rank found. Memory does not grow with the world. */
 #include "core/context/context.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const int64_t nothing = INT64_MAX;
@@ -22,7 +23,11 @@ static void gather_report(stn_context *context, stn_status status, const char *t
 {
     char value[STNI_ERROR_TEXT];
     memset(report, 0, sizeof *report); /* all of the text is sent */
-    if (status != STN_OK)
+    if ((unsigned)status >= STN_STATUS_COUNT) {
+        snprintf(value, sizeof value, "agree: status got %d, which is no stn_status%s%s", (int)status,
+                 text != NULL ? ": " : "", text != NULL ? text : "");
+        report_set(report, context, STN_ERR_ARGUMENT, value);
+    } else if (status != STN_OK)
         report_set(report, context, status, text != NULL ? text : stn_status_text(status));
     if (context->error.status != STN_OK)
         report_set(report, context, context->error.status, context->error.text);

@@ -72,6 +72,9 @@ static stn_status call_function(struct stni_map *m)
                            .arg = m->options->arg};
     const stn_status status = m->options->function(&call);
     STNI_TRY(m->context->error.status);
+    if ((unsigned)status >= STN_STATUS_COUNT)
+        return stni_fail(m->context, STN_ERR_CALLBACK, "local_map: the function returned %d, which is no stn_status",
+                         (int)status);
     if (status != STN_OK)
         return stni_fail(m->context, status, "local_map: the function returned \"%s\"", stn_status_text(status));
     for (int k = 0; k < m->n_out; k++)

@@ -30,6 +30,21 @@ static void report_from_last(stn_context *context, void *arg)
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
 }
 
+/* Such as a program's that it has called: 512 would be two statuses of a word. */
+static void report_no_status(stn_context *context, void *arg)
+{
+    static const int numbers[] = {256, 512, 65536, 77, -1};
+    char want[96];
+    (void)arg;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        stn_status mine = context->rank == context->size - 1 ? (stn_status)numbers[i] : STN_OK;
+        snprintf(want, sizeof want, "agree: status got %d, which is no stn_status: the disk is full", numbers[i]);
+        CHECK_STATUS(stn_agree(context, mine, "the disk is full"), STN_ERR_ARGUMENT);
+        CHECK(strstr(stn_context_error_text(context), want) != NULL);
+        CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_ARGUMENT);
+    }
+}
+
 static void report_from_two(stn_context *context, void *arg)
 {
     (void)arg;
@@ -188,6 +203,12 @@ static void finding_of_one_rank_is_heard_by_all(void)
     on_ranks(5, report_from_last, NULL);
 }
 
+static void what_is_no_status_is_refused_by_all(void)
+{
+    on_one_rank(report_no_status, NULL);
+    on_ranks(3, report_no_status, NULL);
+}
+
 static void lowest_rank_that_reports_is_the_one_heard(void)
 {
     on_ranks(3, report_from_two, NULL);
@@ -244,6 +265,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"nothing_to_report_is_ok_on_every_rank", nothing_to_report_is_ok_on_every_rank},
         {"finding_of_one_rank_is_heard_by_all", finding_of_one_rank_is_heard_by_all},
+        {"what_is_no_status_is_refused_by_all", what_is_no_status_is_refused_by_all},
         {"lowest_rank_that_reports_is_the_one_heard", lowest_rank_that_reports_is_the_one_heard},
         {"kept_error_of_one_rank_replaces_what_others_kept", kept_error_of_one_rank_replaces_what_others_kept},
         {"value_out_of_range_is_known_at_the_next_agreement", value_out_of_range_is_known_at_the_next_agreement},
