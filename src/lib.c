@@ -113,7 +113,7 @@ static void end_failed(struct rank *rank, stn_context *context, stn_status statu
     }
     const char *text = stn_context_error_text(context);
     stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
-    const int all_know = text[0] && status == context->all_know;
+    const int all_know = status == context->all_know; /* taken or not */
     if (status != STN_ERR_PEER && !all_know && context->size > 1)
         stni_context_abort(context, status, rank->error.text);
 }

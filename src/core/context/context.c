@@ -2,12 +2,14 @@
 #include "core/context/context.h"
 
 #include "core/base/host_alloc.h"
+#include "core/context/environment.h"
 #include "core/context/module.h"
 #include "core/shard/group.h"
 #include "core/base/slab.h"
 #include "core/tensor/tensor.h"
 #include "core/device/trace.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -40,8 +42,15 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: options->size got %zu bytes, wanted sizeof(stn_context_options) = %zu",
                               given->size, sizeof *options);
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    if (options->threads < 0)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "context: threads got %d, wanted at least 0", options->threads);
+    if (options->threads < 0 || options->threads > STNI_MAX_THREADS)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: threads got %d, wanted 0 to %d", options->threads,
+                              STNI_MAX_THREADS);
+    if (!isfinite(options->deadline_seconds))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: deadline_seconds got %g, wanted a finite number",
+                              options->deadline_seconds);
+    if ((unsigned)options->log_level > STN_LOG_DEBUG)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: log_level got %d, wanted an stn_log_level",
+                              (int)options->log_level);
     if (options->checks != 0 && options->checks != 1)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: checks got %d, wanted 0 or 1", options->checks);
     if ((unsigned)options->promotion > STN_PROMOTE_SILENT)

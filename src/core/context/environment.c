@@ -60,7 +60,7 @@ static int read_deadline(const char *text, struct filled *filled)
 static int read_threads(const char *text, struct filled *filled)
 {
     int threads;
-    if (!read_int(text, 1, INT_MAX, &threads))
+    if (!read_int(text, 1, STNI_MAX_THREADS, &threads))
         return 0;
     if (filled->options->threads == 0)
         filled->options->threads = threads;
@@ -119,7 +119,7 @@ static const struct row {
 } rows[] = {
     {"STN_CHECKS", read_checks, "0 or 1"},
     {"STN_DEADLINE", read_deadline, "seconds, not 0 (negative: no deadline)"},
-    {"STN_THREADS", read_threads, "a number from 1 on"},
+    {"STN_THREADS", read_threads, "a number from 1 to 1024"},
     {"STN_LOG", read_log, "error, warning, info or debug"},
     {"STN_ISA", read_isa, "an instruction set"},
     {"STN_WITHOUT", read_without, "libraries"},

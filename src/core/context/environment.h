@@ -5,6 +5,9 @@
 #include "core/context/launcher.h"
 #include "core/base/status.h"
 
+/* Of a rank. OpenMP asks for memory of so many without looking whether it came. */
+enum { STNI_MAX_THREADS = 1024 };
+
 /* How a launch is to be traced. */
 struct stni_environment_trace {
     const char *prefix; /* STN_TRACE, NULL where it is not set; borrowed */

@@ -56,8 +56,8 @@ stn_status stn_context_stats(stn_context *context, stn_stats *out)
     size_t size = out->size;
     if (size < sizeof out->size)
         return stni_fail(context, STN_ERR_ARGUMENT, "stats: size got %zu bytes, wanted sizeof(stn_stats) = %zu", size, sizeof *out);
+    stni_lent_take_ended(context); /* whose owners may release handles */
     stni_context_reap(context);
-    stni_lent_take_ended(context);
     stn_stats stats = context->stats;
     stats.size = size;
     add_memory(context, &stats);

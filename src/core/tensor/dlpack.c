@@ -149,6 +149,8 @@ static stn_status check_layout(stn_context *context, const struct stni_dl_tensor
 {
     if (t->ndim < 0 || t->ndim > STN_MAX_NDIM)
         return stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: ndim got %d, wanted 0 to %d", t->ndim, STN_MAX_NDIM);
+    if (t->ndim > 0 && t->shape == NULL)
+        return stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: shape got NULL, wanted %d sizes", t->ndim);
     for (int d = 0; d < t->ndim; d++) {
         if (t->shape[d] < 0)
             return stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: shape[%d] got %lld", d, (long long)t->shape[d]);

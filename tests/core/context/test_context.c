@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 static const stn_spec *vector_spec(stn_context *context, int64_t n)
@@ -54,6 +55,15 @@ static void bad_options_are_refused_and_named(void)
     options = ranks_options();
     options.threads = -1;
     check_refusal(options, STN_ERR_ARGUMENT, "threads got -1");
+    options = ranks_options();
+    options.threads = 1025;
+    check_refusal(options, STN_ERR_ARGUMENT, "threads got 1025, wanted 0 to 1024");
+    options = ranks_options();
+    options.deadline_seconds = (double)NAN;
+    check_refusal(options, STN_ERR_ARGUMENT, "deadline_seconds got nan, wanted a finite number");
+    options = ranks_options();
+    options.log_level = (stn_log_level)99;
+    check_refusal(options, STN_ERR_ARGUMENT, "log_level got 99");
     options = ranks_options();
     options.checks = 2;
     check_refusal(options, STN_ERR_ARGUMENT, "checks got 2");

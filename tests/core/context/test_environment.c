@@ -69,9 +69,9 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
     static const struct {
         const char *name, *value, *wanted;
     } bad[] = {
-        {"STN_THREADS", "0", "a number from 1 on"},
-        {"STN_THREADS", "4x", "a number from 1 on"},
-        {"STN_THREADS", "99999999999", "a number from 1 on"},
+        {"STN_THREADS", "0", "a number from 1 to 1024"},
+        {"STN_THREADS", "4x", "a number from 1 to 1024"},
+        {"STN_THREADS", "99999999999", "a number from 1 to 1024"},
         {"STN_DEADLINE", "0", "seconds, not 0"},
         {"STN_DEADLINE", "soon", "seconds, not 0"},
         {"STN_DEADLINE", "inf", "seconds, not 0"},

@@ -286,6 +286,9 @@ static void what_we_cannot_hold_is_refused_and_stays_the_callers(void)
     f->managed.dl_tensor.ndim = 9;
     check_refused(context, f, STN_ERR_ARGUMENT, "ndim got 9");
     f = foreign_new();
+    f->managed.dl_tensor.shape = NULL;
+    check_refused(context, f, STN_ERR_ARGUMENT, "shape got NULL, wanted 2 sizes");
+    f = foreign_new();
     f->strides[1] = -5;
     check_refused(context, f, STN_ERR_ARGUMENT, "strides[1] got -5");
     f = foreign_new();
