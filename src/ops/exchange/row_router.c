@@ -100,6 +100,10 @@ static stn_status open_ranks(struct stni_rows_route *route, int slot, const stru
     bytes = 2 * (size_t)route->n_ranks * sizeof(int64_t);
     STNI_TRY(allocate_host(route));
     find_ranges(owners, route->n_ranks, route->host);
+    if (owners->without_own) {
+        args->own_begin = route->host[stn_comm_rank(route->comm)];
+        args->own_end = route->host[route->n_ranks + stn_comm_rank(route->comm)];
+    }
     STNI_TRY(stni_rows_memory(call, 2 * (int64_t)route->n_ranks, sizeof(int64_t), &ranges));
     STNI_TRY(stni_queue_copy(call->context->queue, ranges, route->host, bytes, STNI_COPY_TO_DEVICE));
     args->ranges = ranges;
@@ -139,6 +143,14 @@ stn_status stni_rows_reply(struct stni_rows_route *route, const void *rows, void
 stn_status stni_rows_send(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype)
 {
     return exchange_rows(route, rows, route->send_counts, out, route->recv_counts, width, dtype);
+}
+
+int64_t stni_rows_received_before(const struct stni_rows_route *route)
+{
+    int64_t n = 0;
+    for (int r = 0; r < stn_comm_rank(route->comm); r++)
+        n += route->recv_counts[r];
+    return n;
 }
 
 void stni_rows_close(struct stni_rows_route *route)

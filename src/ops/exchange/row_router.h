@@ -5,6 +5,8 @@
  *     send    the other way: one row per index goes to its owner, to be added there (one exchange)
  *     close
  *
+ * A caller that reaches its own rows itself has only the others routed; it takes part in all exchanges in any case.
+ *
  * The number of rows that a rank gets depends on data, so open waits for the queue once; all else is queued. Reading and writing of rows is the
  * caller's; the op lists the kernel of plans in its slots. */
 #ifndef STNI_OPS_EXCHANGE_ROW_ROUTER_H
@@ -19,6 +21,7 @@ struct stni_rows_owners {
     int dim;              /* of its rows */
     uint32_t axes;        /* mesh axes to route along; along others that cut `dim` a rank requests rows at its own coordinate only */
     int64_t rows_each;    /* rows per element of `dim`, numbered one element after the other; 0 is 1 */
+    int without_own;      /* 1: this rank's own rows are left out, as the caller reaches them itself; on the CPU only */
 };
 
 struct stni_rows_route {
@@ -35,7 +38,7 @@ struct stni_rows_route {
     int64_t *received;         /* rows that ranks request of this one, rank by rank */
 };
 
-/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan_cpu's kind; `args` says what to look up: its
+/* Plans, and tells the owners. `plan` is the slot of stni_rows_plan's kind; `args` says what to look up: its
  * fields rows and n. Collective over the owners' axes. On failure nothing is left open. */
 stn_status stni_rows_open(const stn_op_call *call, int plan, const struct stni_rows_owners *owners,
                            struct stni_rows_plan_args *args, struct stni_rows_route *route);
@@ -45,6 +48,9 @@ stn_status stni_rows_reply(struct stni_rows_route *route, const void *rows, void
 
 /* The other way: `rows`, one per `asked`, go to `out`, one per `received`. */
 stn_status stni_rows_send(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype);
+
+/* How many of `received` come from ranks before this one. */
+int64_t stni_rows_received_before(const struct stni_rows_route *route);
 
 void stni_rows_close(struct stni_rows_route *route);
 

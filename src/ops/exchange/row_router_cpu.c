@@ -1,21 +1,38 @@
 /* Planning of routed rows on the CPU. */
 #include "ops/exchange/row_router_kernel.h"
 
+#include <string.h>
+
 /* A list of rows with the indices' positions that name them. */
 struct asked {
     int64_t *row, *place;
 };
 
+enum { BLOCK = 256 };
+
+/* Whether a row is to be routed: one that could be, and is not left out. */
+static inline int is_routed(const struct stni_rows_plan_args *a, int64_t row)
+{
+    return (row >= 0) & (row < a->n_rows) & ((row < a->own_begin) | (row >= a->own_end));
+}
+
+/* A block whose rows are all left out, as nearly all are of a mesh whose cells have close neighbours, is passed over:
+ * vectors tell. */
 static int64_t collect(const struct stni_rows_plan_args *a, struct asked out)
 {
     int64_t m = 0;
-    for (int64_t i = 0; i < a->n; i++) {
-        int64_t row = a->rows[i];
-        a->slot[i] = -1;
-        if (row < 0 || row >= a->n_rows)
-            continue;
-        out.row[m] = row;
-        out.place[m++] = i;
+    for (int64_t first = 0; first < a->n; first += BLOCK) {
+        const int64_t end = first + BLOCK < a->n ? first + BLOCK : a->n;
+        int any = 0;
+        for (int64_t i = first; i < end; i++) {
+            any |= is_routed(a, a->rows[i]);
+            a->slot[i] = -1;
+        }
+        for (int64_t i = first; i < end && any; i++) {
+            out.row[m] = a->rows[i];
+            out.place[m] = i;
+            m += is_routed(a, a->rows[i]);
+        }
     }
     return m;
 }
@@ -85,21 +102,62 @@ static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct
     a->counts[a->n_ranks] = total;
 }
 
-stn_status stni_rows_plan_cpu(stn_queue *queue, const void *args)
+/* Lists distinct rows in order, and replaces each row that was asked for by its number among them. */
+static int64_t number_by_sort(const struct stni_rows_plan_args *a, int64_t m, struct asked *asked, struct asked *space)
+{
+    int64_t n_distinct = 0;
+    sort_asked(m, a->n_rows, asked, space);
+    for (int64_t k = 0, last = -1; k < m; k++) {
+        const int64_t row = asked->row[k];
+        if (row != last)
+            space->row[n_distinct++] = row;
+        asked->row[k] = n_distinct - 1;
+        last = row;
+    }
+    return n_distinct;
+}
+
+/* 64 rows: which of them are asked for, and how many are of the words before. */
+struct marks {
+    uint64_t rows;
+    int64_t before;
+};
+
+/* The same with a bit per row, where these are few beside what was asked for: nothing is moved. */
+static int64_t number_by_marks(int64_t m, const struct asked *asked, struct marks *marks, int64_t n_words,
+                               int64_t *distinct)
+{
+    int64_t n_distinct = 0;
+    memset(marks, 0, (size_t)n_words * sizeof *marks);
+    for (int64_t k = 0; k < m; k++)
+        marks[asked->row[k] >> 6].rows |= UINT64_C(1) << (asked->row[k] & 63);
+    for (int64_t w = 0; w < n_words; w++) {
+        marks[w].before = n_distinct;
+        for (uint64_t rest = marks[w].rows; rest != 0; rest &= rest - 1)
+            distinct[n_distinct++] = w * 64 + __builtin_ctzll(rest);
+    }
+    for (int64_t k = 0; k < m; k++) {
+        const struct marks at = marks[asked->row[k] >> 6];
+        const uint64_t below = (UINT64_C(1) << (asked->row[k] & 63)) - 1;
+        asked->row[k] = at.before + __builtin_popcountll(at.rows & below);
+    }
+    return n_distinct;
+}
+
+stn_status STNI_ISA_NAME(stni_rows_plan)(stn_queue *queue, const void *args)
 {
     const struct stni_rows_plan_args *a = args;
-    int64_t n = a->n, n_distinct = 0;
+    const int64_t n = a->n, n_words = a->n_rows / 64 + 1;
     struct asked asked = {a->work, a->work + n}, space = {a->work + 2 * n, a->work + 3 * n};
+    int64_t n_distinct;
     (void)queue;
-    int64_t m = collect(a, asked);
-    sort_asked(m, a->n_rows, &asked, &space);
-    for (int64_t k = 0; k < m; k++)
-        if (k == 0 || asked.row[k] != asked.row[k - 1])
-            space.row[n_distinct++] = asked.row[k];
+    const int64_t m = collect(a, asked);
+    if (2 * n_words <= m)
+        n_distinct = number_by_marks(m, &asked, (struct marks *)space.place, n_words, space.row);
+    else
+        n_distinct = number_by_sort(a, m, &asked, &space);
     list_by_rank(a, n_distinct, space.row, space.place);
-    for (int64_t k = 0, u = -1; k < m; k++) {
-        u += k == 0 || asked.row[k] != asked.row[k - 1];
-        a->slot[asked.place[k]] = space.place[u];
-    }
+    for (int64_t k = 0; k < m; k++)
+        a->slot[asked.place[k]] = space.place[asked.row[k]];
     return STN_OK;
 }

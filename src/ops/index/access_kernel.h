@@ -46,6 +46,7 @@ struct stni_access {
 struct stni_access_read_args {
     struct stni_access at;
     size_t element_size;
+    int keeps; /* 1: where an index names nothing that is here the value is left alone; on the CPU only, elsewhere 0 */
 };
 
 /* The table has the dtype in which is computed: f32 for the 16-bit floats. Written in row-major order of positions:
@@ -125,9 +126,9 @@ STNI_INLINE int stni_access_bad_numbers(const struct stni_access *a, int64_t got
     return 4 + n;
 }
 
+STNI_ISA_KERNEL(stni_access_keys);
 STNI_ISA_KERNEL(stni_access_read);
 STNI_ISA_KERNEL(stni_access_write);
-stn_status stni_access_keys_cpu(stn_queue *queue, const void *args);
 stn_status stni_access_convert_cpu(stn_queue *queue, const void *args);
 
 #endif

@@ -1,4 +1,5 @@
 /* The keys of routed indices, on the CPU. */
+#include "core/base/isa.h"
 #include "ops/index/access_walk.h"
 
 static void key_line(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n)
@@ -10,13 +11,15 @@ static void key_line(void *arg, int64_t value, int64_t value_step, int64_t table
 
 static void key_elements(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n)
 {
+    const struct stni_access_keys_args *a = arg;
     for (int64_t i = 0; i < n; i++)
-        key_line(arg, value + i * value_step, 0, table[i], 0, 1);
+        a->keys[value + i * value_step] = table[i];
 }
 
-stn_status stni_access_keys_cpu(stn_queue *queue, const void *args)
+stn_status STNI_ISA_NAME(stni_access_keys)(stn_queue *queue, const void *args)
 {
     struct stni_access_keys_args a = *(const struct stni_access_keys_args *)args;
-    stni_access_walk(&a.at, &(struct stni_access_visitor){.queue = queue, .arg = &a, .line = key_line, .elements = key_elements});
+    const struct stni_access_visitor visitor = {.queue = queue, .arg = &a, .line = key_line, .elements = key_elements};
+    STNI_ISA_NAME(stni_access_walk)(&a.at, &visitor);
     return STN_OK;
 }

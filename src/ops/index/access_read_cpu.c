@@ -35,11 +35,14 @@ stn_status STNI_ISA_NAME(stni_access_read)(stn_queue *queue, const void *args)
     };
     const struct stni_access_read_args *a = args;
     struct stni_access_visitor visitor = visitor_of[a->element_size];
-    struct reader reader = {a->at.values, a->at.table};
+    struct reader reader = {a->at.values, a->at.table, a->keeps};
     visitor.queue = queue;
     visitor.table = reader.table;
     visitor.size = a->element_size;
     visitor.arg = &reader;
-    stni_access_walk(&a->at, &visitor);
+    visitor.leaves_missing = a->keeps;
+    if (a->keeps) /* it writes zeros */
+        visitor.direct = NULL;
+    STNI_ISA_NAME(stni_access_walk)(&a->at, &visitor);
     return STN_OK;
 }

@@ -12,7 +12,7 @@ static void NAME(read_line)(void *arg, int64_t value, int64_t value_step, int64_
     const struct reader *r = arg;
     T *out = (T *)r->values + value;
     if (table < 0) {
-        for (int64_t i = 0; i < n; i++)
+        for (int64_t i = 0; i < n && !r->keeps; i++)
             out[i * value_step] = 0;
         return;
     }
@@ -31,7 +31,8 @@ static void NAME(read_elements)(void *arg, int64_t value, int64_t value_step, co
     T *out = (T *)r->values + value;
     const T *from = r->table;
     for (int64_t i = 0; i < n; i++)
-        out[i * value_step] = table[i] < 0 ? 0 : from[table[i]];
+        if (table[i] >= 0 || !r->keeps)
+            out[i * value_step] = table[i] < 0 ? 0 : from[table[i]];
 }
 
 /* Compiled for each dtype of the index and for dense lines. An index of another rank's part of the table reads 0. */

@@ -10,6 +10,7 @@
 struct reader {
     void *values;
     const void *table;
+    int keeps;
 };
 
 /* Whether the indices of a dense line all name elements that are here, and so are in bounds. A pass of its own,

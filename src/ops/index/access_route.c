@@ -1,5 +1,7 @@
 #include "ops/index/access_route.h"
 
+#include "core/context/context.h"
+#include "core/device/device.h"
 #include "ops/placement/splits.h"
 
 #include <string.h>
@@ -38,6 +40,7 @@ void stni_access_make(const stn_op_call *call, const stn_tensor *table, const st
     *out = (struct stni_access_here){.call = call, .table = table, .index = index, .values = values};
     out->dims = stni_access_dims(attrs, &index->spec->layout);
     out->axes = stni_layout_axes_mask(&table->spec->layout, out->dims.dim) & index->spec->shard_axes;
+    out->apart = out->axes && call->context->device->is_cpu; /* elsewhere all indices are sorted in any case */
     a->report = (struct stni_access_report){.on = !attrs->quiet, .op = (int)attrs->what};
     a->ndim = make_positions(out, a->shape, a->report.offset);
     a->index = index->data;
@@ -132,7 +135,8 @@ static stn_status find_keys(const struct stni_access_here *here, struct stni_acc
 stn_status stni_access_open(const struct stni_access_here *here, struct stni_rows_route *route)
 {
     struct stni_access_keys_args keys;
-    struct stni_rows_owners owners = {.spec = here->table->spec, .dim = here->dims.dim, .axes = here->axes};
+    struct stni_rows_owners owners = {.spec = here->table->spec, .dim = here->dims.dim, .axes = here->axes,
+                                      .without_own = here->apart};
     int64_t n;
     STNI_TRY(find_keys(here, &keys, &owners.rows_each, &n));
     struct stni_rows_plan_args plan = {.rows = keys.keys, .n = n};
@@ -180,6 +184,13 @@ static void add_digits(const struct stni_access_here *here, struct stni_access *
         out->key_shape[out->n_keys] = here->table->spec->local_shape[d];
         out->key_strides[out->n_keys++] = here->table->strides[d];
     }
+}
+
+struct stni_access stni_access_at_home(const struct stni_access_here *here)
+{
+    struct stni_access a = here->all;
+    a.report.on = 0;
+    return a;
 }
 
 struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route, void *rows)

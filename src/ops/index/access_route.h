@@ -12,6 +12,7 @@ struct stni_access_here {
     const stn_tensor *values; /* NULL: a number stands for them */
     struct stni_access_dims dims;
     uint32_t axes;            /* along which indices go to the owners of what they name; 0: everything is here */
+    int apart;                /* 1: what is here is reached without them, and only the rest goes to its owners */
     struct stni_access all;   /* the chunks that are here */
 };
 
@@ -27,6 +28,9 @@ stn_status stni_access_check_unmoved(const struct stni_access_here *here);
 
 /* Elements of a routed row: 1, or those of a slice. */
 int64_t stni_access_width(const struct stni_access_here *here);
+
+/* Between the chunk of the table and the values that are here, where `apart`; bad indices were reported by `open`. */
+struct stni_access stni_access_at_home(const struct stni_access_here *here);
 
 /* Between the chunk of the table and `rows`, dense, one per index that came. */
 struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route, void *rows);

@@ -94,18 +94,34 @@ static void read_indices(const struct stni_access *a, int64_t at, int64_t step, 
             out[i] = ((const int64_t *)a->index)[at + i * step];
 }
 
-/* Indices of one digit, in place: the usual case, without a branch. 0 where one of them needs a closer look, and
- * then nothing is changed. */
-static int locate_plain(const struct stni_access *a, int64_t n, int64_t *index)
+/* Whether no index of a block can name anything: so it is of most blocks of slots, where few rows are routed. */
+static int names_nothing(const struct stni_access *a, int64_t n, const int64_t *index)
 {
-    const int64_t first = a->first, stride = a->key_strides[0];
-    const uint64_t all = (uint64_t)a->n, here = (uint64_t)a->key_shape[0];
-    int odd = a->n_keys != 1 || a->skip != 0;
+    int64_t all = a->wrap || a->report.on ? 0 : -1; /* negative while all are */
     for (int64_t i = 0; i < n; i++)
-        odd |= (uint64_t)index[i] >= all;
-    for (int64_t i = 0; i < n && !odd; i++)
-        index[i] = (uint64_t)(index[i] - first) < here ? (index[i] - first) * stride : -1;
-    return !odd;
+        all &= index[i];
+    return all < 0;
+}
+
+/* Offsets of indices of one digit, in place: the usual case, without branches, which indices of several ranks would
+ * mislead. 0 where one of them needs a closer look, and then nothing is changed; one out of range does not where it
+ * counts for nothing. */
+static int locate_plain(const struct stni_access_line *line, int64_t *index)
+{
+    const struct stni_access *a = line->access;
+    const int64_t stride = a->key_strides[0];
+    int64_t bad = 0; /* negative where one is */
+    if (a->n_keys != 1 || a->skip != 0)
+        return 0;
+    for (int64_t i = 0; i < line->n; i++)
+        bad |= index[i] | (a->n - 1 - index[i]);
+    if (bad < 0 && (a->wrap || a->report.on))
+        return 0;
+    for (int64_t i = 0; i < line->n; i++) {
+        const int64_t key = index[i] - a->first, missing = -(int64_t)((uint64_t)key >= (uint64_t)a->key_shape[0]);
+        index[i] = missing | (key * stride + line->table + i * line->table_step);
+    }
+    return 1;
 }
 
 /* Through offsets: reports bad indices, and knows those of several digits and those that name nothing. */
@@ -115,11 +131,13 @@ static void visit_offsets(const struct stni_access_line *line, int64_t position,
     const struct stni_access *a = line->access;
     int64_t offsets[STNI_ACCESS_BLOCK];
     read_indices(a, line->index, line->index_step, line->n, offsets);
-    if (!locate_plain(a, line->n, offsets))
-        for (int64_t j = 0; j < line->n; j++)
-            offsets[j] = locate(a, visitor->queue, offsets[j], position + j);
-    for (int64_t j = 0; j < line->n; j++)
-        offsets[j] = offsets[j] < 0 ? -1 : offsets[j] + line->table + j * line->table_step;
+    if (visitor->leaves_missing && names_nothing(a, line->n, offsets))
+        return;
+    if (!locate_plain(line, offsets))
+        for (int64_t j = 0; j < line->n; j++) {
+            const int64_t at = locate(a, visitor->queue, offsets[j], position + j);
+            offsets[j] = at < 0 ? -1 : at + line->table + j * line->table_step;
+        }
     visitor->elements(visitor->arg, line->value, line->value_step, offsets, line->n);
 }
 
@@ -157,7 +175,7 @@ static void prefetch_line_ahead(const struct stni_access *a, const struct space 
         stni_prefetch(from + b);
 }
 
-void stni_access_walk(const struct stni_access *a, const struct stni_access_visitor *visitor)
+void STNI_ISA_NAME(stni_access_walk)(const struct stni_access *a, const struct stni_access_visitor *visitor)
 {
     struct cursor c = {.table = a->base};
     struct space s;

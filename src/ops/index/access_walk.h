@@ -23,11 +23,13 @@ struct stni_access_visitor {
     const void *table; /* whose lines are prefetched before they are visited, of elements of `size` bytes */
     size_t size;
     void *arg;
+    int leaves_missing; /* 1: what is not here is left alone, so that a block without elements needs no call */
     int (*direct)(void *arg, const struct stni_access_line *line);
     void (*line)(void *arg, int64_t value, int64_t value_step, int64_t table, int64_t table_step, int64_t n);
     void (*elements)(void *arg, int64_t value, int64_t value_step, const int64_t *table, int64_t n);
 };
 
-void stni_access_walk(const struct stni_access *access, const struct stni_access_visitor *visitor);
+/* Compiled for every instruction set, as who calls it is. */
+void STNI_ISA_NAME(stni_access_walk)(const struct stni_access *access, const struct stni_access_visitor *visitor);
 
 #endif

@@ -109,8 +109,8 @@ stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
     if (!w.values)
         w.f->constant(&a, w.constant);
     const struct stni_access_visitor visitor = {
-        .queue = queue, .table = w.table, .size = (size_t)w.f->table_size, .arg = &w,
+        .queue = queue, .table = w.table, .size = (size_t)w.f->table_size, .arg = &w, .leaves_missing = 1,
         .direct = write_direct, .line = write_line, .elements = write_elements};
-    stni_access_walk(&a.at, &visitor);
+    STNI_ISA_NAME(stni_access_walk)(&a.at, &visitor);
     return STN_OK;
 }

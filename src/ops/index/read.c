@@ -28,14 +28,15 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-static stn_status move(const stn_op_call *call, const struct stni_access *at)
+static stn_status move(const stn_op_call *call, const struct stni_access *at, int keeps)
 {
     stn_dtype dtype = call->out[0]->spec->layout.dtype;
-    struct stni_access_read_args args = {*at, stn_dtype_size(dtype)};
+    struct stni_access_read_args args = {*at, stn_dtype_size(dtype), keeps};
     return stn_op_launch(call, STNI_ACCESS_MOVE, dtype, &args, sizeof args);
 }
 
-/* The owners read the rows and send them; the requesting ranks copy them to the results' positions. */
+/* The owners read the rows and send them; the requesting ranks copy them to the results' positions, of which the others
+ * have what is here, or 0. */
 static stn_status answer(const struct stni_access_here *here, struct stni_rows_route *route)
 {
     const stn_op_call *call = here->call;
@@ -44,10 +45,13 @@ static stn_status answer(const struct stni_access_here *here, struct stni_rows_r
     void *rows, *answers;
     STNI_TRY(stni_rows_memory(call, route->n_received * width, stn_dtype_size(dtype), &rows));
     STNI_TRY(stni_rows_memory(call, route->n_asked * width, stn_dtype_size(dtype), &answers));
-    struct stni_access owner = stni_access_at_owner(here, route, rows), asker = stni_access_at_asker(here, route, answers);
-    STNI_TRY(move(call, &owner));
+    struct stni_access home = stni_access_at_home(here), owner = stni_access_at_owner(here, route, rows);
+    struct stni_access asker = stni_access_at_asker(here, route, answers);
+    STNI_TRY(move(call, &owner, 0));
+    if (here->apart)
+        STNI_TRY(move(call, &home, 0));
     STNI_TRY(stni_rows_reply(route, rows, answers, width, dtype));
-    return move(call, &asker);
+    return move(call, &asker, here->apart);
 }
 
 static stn_status run(stn_op_call *call)
@@ -62,7 +66,7 @@ static stn_status run(stn_op_call *call)
         here.all.skip = 0;
     if (!here.axes) {
         STNI_TRY(stni_access_check_unmoved(&here));
-        return move(call, &here.all);
+        return move(call, &here.all, 0);
     }
     STNI_TRY(stni_access_open(&here, &route));
     stn_status status = answer(&here, &route);
@@ -89,8 +93,8 @@ static const stn_kernel_slot slots[] = {
 };
 
 static const stn_kernel kernels[] = {
-    STNI_CPU_ROW("keys", STNI_INDEX_DTYPES, struct stni_access_keys_args, stni_access_keys_cpu, NULL),
-    STNI_CPU_ROW("plan", 1u << STN_DTYPE_I64, struct stni_rows_plan_args, stni_rows_plan_cpu, NULL),
+    STNI_ISA_ROWS("keys", STNI_INDEX_DTYPES, struct stni_access_keys_args, stni_access_keys, NULL),
+    STNI_ISA_ROWS("plan", 1u << STN_DTYPE_I64, struct stni_rows_plan_args, stni_rows_plan, NULL),
     STNI_ISA_ROWS("read", STNI_ALL_DTYPES, struct stni_access_read_args, stni_access_read, NULL),
 };
 

@@ -154,16 +154,36 @@ static stn_status write_here(const struct stni_access_here *here, const struct w
     return put_values(here->call, w, &here->all);
 }
 
-/* What ranks send is joined in their order. */
-static stn_status write_received(const stn_op_call *call, const struct writing *w, const struct stni_access *owner)
+/* `n` of the rows that came, from the one numbered `first` on. */
+static stn_status put_received(const stn_op_call *call, const struct writing *w, const struct stni_access *owner,
+                               int64_t first, int64_t n)
 {
     struct stni_access_write_args args = put_args(w, owner, (enum stni_access_mode)w->attrs->mode, w->wide);
-    if (w->attrs->fresh)
-        STNI_TRY(reset(call, w, owner));
-    return put(call, &args);
+    const int64_t bytes = owner->value_strides[0] * (int64_t)stn_dtype_size(w->wide);
+    args.at.shape[0] = n;
+    args.at.index = (const int64_t *)owner->index + first;
+    args.at.values = owner->values ? (char *)owner->values + first * bytes : NULL;
+    return n > 0 ? put(call, &args) : STN_OK;
 }
 
-/* Each rank joins what it has for one element, or slice, and sends that to the owner. */
+/* What ranks send is joined in their order; where this rank's own values are not among it, they take its turn. */
+static stn_status write_in_turn(const struct stni_access_here *here, const struct writing *w,
+                                const struct stni_rows_route *route, const struct stni_access *owner)
+{
+    const stn_op_call *call = here->call;
+    const struct stni_access home = stni_access_at_home(here);
+    const int64_t n = route->n_received, before = here->apart ? stni_rows_received_before(route) : n;
+    if (w->attrs->fresh)
+        STNI_TRY(reset(call, w, owner));
+    if (w->attrs->fresh && here->apart)
+        STNI_TRY(reset(call, w, &home));
+    STNI_TRY(put_received(call, w, owner, 0, before));
+    if (here->apart)
+        STNI_TRY(put_values(call, w, &home));
+    return put_received(call, w, owner, before, n - before);
+}
+
+/* Each rank joins what it has for one element, or slice, of another and sends that to the owner. */
 static stn_status write_routed(const struct stni_access_here *here, const struct writing *w, struct stni_rows_route *route)
 {
     const stn_op_call *call = here->call;
@@ -171,7 +191,7 @@ static stn_status write_routed(const struct stni_access_here *here, const struct
     void *joined, *rows;
     struct stni_access owner = stni_access_at_owner(here, route, NULL);
     if (!here->values)
-        return write_received(call, w, &owner);
+        return write_in_turn(here, w, route, &owner);
     STNI_TRY(stni_rows_memory(call, route->n_asked * width, stn_dtype_size(w->wide), &joined));
     STNI_TRY(stni_rows_memory(call, route->n_received * width, stn_dtype_size(w->wide), &rows));
     struct stni_access sender = stni_access_at_asker(here, route, joined);
@@ -180,7 +200,7 @@ static stn_status write_routed(const struct stni_access_here *here, const struct
     STNI_TRY(put_values(call, w, &sender));
     STNI_TRY(stni_rows_send(route, joined, rows, width, w->wide));
     owner.values = rows;
-    return write_received(call, w, &owner);
+    return write_in_turn(here, w, route, &owner);
 }
 
 static stn_status run(stn_op_call *call)
@@ -248,8 +268,8 @@ static const stn_kernel_slot slots[] = {
 };
 
 static const stn_kernel kernels[] = {
-    STNI_CPU_ROW("keys", STNI_INDEX_DTYPES, struct stni_access_keys_args, stni_access_keys_cpu, NULL),
-    STNI_CPU_ROW("plan", 1u << STN_DTYPE_I64, struct stni_rows_plan_args, stni_rows_plan_cpu, NULL),
+    STNI_ISA_ROWS("keys", STNI_INDEX_DTYPES, struct stni_access_keys_args, stni_access_keys, NULL),
+    STNI_ISA_ROWS("plan", 1u << STN_DTYPE_I64, struct stni_rows_plan_args, stni_rows_plan, NULL),
     STNI_ISA_ROWS("write", STNI_ALL_DTYPES, struct stni_access_write_args, stni_access_write, NULL),
     STNI_CPU_ROW("fill", STNI_ALL_DTYPES, struct stni_remap_fill_args, stni_remap_fill_cpu, NULL),
     STNI_CPU_ROW("convert", 1u << STN_DTYPE_F32, struct stni_access_convert_args, stni_access_convert_cpu, NULL),

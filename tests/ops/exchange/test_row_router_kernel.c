@@ -1,4 +1,5 @@
 /* Kernels of routed rows on raw memory: plans of many sizes. */
+#include "core/base/isa.h"
 #include "harness.h"
 #include "ops/exchange/row_router.h"
 
@@ -81,7 +82,8 @@ static void check_plan(const struct plan *p)
     int *asked = calloc((size_t)begin + 1, sizeof *asked);
     for (int64_t i = 0; i < a->n; i++) {
         int64_t row = p->index[i], slot = a->slot[i];
-        int there = row >= 0 && row < a->n_rows && owner_of(p, row) >= 0;
+        int left_out = row >= a->own_begin && row < a->own_end;
+        int there = row >= 0 && row < a->n_rows && owner_of(p, row) >= 0 && !left_out;
         if (!CHECK_I64(slot >= 0, there) || !there)
             continue;
         CHECK_I64(a->unique[slot], row);
@@ -92,22 +94,39 @@ static void check_plan(const struct plan *p)
     free(asked);
 }
 
+static stn_status plan_with(enum stni_isa isa, const struct stni_rows_plan_args *args)
+{
+    return STNI_ISA_PICK(stni_rows_plan, isa)(NULL, args);
+}
+
+/* Rank `own`, -1: none, has its own rows left out. */
+static void check_drawn(int64_t n, int64_t n_rows, int n_ranks, int own, enum stni_isa isa)
+{
+    struct plan p;
+    plan_init(&p, n, n_rows, n_ranks);
+    for (int64_t i = 0; i < n; i++)
+        p.index[i] = draw(n_rows + 1) - draw(2); /* -1 and n_rows among them */
+    draw_ranges(&p);
+    p.args.own_begin = own < 0 ? 0 : p.ranges[own];
+    p.args.own_end = own < 0 ? 0 : p.ranges[n_ranks + own];
+    for (int64_t i = n / 4; i < n / 2 && p.args.own_begin < p.args.own_end; i++)
+        p.index[i] = p.args.own_begin; /* whole blocks of nothing else */
+    CHECK_STATUS(plan_with(isa, &p.args), STN_OK);
+    check_plan(&p);
+    CHECK_I64(own < 0 ? 0 : p.args.counts[own], 0);
+    plan_fini(&p);
+}
+
 static void plans_list_each_distinct_row_once_under_its_owner(void)
 {
-    static const int64_t sizes[][2] = {{0, 5}, {1, 1}, {7, 3}, {50, 20}, {200, 5000}, {300, INT64_C(1) << 40}};
+    static const int64_t sizes[][2] = {{0, 5},     {1, 1},      {7, 3},      {50, 20},
+                                       {200, 5000}, {300, 9000}, {3000, 500}, {300, INT64_C(1) << 40}};
     seed = 9;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (int n_ranks = 1; n_ranks <= 5; n_ranks++) {
-            struct plan p;
-            plan_init(&p, sizes[s][0], sizes[s][1], n_ranks);
-            for (int64_t i = 0; i < sizes[s][0]; i++)
-                p.index[i] = draw(sizes[s][1] + 1) - draw(2); /* -1 and n_rows among them */
-            draw_ranges(&p);
-            CHECK_STATUS(stni_rows_plan_cpu(NULL, &p.args), STN_OK);
-            check_plan(&p);
-            CHECK_I64(p.args.counts[n_ranks] >= 0, 1);
-            plan_fini(&p);
-        }
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int n_ranks = 1; n_ranks <= 5; n_ranks++)
+                for (int own = -1; own < n_ranks; own++)
+                    check_drawn(sizes[s][0], sizes[s][1], n_ranks, own, (enum stni_isa)isa);
 }
 
 static void a_plan_for_one_owner_leaves_out_what_it_has_not(void)
@@ -118,7 +137,7 @@ static void a_plan_for_one_owner_leaves_out_what_it_has_not(void)
     memcpy(p.index, index, sizeof index);
     p.ranges[0] = 5;
     p.ranges[1] = 10;
-    stni_rows_plan_cpu(NULL, &p.args);
+    plan_with(stni_isa_best(), &p.args);
     CHECK_I64(p.args.counts[0], 2);
     CHECK_I64(p.args.counts[1], 2);
     CHECK_I64(p.args.unique[0], 5);
