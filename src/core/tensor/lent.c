@@ -20,9 +20,12 @@ static void note_end(void *arg)
     atomic_store_explicit(&lent->ended, 1, memory_order_release);
 }
 
-/* 0 where the device cannot call the host, or there is no memory to remember what to release. */
+/* 0 where the device cannot call the host, or there is no memory to remember what to release. The CPU's worker is a
+ * thread like any other, which may call it. */
 static int release_later(stn_context *context, void (*release)(void *arg), void *arg)
 {
+    if (context->device->is_cpu)
+        return stn_queue_call(context->queue, release, arg) == STN_OK;
     struct stni_lent *lent = stni_malloc(sizeof *lent), **last = &context->lent;
     if (lent == NULL)
         return 0;
