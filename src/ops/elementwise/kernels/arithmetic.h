@@ -53,11 +53,11 @@
     X(gated_backward, x * y * (SIGMOID(z) * SIGMOID(-z)), NONE, NONE,        NONE)                  \
     /* Gates let the cotangent x through where y lies so to z or between a and b (NaN: none), or by halves. */ \
     X(gate_maximum, y < z ? 0 : y == z ? x / 2 : x, NONE,        NONE,        NONE)                  \
-    X(gate_within, (y <= a) | (y >= b) | (y != y) ? 0 : x, NONE, NONE,        NONE)                  \
+    X(gate_within, ((y <= a) | (y >= b) | (y != y)) ? 0 : x, NONE, NONE,      NONE)                  \
     X(gate_halves, y == 2 ? x : y == 1 ? x / 2 : 0, NONE,        NONE,        NONE)                  \
     /* Halves of clamp's cotangent: x's, and those of the bounds y and z. */                         \
-    X(halves_input, (x < y) | (x > z) ? 0 : ((x == y) | (x == z)) & (y < z) ? 1 : 2, NONE, NONE, NONE)\
-    X(halves_min,  (y <= z) & (x < y) ? 2 : (x == y) & (y < z) ? 1 : 0, NONE, NONE, NONE)            \
-    X(halves_max,  (y > z) | ((x > z) & (y == y)) ? 2 : (x == z) & (y < z) ? 1 : 0, NONE, NONE, NONE)
+    X(halves_input, ((x < y) | (x > z)) ? 0 : (((x == y) | (x == z)) & (y < z)) ? 1 : 2, NONE, NONE, NONE)\
+    X(halves_min,  ((y <= z) & (x < y)) ? 2 : ((x == y) & (y < z)) ? 1 : 0, NONE, NONE, NONE)        \
+    X(halves_max,  ((y > z) | ((x > z) & (y == y))) ? 2 : ((x == z) & (y < z)) ? 1 : 0, NONE, NONE, NONE)
 
 #endif
