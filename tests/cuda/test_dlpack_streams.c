@@ -216,6 +216,33 @@ static void an_owner_may_call_the_device(void)
     CHECK_I64(lent.n, 4);
 }
 
+/* What it asks of the device would end the recording. */
+static void no_owner_is_called_while_a_queue_records(void)
+{
+    stn_context *context = both_open((stn_context_options){.device = "cuda:0"});
+    const int64_t shape[1] = {N};
+    struct lent lent = {.device = context ? context->device : NULL};
+    stn_graph *graph = NULL;
+    if (!context)
+        return;
+    stn_queue *queue = stn_context_queue(context);
+    CHECK_STATUS(stni_device_allocate(lent.device, N * sizeof(float), &lent.memory), STN_OK);
+    stn_tensor *x = stn_wrap(context, STN_DTYPE_F32, 1, shape, NULL, lent.memory, take_back, &lent);
+    stn_fill_(x, 1);
+    stn_tensor_release(&x);
+    stn_tensor *one = constant(context, 1); /* an action, which frees it behind the work */
+    CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+    CHECK_STATUS(stn_queue_capture_begin(queue), STN_OK);
+    CHECK(host_syncs(context) > 0);
+    CHECK_I64(lent.n, 0);
+    CHECK_STATUS(stn_queue_capture_end(queue, &graph), STN_OK);
+    CHECK(host_syncs(context) > 0);
+    CHECK_I64(lent.n, 1);
+    stn_graph_destroy(&graph);
+    stn_tensor_release(&one);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -225,6 +252,7 @@ int main(int argc, char **argv)
         {"streams_that_cannot_be_meant_are_refused", streams_that_cannot_be_meant_are_refused},
         {"the_memory_of_a_context_that_ended_goes_back", the_memory_of_a_context_that_ended_goes_back},
         {"an_owner_may_call_the_device", an_owner_may_call_the_device},
+        {"no_owner_is_called_while_a_queue_records", no_owner_is_called_while_a_queue_records},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -1,6 +1,6 @@
 /* Callers' memory on its way back (storage.h).
  *
- * A device calls the host behind its work on a thread of the driver's, where nothing may be asked of the device: an
+ * A GPU calls the host behind its work on a thread of the driver's, where nothing may be asked of the device: an
  * owner's function, which frees memory or records an event, would fail there or hang. That call only notes that the
  * work has ended, and the owner's function runs on the thread that uses the context. */
 #include "core/tensor/storage.h"
@@ -52,10 +52,13 @@ void stni_lent_release(stn_context *context, void (*release)(void *arg), void *a
     release(arg);
 }
 
-/* The owner's function may release tensors, and come here again. */
+/* The owner's function may release tensors, and come here again. While the queue records it waits: what it asks of the
+ * device would end the recording. */
 void stni_lent_take_ended(stn_context *context)
 {
     struct stni_lent *lent;
+    if (context->queue != NULL && context->queue->capture != NULL)
+        return;
     while ((lent = context->lent) != NULL && atomic_load_explicit(&lent->ended, memory_order_acquire)) {
         context->lent = lent->next;
         lent->release(lent->arg);

@@ -64,9 +64,9 @@ stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, voi
 struct stni_storage *stni_storage_retain(struct stni_storage *storage); /* any thread */
 void stni_storage_release(struct stni_storage *storage);                /* on the context's thread; accepts NULL */
 
-/* An owner's function is called once what is on the queue now has ended: by the context's next action, or its end.
- * Where that cannot be known without a wait, and of a closed context, which has nothing under way, it is called at
- * once. */
+/* An owner's function is called once what is on the queue now has ended: by the CPU's worker, or else by one of the
+ * context's next actions or its end (stni_lent_take_ended). Where that cannot be known without a wait, and of a closed
+ * context, which has nothing under way, it is called at once. */
 void stni_lent_release(stn_context *context, void (*release)(void *arg), void *arg);
 
 /* Gives wrapped memory back to its owner. */
