@@ -106,13 +106,11 @@ struct rank {
  * they agreed on. */
 static void end_failed(struct rank *rank, stn_context *context, stn_status status)
 {
-    if ((unsigned)status >= STN_STATUS_COUNT && context->error.status == STN_OK) {
-        stni_error_set(&rank->error, status, "rank_main returned %d, which is no stn_status", (int)status);
-        stni_context_abort(context, status, rank->error.text);
-        return;
-    }
     const char *text = stn_context_error_text(context);
-    stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
+    if ((unsigned)status >= STN_STATUS_COUNT)
+        stni_error_set(&rank->error, status, "rank_main returned %d, which is no stn_status", (int)status);
+    else
+        stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
     const int all_know = status == context->all_know; /* taken or not */
     if (status != STN_ERR_PEER && !all_know && context->size > 1)
         stni_context_abort(context, status, rank->error.text);

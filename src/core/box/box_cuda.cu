@@ -207,9 +207,10 @@ template <class W> __global__ void __launch_bounds__(THREADS) copy_tile_list(con
     const int which = piece_of_block(l.begin, l.n, blockIdx.x);
     const unsigned block = blockIdx.x - l.begin[which];
     const piece &p = l.copies[which];
-    const piece_dim *dims = l.dims + p.first_dim, &rows = dims[p.ndim], &cols = dims[p.ndim + 1];
+    const piece_dim *dims = l.dims + p.first_dim;
     if (p.unit != TILES)
         return copy_any_piece(p, dims, block);
+    const piece_dim &rows = dims[p.ndim], &cols = dims[p.ndim + 1];
     tile_place t;
     piece_offsets(p, dims, find_tile(block, rows.by, cols.by, T::ROWS, T::COLS, t), t.at);
     const plane_lines lines = {rows.size, cols.size, rows.stride[DST], cols.stride[SRC]};
