@@ -216,6 +216,15 @@ static void rows_of_any_length_are_the_cpus(void)
     stn_context_destroy(&context);
 }
 
+static void check_listed(stn_context *context, int n, struct area *dst, struct area *src)
+{
+    for (int i = 0; i < n; i++) {
+        CHECK_I64(differing_bytes(context, &dst[i]), 0);
+        area_free(context, &dst[i]);
+        area_free(context, &src[i]);
+    }
+}
+
 /* Lists of every length from none to more than one launch takes, of boxes large and small, empty and transposed. */
 static void lists_of_copies_are_the_cpus(void)
 {
@@ -239,11 +248,7 @@ static void lists_of_copies_are_the_cpus(void)
             stni_box_copy_now(STNI_ISA_BASE, &dst[i].host_box, &src[i].host_box, (size_t)size);
         }
         CHECK_STATUS(stni_box_list_launch(&list), STN_OK);
-        for (int i = 0; i < n; i++) {
-            CHECK_I64(differing_bytes(context, &dst[i]), 0);
-            area_free(context, &dst[i]);
-            area_free(context, &src[i]);
-        }
+        check_listed(context, n, dst, src);
     }
     stn_context_destroy(&context);
 }
@@ -282,11 +287,7 @@ static void lists_with_transposed_copies_are_the_cpus(void)
             stni_box_copy_now(STNI_ISA_BASE, &dst[i].host_box, &src[i].host_box, (size_t)size);
         }
         CHECK_STATUS(stni_box_list_launch(&list), STN_OK);
-        for (int i = 0; i < COPIES; i++) {
-            CHECK_I64(differing_bytes(context, &dst[i]), 0);
-            area_free(context, &dst[i]);
-            area_free(context, &src[i]);
-        }
+        check_listed(context, COPIES, dst, src);
     }
     stn_context_destroy(&context);
 }

@@ -206,6 +206,43 @@ static void two_contexts_share_a_stream(void)
     stn_context_destroy(&first);
 }
 
+/* Ones between zeros. */
+static void check_padded(stn_tensor *padded)
+{
+    float host[N + 2];
+    int wrong = 0;
+    CHECK_STATUS(stn_to_host(padded, host, sizeof host), STN_OK);
+    for (int i = 0; i < N; i++)
+        wrong += host[i + 1] < 1 || host[i + 1] > 1;
+    CHECK_I64(wrong, 0);
+    CHECK_NEAR(host[0], 0, 0);
+    CHECK_NEAR(host[N + 1], 0, 0);
+}
+
+/* Zeros beyond a boundary are copied from an element, which a recording that is never launched does not make. */
+static void zeros_are_not_those_of_a_recording(void)
+{
+    const stn_halo halo = {.size = sizeof halo, .below = {1}, .above = {1}};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    stn_graph *graph = NULL;
+    if (!context)
+        return;
+    stn_queue *queue = stn_context_queue(context);
+    stn_tensor *x = constant(context, 1);
+    CHECK_STATUS(stn_queue_capture_begin(queue), STN_OK);
+    stn_tensor *recorded = stn_halo_pad(x, &halo, STN_GRAD_PER_RANK);
+    CHECK_STATUS(stn_queue_capture_end(queue, &graph), STN_OK);
+    stn_tensor *padded = stn_halo_pad(x, &halo, STN_GRAD_PER_RANK);
+    check_padded(padded);
+    CHECK_STATUS(stn_graph_launch(graph, queue), STN_OK);
+    check_padded(recorded);
+    stn_graph_destroy(&graph);
+    stn_tensor_release(&padded);
+    stn_tensor_release(&recorded);
+    stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
 /* On the CPU a complex number of two doubles may lie as doubles do. */
 static void elements_lie_at_multiples_of_their_size(void)
 {
@@ -231,6 +268,7 @@ int main(int argc, char **argv)
         {"recorded_work_runs_when_it_is_launched", recorded_work_runs_when_it_is_launched},
         {"recorded_work_may_allocate", recorded_work_may_allocate},
         {"elements_lie_at_multiples_of_their_size", elements_lie_at_multiples_of_their_size},
+        {"zeros_are_not_those_of_a_recording", zeros_are_not_those_of_a_recording},
         {"memory_goes_back_while_a_step_is_captured", memory_goes_back_while_a_step_is_captured},
         {"what_reads_values_cannot_be_recorded", what_reads_values_cannot_be_recorded},
         {"calls_run_behind_what_is_queued", calls_run_behind_what_is_queued},
