@@ -1,4 +1,5 @@
 /* Convolution as products of blocks of columns with the weight. The blocks are kept small enough for a cache. */
+#include "ops/conv/direct.h"
 #include "ops/conv/reference_layout.h"
 
 enum { COLUMNS_BYTES = 256 * 1024 };
@@ -45,12 +46,18 @@ static struct layout lay_out(const struct stni_conv_problem *p)
 
 size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem)
 {
+    if (stni_conv_direct_serves(problem))
+        return stni_conv_direct_workspace(problem);
     struct layout l = lay_out(problem);
     return l.weight_bytes + l.columns_bytes + l.gemm_bytes;
 }
 
 void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace)
 {
+    if (stni_conv_direct_serves(problem)) {
+        stni_conv_direct(isa, problem, data, workspace);
+        return;
+    }
     struct layout l = lay_out(problem);
     l.isa = isa;
     (problem->dtype == STN_DTYPE_F64 ? solve_f64 : solve_f32)(&l, data, workspace);

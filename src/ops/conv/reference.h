@@ -1,12 +1,13 @@
 /* Convolution by our own kernels: for f64, for builds without oneDNN, and where oneDNN has nothing but its reference
- * code. */
+ * code. Problems of few channels are solved directly (direct.h), others by columns. */
 #ifndef STNI_OPS_CONV_REFERENCE_H
 #define STNI_OPS_CONV_REFERENCE_H
 
 #include "core/base/isa.h"
 #include "ops/conv/conv_problem.h"
 
-/* Bytes of workspace, 64-byte aligned, that a problem needs: the weight, and a block of columns of bounded size. */
+/* Bytes of workspace, 64-byte aligned, that a problem needs: the weight, and a block of columns, or of planes, of
+ * bounded size. */
 size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem);
 
 /* Solves a problem in f32 or f64 (weight_dtype equal) on the calling thread. Sizes may be 0. */
