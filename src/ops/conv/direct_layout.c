@@ -37,12 +37,13 @@ static void take_dims(struct direct *d)
     }
 }
 
-static int64_t span_elements(const struct direct *d)
+/* In double, since windows may be wider than images by far. */
+static double span_bytes(const struct direct *d)
 {
-    int64_t n = 1;
+    double bytes = (double)(d->groups * d->source_channels * d->element);
     for (int dim = 0; dim < 3; dim++)
-        n *= d->block[dim] + extent(d, dim) - 1;
-    return n;
+        bytes *= (double)(d->block[dim] + extent(d, dim) - 1);
+    return bytes;
 }
 
 /* Of halves that are much shorter than their windows are wide most of the spans would be the same. */
@@ -71,16 +72,15 @@ static int dim_to_cut(const struct direct *d)
 
 static void cut_blocks(struct direct *d)
 {
-    const int64_t most = SPAN_BYTES / (d->element * d->groups * d->source_channels);
     for (int dim = 0; dim < 3; dim++)
         d->block[dim] = d->target[dim];
-    for (int dim = dim_to_cut(d); dim >= 0 && span_elements(d) > most; dim = dim_to_cut(d))
+    for (int dim = dim_to_cut(d); dim >= 0 && span_bytes(d) > SPAN_BYTES; dim = dim_to_cut(d))
         d->block[dim] = (d->block[dim] + 1) / 2;
     for (int dim = 0; dim < 3; dim++)
         d->span[dim] = d->block[dim] + extent(d, dim) - 1;
 }
 
-struct direct stni_conv_direct_layout(const struct stni_conv_problem *p)
+static struct direct lay_out(const struct stni_conv_problem *p)
 {
     struct direct d = {.p = p, .element = (int64_t)stn_dtype_size((stn_dtype)p->dtype)};
     const int turned = p->kind == STNI_CONV_GRAD_INPUT;
@@ -92,6 +92,12 @@ struct direct stni_conv_direct_layout(const struct stni_conv_problem *p)
     d.groups = wider < CHANNELS_AT_ONCE ? CHANNELS_AT_ONCE / wider : 1;
     d.groups = d.groups < p->groups ? d.groups : p->groups;
     cut_blocks(&d);
+    return d;
+}
+
+struct direct stni_conv_direct_layout(const struct stni_conv_problem *p)
+{
+    struct direct d = lay_out(p);
     const int64_t slack = SLACK / d.element;
     d.source_plane = round_up(d.span[0] * d.span[1] * d.span[2] + slack, slack);
     d.target_plane = round_up(d.block[0] * d.block[1] * d.span[2] + slack, slack);
@@ -144,9 +150,9 @@ int stni_conv_direct_serves(const struct stni_conv_problem *p)
     enum { TERMS = 1024, PIXELS = 8 };
     if (is_empty(p) || has_strides(p))
         return 0;
-    const struct direct d = stni_conv_direct_layout(p);
+    const struct direct d = lay_out(p);
     const int64_t pixels = p->n * d.target[0] * d.target[1] * d.target[2];
-    if (d.terms > TERMS || d.source_bytes > MOST_SPAN_BYTES || pixels < PIXELS)
+    if (d.terms > TERMS || span_bytes(&d) > MOST_SPAN_BYTES || pixels < PIXELS)
         return 0;
     return p->kind == STNI_CONV_GRAD_WEIGHT ? few_sums(&d) : few_channels(&d);
 }

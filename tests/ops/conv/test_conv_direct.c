@@ -286,8 +286,8 @@ static void other_problems_are_left_to_columns(void)
 /* However large images and windows are. */
 static void the_workspace_is_bounded(void)
 {
-    static const int64_t sizes[] = {100, 1000, 10000}, dilations[] = {1, 30, 100};
-    for (int i = 0; i < 9; i++) {
+    static const int64_t sizes[] = {100, 1000, 10000}, dilations[] = {1, 30, 100, (int64_t)1 << 40};
+    for (int i = 0; i < 12; i++) {
         const int64_t n = sizes[i % 3], far = dilations[i / 3];
         const int64_t wide[] = {3, 1, 1, 1, 1, n, 3, far, far, far, n, 3, far, far, far, n, 3, far, far, far};
         for (int32_t kind = 0; kind < 3; kind++) {
