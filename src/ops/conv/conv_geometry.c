@@ -205,6 +205,20 @@ static stn_status fit(const struct reading *r, struct stni_conv *conv)
     return STN_OK;
 }
 
+/* Steps that nothing is reached by are no longer than they need be: a dilation of a kernel of 1, and a stride of one output, which is still
+ * long enough for the elements behind it. So no library or kernel meets numbers that mean nothing, but overflow. */
+static void shorten_steps(struct stni_conv *conv)
+{
+    for (int d = 0; d < conv->dims; d++) {
+        struct stni_window *w = &conv->window[d];
+        const int64_t unread = w->n_in + w->pad + conv->pad_high[d] - stni_window_extent(w);
+        if (w->kernel == 1)
+            w->dilation = 1;
+        if (w->n_out <= 1 && w->stride > unread)
+            w->stride = unread > 0 ? unread + 1 : 1;
+    }
+}
+
 /* A cotangent's shape follows from the rest. */
 static stn_status check_grad(const struct reading *r, const struct stni_conv *conv)
 {
@@ -240,6 +254,7 @@ stn_status stni_conv_read(const stn_op_call *call, struct stni_conv *conv)
     STNI_TRY(read_channels(&r, conv));
     STNI_TRY(read_windows(&r, conv));
     STNI_TRY(fit(&r, conv));
+    shorten_steps(conv);
     STNI_TRY(check_grad(&r, conv));
     STNI_TRY(check_bias(&r, conv));
     return check_groups(&r, conv);

@@ -307,6 +307,12 @@ static stn_status take(struct solver *s, stn_tensor *t, int is_source, stn_tenso
     return STN_OK;
 }
 
+/* On all ranks: an image without channels has no elements, but may have a halo of any size. */
+static int gives_nothing(enum stni_conv_kind kind, const stn_tensor *x, const stn_tensor *y)
+{
+    return kind != STNI_CONV_GRAD_WEIGHT && (kind == STNI_CONV_FORWARD ? y : x)->spec->numel == 0;
+}
+
 stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y, stn_tensor *weight,
                            stn_tensor *bias)
 {
@@ -319,7 +325,7 @@ stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv
     const struct stni_conv_reader reader = {conv, x->spec, y->spec};
     stn_tensor *held[4] = {NULL};
     stn_status status;
-    if (x->spec->layout.mesh != NULL && !x->spec->layout.mesh->member)
+    if ((x->spec->layout.mesh != NULL && !x->spec->layout.mesh->member) || gives_nothing(kind, x, y))
         return STN_OK;
     stn_tensor *source = kind == STNI_CONV_GRAD_INPUT ? y : x;
     STNI_TRY_GOTO(take(&s, x, x == source, &held[0], &s.x), out);

@@ -2,9 +2,10 @@
 
 #include "ranks.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
-enum { REFLECT = STN_PADDING_REFLECT, REPLICATE = STN_PADDING_REPLICATE, CIRCULAR = STN_PADDING_CIRCULAR };
+enum { REFLECT = STN_PADDING_REFLECT, REPLICATE = STN_PADDING_REPLICATE, CIRCULAR = STN_PADDING_CIRCULAR, FAR = INT32_MAX };
 
 /* dims, transposed, n, c, o, groups, input, kernel, stride, padding, dilation, output padding, boundary, bias */
 const struct conv_case conv_cases[] = {
@@ -45,6 +46,11 @@ const struct conv_case conv_cases[] = {
     {2, 0, 2, 4, 4, 2, {1, 7}, {1, 2}, {2, 2}, {1, 1}, {1, 1}, {0}, {0}, 0},
     {1, 0, 2, 1, 2, 1, {4}, {1}, {3}, {2}, {1}, {0}, {0}, 1},
     {2, 0, 2, 1, 2, 1, {2, 4}, {1, 1}, {4, 3}, {3, 2}, {1, 1}, {0}, {0}, 1},
+    /* Steps that reach nothing: strides of one output, dilations of one tap. */
+    {2, 0, 2, 2, 3, 1, {9, 5}, {2, 2}, {FAR, FAR}, {0, 0}, {1, 1}, {0}, {CIRCULAR, 0}, 1},
+    {3, 0, 2, 2, 3, 1, {6, 4, 3}, {3, 2, 1}, {FAR, 2, 1}, {1, 1, 1}, {1, 1, FAR}, {0}, {0}, 1},
+    {1, 0, 2, 2, 1, 1, {11}, {4}, {FAR}, {3}, {2}, {0}, {REFLECT}, 0},
+    {2, 1, 2, 3, 2, 1, {6, 1}, {1, 3}, {3, FAR}, {0, 1}, {FAR, 2}, {1, 5}, {0}, 1},
 };
 const int conv_n_cases = sizeof conv_cases / sizeof *conv_cases;
 

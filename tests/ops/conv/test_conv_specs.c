@@ -293,9 +293,43 @@ static void a_transposed_one_carries_its_halo_and_makes_one_output(void)
     test_ranks(2, transposed_bytes_body, NULL);
 }
 
+/* The halo of a wide kernel would be of all its positions. */
+static stn_status nothing_body(stn_context *context, void *arg)
+{
+    const int64_t x[] = {4, 1, 5, 2}, w[] = {1, 0, 5, 2}, shape[] = {4, 0, 262140, 65534};
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    stn_conv_transpose_attrs attrs = {.size = sizeof attrs, .padding = {5, 2}, .dilation = {65536, 65536}, .output_padding = {1, 0}};
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *input = conv_filled(context, mesh, stn_shard(3), 4, x, NULL), *grad[2];
+    stn_tensor *in[] = {input, conv_filled(context, mesh, stn_replicate(), 4, w, NULL)};
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+    stn_context_stats_reset(context);
+    stn_tensor *y = stn_conv_transpose2d(in[0], in[1], NULL, &attrs);
+    for (int d = 0; d < 4; d++)
+        CHECK_I64(stn_tensor_shape(y)[d], shape[d]);
+    CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
+    CHECK_I64(stats.messages, 0);
+    CHECK(stats.peak_bytes < 1 << 20);
+    stn_tensor *loss = stn_sum(y, 0, NULL, 0);
+    CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 2, in, 0, 0, grad), STN_OK);
+    const double zeros[40] = {0};
+    against_one_compare(grad[0], zeros, 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return STN_OK;
+}
+
+static void an_output_without_channels_fetches_nothing(void)
+{
+    test_ranks(3, nothing_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"an_output_without_channels_fetches_nothing", an_output_without_channels_fetches_nothing},
         {"results_are_placed_as_the_header_says", results_are_placed_as_the_header_says},
         {"transposed_results_are_placed_as_the_header_says", transposed_results_are_placed_as_the_header_says},
         {"uneven_cuts_are_scaled_by_the_sizes", uneven_cuts_are_scaled_by_the_sizes},
