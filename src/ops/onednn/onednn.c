@@ -7,6 +7,7 @@
 
 #include "core/base/processor.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* Of libgomp, which oneDNN uses; the number is the calling thread's own. */
@@ -132,11 +133,19 @@ int stni_onednn_prefers_bf16(const struct stni_onednn *library)
 }
 /* The table */
 
+/* oneDNN 2.6 works out convolutions in variables that all threads share: of two that were made at once, one left out
+ * taps of its kernel. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
 static stn_status make(struct stni_onednn *library, struct stni_onednn_primitive *p)
 {
     if (stni_refuses(&library->refusals->question))
         return STN_ERR_UNSUPPORTED;
-    return p->key.conv.n > 0 ? stni_onednn_make_conv(library, p) : stni_onednn_make_product(library, p);
+    pthread_mutex_lock(&making);
+    const int is_conv = p->key.conv.n > 0;
+    const stn_status status = (is_conv ? stni_onednn_make_conv : stni_onednn_make_product)(library, p);
+    pthread_mutex_unlock(&making);
+    return status;
 }
 
 /* Finds or makes a primitive; a problem that oneDNN refused is remembered too, so that no second attempt is made. */
