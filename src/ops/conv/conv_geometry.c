@@ -205,8 +205,9 @@ static stn_status fit(const struct reading *r, struct stni_conv *conv)
     return STN_OK;
 }
 
-/* Steps that nothing is reached by are no longer than they need be: a dilation of a kernel of 1, and a stride of one output, which is still
- * long enough for the elements behind it. So no library or kernel meets numbers that mean nothing, but overflow. */
+/* Steps that nothing is reached by are no longer than they need be: a dilation of a kernel of 1, and a stride of one
+ * output, which is still long enough for the elements behind it. So no library or kernel meets numbers that mean
+ * nothing, but overflow. */
 static void shorten_steps(struct stni_conv *conv)
 {
     for (int d = 0; d < conv->dims; d++) {

@@ -71,13 +71,49 @@ static int is_padded(const struct stni_conv *conv, const struct stni_conv_plan *
            is_equal(target, 0, n_target) && fits(conv, plan, d);
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What the target reads. Zeros beyond the input's ends are a problem's pads; where all ranks are to have the same
+ * problem, they are elements. */
+static struct stni_range reads(const struct stni_conv *conv, int d, struct stni_range target)
+{
+    const struct stni_window *w = &conv->window[d];
+    struct stni_range r = stni_window_reads(w, target);
+    if (w->boundary == STNI_BOUNDARY_ZERO && !conv->joins) {
+        r.begin = smaller(larger(r.begin, 0), w->n_in);
+        r.end = larger(smaller(r.end, w->n_in), r.begin);
+    }
+    return r;
+}
+
+/* The outputs that read the target, without those that do not exist, but for as many as keep pads from being
+ * negative. */
+static struct stni_range read_by(const struct stni_conv *conv, int d, struct stni_range target)
+{
+    const struct stni_window *w = &conv->window[d];
+    struct stni_range r = readers(w, target);
+    if (!conv->joins) {
+        const int64_t least = stni_floor_div(target.end + w->pad - stni_window_extent(w), w->stride) + 1;
+        r.begin = larger(r.begin, 0);
+        r.end = larger(smaller(r.end, larger(w->n_out, least)), r.begin + 1);
+    }
+    return r;
+}
+
 static struct stni_range source_of(const struct stni_conv *conv, const struct stni_conv_plan *plan, int d,
                                    struct stni_range target)
 {
-    const struct stni_window *w = &conv->window[d];
     if (is_padded(conv, plan, d, target))
         return plan->own_source[d];
-    return conv->kind == STNI_CONV_GRAD_INPUT ? readers(w, target) : stni_window_reads(w, target);
+    return (conv->kind == STNI_CONV_GRAD_INPUT ? read_by : reads)(conv, d, target);
 }
 
 static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, const struct stni_run *place, int dim, int adds)
