@@ -127,6 +127,16 @@ static int writes_outside(const struct stni_conv_problem *p, const char *name)
     return strided && strncmp(name, "jit_1x1", 7) == 0 && (p->c / p->groups) % VECTOR != 0;
 }
 
+/* Its gradient by the weight of three dims loses its place in the kernel where no window lies between those that begin
+ * before the image and those that end behind it: it adds up elements of other memory (2.6.3, avx512). */
+static int reads_outside(const struct stni_conv_problem *p, const char *name)
+{
+    const int gradient = p->kind == STNI_CONV_GRAD_WEIGHT && strncmp(name, "jit", 3) == 0;
+    const int64_t before = (p->pad_low[0] + p->stride[0] - 1) / p->stride[0];
+    const int64_t behind = (p->in[0] + p->pad_low[0] - (p->kernel[0] - 1) * p->dilation[0]) / p->stride[0];
+    return gradient && p->dims == 3 && before > 0 && behind <= before;
+}
+
 static stn_status fill_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct conv_descs *d,
                             const_dnnl_primitive_desc_t desc)
 {
@@ -138,7 +148,7 @@ static stn_status fill_conv(struct stni_onednn *library, struct stni_onednn_prim
                  [STNI_CONV_GRAD_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, dnnl_query_diff_weights_md}};
     int32_t kind = p->key.conv.kind;
     STNI_TRY(read_name(p, desc));
-    if (writes_outside(&p->key.conv, p->name))
+    if (writes_outside(&p->key.conv, p->name) || reads_outside(&p->key.conv, p->name))
         return STN_ERR_UNSUPPORTED;
     STNI_TRY(add_arg(library, p, kinds[kind].x, &d->x, &p->a));
     STNI_TRY(add_arg(library, p, kinds[kind].y, &d->y, &p->c));
@@ -149,11 +159,31 @@ static stn_status fill_conv(struct stni_onednn *library, struct stni_onednn_prim
     return stni_onednn_status(dnnl_primitive_create(&p->run, desc));
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Its code reaches a window's taps, and what pads leave out, by 32-bit offsets in bytes. */
+static int reaches_far(const struct stni_conv_problem *p)
+{
+    double bytes = (double)larger(p->c, p->o) * sizeof(float);
+    for (int i = p->dims - 1; i >= 0; i--) {
+        const int64_t pads = larger(p->pad_low[i], p->pad_high[i]), reach = (p->kernel[i] - 1) * p->dilation[i];
+        if (bytes * (double)larger(pads, larger(reach, p->stride[i])) > INT32_MAX)
+            return 1;
+        bytes *= (double)larger(p->in[i], p->out[i]);
+    }
+    return 0;
+}
+
 stn_status stni_onednn_make_conv(struct stni_onednn *library, struct stni_onednn_primitive *p)
 {
     struct conv_descs d;
     dnnl_primitive_desc_t forward = NULL, backward = NULL;
     const struct stni_conv_problem *conv = &p->key.conv;
+    if (reaches_far(conv))
+        return STN_ERR_UNSUPPORTED;
     STNI_TRY(describe_conv(conv, &d));
     STNI_TRY(conv_desc(library, conv, &d, STNI_CONV_FORWARD, NULL, &forward));
     stn_status status = STN_OK;

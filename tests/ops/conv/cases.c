@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { REFLECT = STN_PADDING_REFLECT, REPLICATE = STN_PADDING_REPLICATE, CIRCULAR = STN_PADDING_CIRCULAR, FAR = INT32_MAX };
+enum { REFLECT = STN_PADDING_REFLECT, REPLICATE = STN_PADDING_REPLICATE, CIRCULAR = STN_PADDING_CIRCULAR };
+enum { FAR = INT32_MAX };
 
 /* dims, transposed, n, c, o, groups, input, kernel, stride, padding, dilation, output padding, boundary, bias */
 const struct conv_case conv_cases[] = {
@@ -51,6 +52,14 @@ const struct conv_case conv_cases[] = {
     {3, 0, 2, 2, 3, 1, {6, 4, 3}, {3, 2, 1}, {FAR, 2, 1}, {1, 1, 1}, {1, 1, FAR}, {0}, {0}, 1},
     {1, 0, 2, 2, 1, 1, {11}, {4}, {FAR}, {3}, {2}, {0}, {REFLECT}, 0},
     {2, 1, 2, 3, 2, 1, {6, 1}, {1, 3}, {3, FAR}, {0, 1}, {FAR, 2}, {1, 5}, {0}, 1},
+    /* Windows that begin before a short image, then such as end behind it, and none between them. */
+    {3, 0, 1, 3, 4, 1, {6, 4, 5}, {5, 2, 3}, {3, 1, 1}, {4, 0, 0}, {1, 1, 1}, {0}, {0}, 0},
+    {3, 0, 2, 2, 2, 1, {2, 4, 3}, {4, 2, 2}, {2, 2, 1}, {3, 0, 0}, {1, 1, 1}, {0}, {0}, 1},
+    /* Windows that are wider than the image by far. */
+    {2, 0, 2, 2, 3, 1, {9, 5}, {3, 2}, {1, 1}, {-1, -1}, {FAR, 1000000}, {0}, {0}, 1},
+    {3, 0, 2, 3, 1, 1, {2, 2, 5}, {5, 2, 1}, {1, 1, 1}, {-1, -1, -1}, {1, FAR, 2}, {0}, {0, 0, REFLECT}, 0},
+    {1, 1, 2, 2, 3, 1, {7}, {3}, {2}, {FAR - 3}, {FAR}, {1}, {0}, 1},
+    {2, 1, 1, 2, 2, 1, {7, 6}, {2, 3}, {1, 1}, {1000, 0}, {2003, 1}, {0}, {0}, 1},
 };
 const int conv_n_cases = sizeof conv_cases / sizeof *conv_cases;
 

@@ -298,7 +298,8 @@ static stn_status nothing_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {4, 1, 5, 2}, w[] = {1, 0, 5, 2}, shape[] = {4, 0, 262140, 65534};
     const stn_mesh *mesh = test_mesh(context, 3, 0);
-    stn_conv_transpose_attrs attrs = {.size = sizeof attrs, .padding = {5, 2}, .dilation = {65536, 65536}, .output_padding = {1, 0}};
+    stn_conv_transpose_attrs attrs = {.size = sizeof attrs, .padding = {5, 2}, .dilation = {65536, 65536},
+                                      .output_padding = {1, 0}};
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
