@@ -1,11 +1,12 @@
 /* Convolutions on the CPU: by oneDNN, or by our own kernels for f64, for empty chunks, and where oneDNN has nothing
- * fast. */
+ * as fast. */
 #include "ops/conv/conv_cpu.h"
 
 #include "core/box/box.h"
 #include "core/device/device.h"
 #include "core/base/dtype.h"
 #include "ops/conv/conv_blocks.h"
+#include "ops/conv/direct.h"
 #include "ops/conv/reference.h"
 #include "ops/cpu/widen.h"
 
@@ -28,10 +29,19 @@ struct way {
     int widen;                   /* x and y become f32 first, and the weight unless it is so */
 };
 
-static struct way choose(const stn_queue *queue, stn_dtype dtype)
+/* Our own kernels have one thread. */
+static int is_ours(const stn_queue *queue, const struct stni_conv_problem *p)
 {
+    if (p->dtype == STN_DTYPE_F64 || p->dtype == STN_DTYPE_C128)
+        return 1;
+    return p->dtype == STN_DTYPE_F32 && queue->context->threads <= 1 && stni_conv_direct_is_best(p);
+}
+
+static struct way choose(const stn_queue *queue, const struct stni_conv_problem *p)
+{
+    const stn_dtype dtype = (stn_dtype)p->dtype;
     struct way way = {NULL, stni_wide_dtype(dtype) != dtype};
-    if (dtype != STN_DTYPE_F64 && dtype != STN_DTYPE_C128)
+    if (!is_ours(queue, p))
         way.library = stni_onednn_of(queue->context);
     if (dtype == STN_DTYPE_BF16 && way.library != NULL && stni_onednn_prefers_bf16(way.library))
         way.widen = 0;
@@ -273,7 +283,7 @@ static int64_t block_rows(const stn_queue *queue, const struct way *way, const s
 size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
-    const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
+    const struct way way = choose(queue, &a->problem);
     const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
     size_t most = 0;
     if (rows >= all)
@@ -303,7 +313,7 @@ static stn_status solve_image(stn_queue *queue, const struct way *way, const str
 stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
-    const struct way way = choose(queue, (stn_dtype)a->problem.dtype);
+    const struct way way = choose(queue, &a->problem);
     const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
     if (rows >= all)
         return solve_block(queue, &way, a);

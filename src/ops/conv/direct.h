@@ -9,6 +9,9 @@
 /* 1 where this is the faster of our own kernels. A function of the problem alone. */
 int stni_conv_direct_serves(const struct stni_conv_problem *problem);
 
+/* 1 where it is served, and faster than oneDNN's code too. */
+int stni_conv_direct_is_best(const struct stni_conv_problem *problem);
+
 /* Bytes of workspace, 64-byte aligned, that a problem needs which is served: bounded but for the weight's. */
 size_t stni_conv_direct_workspace(const struct stni_conv_problem *problem);
 

@@ -157,6 +157,21 @@ int stni_conv_direct_serves(const struct stni_conv_problem *p)
     return p->kind == STNI_CONV_GRAD_WEIGHT ? few_sums(&d) : few_channels(&d);
 }
 
+/* oneDNN's code has a vector of channels of the target, and computes all of it where there are few; but it has code of
+ * its own for channels that are groups of one, and for windows of one pixel. From Zen 4 with AVX2 and AVX-512, f32. */
+int stni_conv_direct_is_best(const struct stni_conv_problem *p)
+{
+    enum { CHANNELS = 4, PRODUCTS_OF_SUMS = 9 };
+    if (!stni_conv_direct_serves(p))
+        return 0;
+    const struct direct d = lay_out(p);
+    const int64_t products = d.source_channels * d.target_channels;
+    if (d.taps == 1 || (products == 1 && p->groups > 1))
+        return 0;
+    const int sums = p->kind == STNI_CONV_GRAD_WEIGHT && d.target_channels > 1;
+    return d.target_channels <= CHANNELS && (!sums || products <= PRODUCTS_OF_SUMS);
+}
+
 size_t stni_conv_direct_workspace(const struct stni_conv_problem *problem)
 {
     const struct direct d = stni_conv_direct_layout(problem);

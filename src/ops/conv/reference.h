@@ -1,5 +1,5 @@
-/* Convolution by our own kernels: for f64, for builds without oneDNN, and where oneDNN has nothing but its reference
- * code. Problems of few channels are solved directly (direct.h), others by columns. */
+/* Convolution by our own kernels: for f64, for builds without oneDNN, and where oneDNN has nothing as fast. Problems of
+ * few channels are solved directly (direct.h), others by columns. */
 #ifndef STNI_OPS_CONV_REFERENCE_H
 #define STNI_OPS_CONV_REFERENCE_H
 

@@ -283,6 +283,27 @@ static void other_problems_are_left_to_columns(void)
     }
 }
 
+/* What oneDNN has good code for is not taken from it. */
+static void few_channels_go_before_onednn(void)
+{
+    static const struct {
+        int64_t groups, c, o, kernel;
+        int best[3]; /* by kind */
+    } cases[] = {
+        {1, 1, 1, 3, {1, 1, 1}}, {1, 4, 4, 3, {1, 1, 0}},  {1, 3, 3, 3, {1, 1, 1}}, {1, 1, 16, 3, {0, 1, 0}},
+        {1, 16, 1, 3, {1, 0, 1}}, {4, 4, 4, 3, {0, 0, 0}}, {2, 4, 4, 3, {1, 1, 1}}, {1, 2, 2, 1, {0, 0, 0}},
+    };
+    for (int i = 0; i < 8; i++)
+        for (int32_t kind = 0; kind < 3; kind++) {
+            const int64_t k = cases[i].kernel, pad = k / 2;
+            const int64_t g[] = {2, 1, cases[i].groups, cases[i].c, cases[i].o,
+                                 200, k, 1, pad, pad, 200, k, 1, pad, pad};
+            const struct stni_conv_problem p = problem(kind, STN_DTYPE_F32, g);
+            if (!CHECK_I64(stni_conv_direct_is_best(&p), cases[i].best[kind]))
+                fprintf(stderr, "  case %d, kind %d\n", i, (int)kind);
+        }
+}
+
 /* However large images and windows are. */
 static void the_workspace_is_bounded(void)
 {
@@ -305,6 +326,7 @@ int main(int argc, char **argv)
         {"cut_rows_have_the_bits_of_whole_images", cut_rows_have_the_bits_of_whole_images},
         {"what_is_no_number_stays_where_it_is_read", what_is_no_number_stays_where_it_is_read},
         {"other_problems_are_left_to_columns", other_problems_are_left_to_columns},
+        {"few_channels_go_before_onednn", few_channels_go_before_onednn},
         {"the_workspace_is_bounded", the_workspace_is_bounded},
     };
     return TEST_MAIN(argc, argv, cases);
