@@ -57,7 +57,7 @@ int same_results(const char *name, int n_variants, stn_rank_main program)
         struct run run = {.program = program, .variant = i / 3};
         same = launch(name, ranks[i % 3], &run);
         const double apart = difference(&one.of_first_rank, &run.of_first_rank);
-        printf("%s, variant %d on %d ranks: loss %.6f, %.1e from one rank's\n", name, run.variant, ranks[i % 3],
+        printf("%s, variant %d on %d ranks: first number %.6f, %.1e from one rank's\n", name, run.variant, ranks[i % 3],
                run.of_first_rank.value[0], apart);
         same = same && apart < 1e-12;
     }
