@@ -25,8 +25,8 @@ bool has_bias(const stni_conv_args &args)
     return args.data.bias && (args.problem.kind == STNI_CONV_FORWARD || (args.problem.kind == STNI_CONV_GRAD_INPUT && args.adds_bias));
 }
 
-/* The problem as cuDNN is asked for it; false for dtypes that are none of its, and where what it is given is not
- * aligned. */
+/* The problem as cuDNN is asked for it; false for dtypes that are none of its, where what it is given is not aligned,
+ * and for windows that are wider than anything that it may have been tried with. */
 bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
@@ -36,7 +36,8 @@ bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv 
     out->problem.has_bias = 0;
     out->adds = has_bias(args);
     out->allow_tf32 = dtype == STN_DTYPE_F32 && stni_cuda_host()->queue_allows_tf32(queue);
-    return (FLOATING_DTYPES & dtype_bit(dtype)) != 0 && bits % STNI_CUDNN_ALIGNMENT == 0;
+    return (FLOATING_DTYPES & dtype_bit(dtype)) != 0 && bits % STNI_CUDNN_ALIGNMENT == 0 &&
+           !stni_conv_reaches_far(&args.problem);
 }
 
 /* Whether cuDNN has a plan for a problem. */

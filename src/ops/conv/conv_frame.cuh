@@ -89,7 +89,7 @@ inline framed framed_of(const stni_conv_args &given)
     framed f = {given, 0};
     stni_conv_problem &p = f.args.problem;
     int64_t elements = p.n * p.c;
-    if (!stni_cudnn_frame(&p))
+    if (stni_conv_reaches_far(&p) || !stni_cudnn_frame(&p))
         return f;
     for (int d = 0; d < p.dims; d++)
         elements *= p.in[d];

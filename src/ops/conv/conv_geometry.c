@@ -206,17 +206,18 @@ static stn_status fit(const struct reading *r, struct stni_conv *conv)
 }
 
 /* Steps that nothing is reached by are no longer than they need be: a dilation of a kernel of 1, and a stride of one
- * output, which is still long enough for the elements behind it. So no library or kernel meets numbers that mean
- * nothing, but overflow. */
+ * output, which is still as long as its window and long enough for the elements behind it. So no library or kernel
+ * meets numbers that mean nothing, but overflow. */
 static void shorten_steps(struct stni_conv *conv)
 {
     for (int d = 0; d < conv->dims; d++) {
         struct stni_window *w = &conv->window[d];
-        const int64_t unread = w->n_in + w->pad + conv->pad_high[d] - stni_window_extent(w);
+        const int64_t extent = stni_window_extent(w), unread = w->n_in + w->pad + conv->pad_high[d] - extent;
+        const int64_t enough = unread >= extent ? unread + 1 : extent;
         if (w->kernel == 1)
             w->dilation = 1;
-        if (w->n_out <= 1 && w->stride > unread)
-            w->stride = unread > 0 ? unread + 1 : 1;
+        if (w->n_out <= 1 && w->stride > enough)
+            w->stride = enough;
     }
 }
 

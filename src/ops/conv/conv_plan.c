@@ -81,13 +81,19 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What the target reads. Zeros beyond the input's ends are a problem's pads; where all ranks are to have the same
- * problem, they are elements. */
+/* Zeros beyond the ends of a dim are a problem's pads; where all ranks are to have the same problem, they are elements,
+ * unless most of what a window spans would be zeros. */
+static int has_pads(const struct stni_conv *conv, int d)
+{
+    return !conv->joins || stni_window_extent(&conv->window[d]) > 2 * conv->window[d].n_in;
+}
+
+/* What the target reads. */
 static struct stni_range reads(const struct stni_conv *conv, int d, struct stni_range target)
 {
     const struct stni_window *w = &conv->window[d];
     struct stni_range r = stni_window_reads(w, target);
-    if (w->boundary == STNI_BOUNDARY_ZERO && !conv->joins) {
+    if (w->boundary == STNI_BOUNDARY_ZERO && has_pads(conv, d)) {
         r.begin = smaller(larger(r.begin, 0), w->n_in);
         r.end = larger(smaller(r.end, w->n_in), r.begin);
     }
@@ -100,7 +106,7 @@ static struct stni_range read_by(const struct stni_conv *conv, int d, struct stn
 {
     const struct stni_window *w = &conv->window[d];
     struct stni_range r = readers(w, target);
-    if (!conv->joins) {
+    if (has_pads(conv, d)) {
         const int64_t least = stni_floor_div(target.end + w->pad - stni_window_extent(w), w->stride) + 1;
         r.begin = larger(r.begin, 0);
         r.end = larger(smaller(r.end, larger(w->n_out, least)), r.begin + 1);

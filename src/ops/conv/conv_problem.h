@@ -8,6 +8,8 @@
 #ifndef STNI_OPS_CONV_CONV_PROBLEM_H
 #define STNI_OPS_CONV_CONV_PROBLEM_H
 
+#include "core/base/inline.h"
+
 #include <shardtensor/dtype.h>
 
 enum stni_conv_kind {
@@ -43,5 +45,20 @@ struct stni_conv_data {
     int accumulate;  /* GRAD_WEIGHT: add to weight. Gradients of several images are added up in any case */
     int same_weight; /* else: the weight is that of the last problem solved, unchanged since */
 };
+
+/* 1 where a step, a window or a pad is of more bytes than 32-bit offsets reach, as libraries have them. */
+STNI_INLINE int stni_conv_reaches_far(const struct stni_conv_problem *p)
+{
+    double bytes = (double)(p->c > p->o ? p->c : p->o) * 8;
+    for (int d = p->dims - 1; d >= 0; d--) {
+        const int64_t reach = (p->kernel[d] - 1) * p->dilation[d];
+        const int64_t lengths[] = {p->stride[d], reach, p->pad_low[d], p->pad_high[d]};
+        for (int i = 0; i < 4; i++)
+            if (bytes * (double)lengths[i] > INT32_MAX)
+                return 1;
+        bytes *= (double)(p->in[d] > p->out[d] ? p->in[d] : p->out[d]);
+    }
+    return 0;
+}
 
 #endif

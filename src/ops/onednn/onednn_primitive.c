@@ -159,30 +159,12 @@ static stn_status fill_conv(struct stni_onednn *library, struct stni_onednn_prim
     return stni_onednn_status(dnnl_primitive_create(&p->run, desc));
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Its code reaches a window's taps, and what pads leave out, by 32-bit offsets in bytes. */
-static int reaches_far(const struct stni_conv_problem *p)
-{
-    double bytes = (double)larger(p->c, p->o) * sizeof(float);
-    for (int i = p->dims - 1; i >= 0; i--) {
-        const int64_t pads = larger(p->pad_low[i], p->pad_high[i]), reach = (p->kernel[i] - 1) * p->dilation[i];
-        if (bytes * (double)larger(pads, larger(reach, p->stride[i])) > INT32_MAX)
-            return 1;
-        bytes *= (double)larger(p->in[i], p->out[i]);
-    }
-    return 0;
-}
-
 stn_status stni_onednn_make_conv(struct stni_onednn *library, struct stni_onednn_primitive *p)
 {
     struct conv_descs d;
     dnnl_primitive_desc_t forward = NULL, backward = NULL;
     const struct stni_conv_problem *conv = &p->key.conv;
-    if (reaches_far(conv))
+    if (stni_conv_reaches_far(conv))
         return STN_ERR_UNSUPPORTED;
     STNI_TRY(describe_conv(conv, &d));
     STNI_TRY(conv_desc(library, conv, &d, STNI_CONV_FORWARD, NULL, &forward));
