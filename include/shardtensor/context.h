@@ -124,8 +124,10 @@ STN_API void stn_context_set_random_state(stn_context *context, uint64_t seed, u
 STN_API void stn_scope_begin(stn_context *context);
 
 /** Ends the innermost scope: releases what it owns. Local, or collective over the world if it was begun to agree.
+ *  A function that the library calls (a hook, a handler, a function of stn_local_map or stn_recompute, an op's) ends
+ *  the scopes that it began, all of them and no other: what it left open is closed when it returns, and is an error.
  *  @return the kept error, which the outermost scope's end takes; where it agrees, as stn_agree; STN_ERR_ARGUMENT (no
- *  context). */
+ *  context), STN_ERR_STATE (no scope is open, or none that such a function began: nothing is ended). */
 STN_API stn_status stn_scope_end(stn_context *context);
 
 /** As stn_scope_end, and hands the caller one reference to `keep`, which outlives the scope (in an outer scope: is owned by
@@ -138,7 +140,8 @@ STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, st
  *  @return as stn_scope_end_keep; STN_ERR_ARGUMENT (n, a list that is NULL). */
 STN_API stn_status stn_scope_end_keep_all(stn_context *context, int n, stn_tensor *const *keep, stn_tensor **out);
 
-/** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks. Local. */
+/** The next stn_scope_end of the innermost scope agrees (stn_agree), so that value errors become known on all ranks.
+ *  Local. Ignored where no scope is open, or none that a function which the library calls began itself. */
 STN_API void stn_scope_agree(stn_context *context);
 
 /* Work beside the caller */

@@ -128,7 +128,9 @@ static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
                               .n_out = node->n_out, .needs = node->needs, .in = in, .out = out, .in_spec = node->in_spec,
                               .want = node->want, .out_spec = node->out_spec, .grad_out = node->cotangents, .grad_in = grad_in,
                               .arg = node->desc->arg};
+    const int outer = stni_scope_fence(node->context);
     stn_status status = node->desc->impl->backward(&call);
+    stni_scope_unfence(node->context, outer, node->desc->name, "its backward");
     if (status == STN_OK)
         status = node->context->error.status;
     if (status != STN_OK)

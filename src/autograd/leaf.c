@@ -8,6 +8,7 @@
 #include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
+#include "core/tensor/scope.h"
 
 #include <shardtensor/ops.h>
 
@@ -200,7 +201,9 @@ stn_status stni_leaf_tell(struct stni_leaf *leaf)
     if (!leaf->handle || !leaf->grad)
         return STN_OK;
     for (struct stni_grad_hook_entry *e = leaf->hooks; e; e = e->next) {
+        const int outer = stni_scope_fence(leaf->context);
         stn_status status = e->hook(leaf->handle, e->arg);
+        stni_scope_unfence(leaf->context, outer, "stn_add_grad_hook", "a gradient hook");
         STNI_TRY(leaf->context->error.status);
         if (status != STN_OK)
             STNI_TRY(stni_tape_hook_failed(leaf->context, "a gradient hook returned \"%s\"", stn_status_text(status)));

@@ -147,7 +147,9 @@ static stn_status call_function(struct stni_recomputation *part, stn_tensor **ou
     stn_tensor *inputs[STN_MAX_INPUTS];
     for (int i = 0; i < part->n_inputs; i++)
         inputs[i] = part->inputs[i].tensor;
+    const int outer = stni_scope_fence(part->context);
     stn_status status = part->function(part->context, part->user, part->n_inputs, inputs, part->n_outputs, outputs);
+    stni_scope_unfence(part->context, outer, "stn_recompute", "the function");
     if (part->context->error.status != STN_OK)
         return part->context->error.status;
     if (status != STN_OK)

@@ -26,7 +26,9 @@ static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gr
 {
     stn_context *context = (*gradient)->context;
     stn_tensor *instead = NULL;
+    const int outer = stni_scope_fence(context);
     stn_status status = entry->hook(*gradient, &instead, entry->arg);
+    stni_scope_unfence(context, outer, "stn_add_tensor_hook", "a tensor hook");
     STNI_TRY(context->error.status);
     if (status != STN_OK)
         return stni_tape_hook_failed(context, "a tensor hook returned \"%s\"", stn_status_text(status));

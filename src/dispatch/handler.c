@@ -1,5 +1,6 @@
 /* Handlers: an embedder's own versions of ops. */
 #include "core/base/thread_state.h"
+#include "core/tensor/scope.h"
 #include "dispatch/registry.h"
 
 #include <string.h>
@@ -103,8 +104,10 @@ stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler
     for (int k = 0; k < n_out; k++)
         out[k] = NULL;
     *guard = (struct stni_thread_state){0, &frame};
+    const int outer = stni_scope_fence(op->context);
     stn_status status = handler->function(op, n_in, in, attrs, n_out, out, handler->arg);
     *guard = saved;
+    STNI_TRY(stni_scope_unfence(op->context, outer, op->desc->name, "its handler"));
     if (status == STN_OK)
         return check_handled(op, in, n_out, out);
     return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler returned \"%s\"", op->desc->name, stn_status_text(status));

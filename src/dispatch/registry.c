@@ -2,6 +2,7 @@
 #include "dispatch/registry.h"
 
 #include "core/context/module.h"
+#include "core/tensor/scope.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/schema.h"
 
@@ -198,6 +199,44 @@ void stni_registry_destroy(stn_context *context)
     context->registry = NULL;
 }
 
+/* What stands in place of the functions of an op that is not ours: each ends the scopes that it began, and no other. */
+
+static stn_status call_fenced(stn_op_call *call, const char *function, stn_status (*called)(stn_op_call *call))
+{
+    const int outer = stni_scope_fence(call->context);
+    const stn_status status = called(call);
+    stni_scope_unfence(call->context, outer, call->op->desc->name, function);
+    return status;
+}
+
+static stn_status check_fenced(stn_op_call *call)
+{
+    return call_fenced(call, "its check", call->op->desc->impl->check);
+}
+
+static stn_status place_fenced(stn_op_call *call)
+{
+    return call_fenced(call, "its place", call->op->desc->impl->place);
+}
+
+static stn_status run_fenced(stn_op_call *call)
+{
+    return call_fenced(call, "its run", call->op->desc->impl->run);
+}
+
+static stn_status compose_fenced(stn_op_call *call)
+{
+    return call_fenced(call, "its compose", call->op->desc->impl->compose);
+}
+
+static void fence(stn_op_impl *impl)
+{
+    impl->check = impl->check ? check_fenced : NULL;
+    impl->place = impl->place ? place_fenced : NULL;
+    impl->run = impl->run ? run_fenced : NULL;
+    impl->compose = impl->compose ? compose_fenced : NULL;
+}
+
 stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out)
 {
     struct stni_error error = {0};
@@ -209,6 +248,7 @@ stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const 
         return stni_fail(context, STN_ERR_STATE, "stn_op_register: the name '%s' is taken", desc->name);
     stn_op *op;
     STNI_TRY(add_op(context, desc, &op));
+    fence(&op->impl);
     *out = op;
     return STN_OK;
 }

@@ -95,7 +95,9 @@ static stn_status make(stn_params *params, const char *name, const stn_spec *spe
         return stni_fail(context, STN_ERR_ARGUMENT, "params: '%s' got no %s", name, spec ? "initialiser" : "spec");
     stni_scope_enter(context);
     stn_no_grad_begin(context);
+    const int outer = stni_scope_fence(context);
     stn_tensor *tensor = initialiser(context, spec);
+    stni_scope_unfence(context, outer, "params", "the initialiser");
     stn_no_grad_end(context);
     stn_status status = stni_context_failed(context);
     if (status == STN_OK && (!tensor || tensor->spec != spec))

@@ -18,6 +18,7 @@ struct stni_scope_stack {
     int64_t n, cap;
     int64_t marks[STNI_SCOPE_MARKS]; /* where each open scope begins; deeper ones join the last */
     int depth;
+    int floor;      /* depth at which the caller's function that is running was called: it ends none below */
     uint64_t agree; /* bit d: scope d agrees at its end */
 };
 

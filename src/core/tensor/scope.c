@@ -85,7 +85,7 @@ void stn_scope_begin(stn_context *context)
 
 void stn_scope_agree(stn_context *context)
 {
-    if (context != NULL && context->scopes.depth > 0)
+    if (context != NULL && context->scopes.depth > context->scopes.floor)
         context->scopes.agree |= (uint64_t)1 << innermost(&context->scopes);
 }
 
@@ -117,10 +117,11 @@ static void release_specs_down_to(struct stni_scope_specs *specs, int64_t mark)
 }
 
 /* Agrees where this was requested, and releases what the scope owns. A scope that is deeper than there are marks
- * leaves both to the last one that has a mark. */
+ * leaves both to the last one that has a mark. What is called when lent memory goes back must not end it, too. */
 static void close_innermost(stn_context *context)
 {
     struct stni_scope_stack *scopes = &context->scopes;
+    const int outer = stni_scope_fence(context);
     if (scopes->depth <= STNI_SCOPE_MARKS) {
         int at = innermost(scopes);
         uint64_t bit = (uint64_t)1 << at;
@@ -131,7 +132,22 @@ static void close_innermost(stn_context *context)
         release_down_to(scopes, scopes->marks[at]);
         release_specs_down_to(&context->scope_specs, context->scope_specs.marks[at]);
     }
+    stni_scope_unfence(context, outer, "scope_end", "a function that lent memory was given back to");
     scopes->depth--;
+}
+
+/* An agreement would wait for ranks that have ended their scopes. */
+STNI_COLD stn_status stni_scope_close_left_open(stn_context *context, const char *op, const char *function)
+{
+    const int left = context->scopes.depth - context->scopes.floor;
+    while (context->scopes.depth > context->scopes.floor) {
+        if (context->scopes.depth <= STNI_SCOPE_MARKS)
+            context->scopes.agree &= ~((uint64_t)1 << innermost(&context->scopes));
+        close_innermost(context);
+    }
+    stni_fail(context, STN_ERR_STATE, "%s: %s left %d scope%s open, wanted an end of each that it began", op, function,
+              left, left == 1 ? "" : "s");
+    return context->error.status;
 }
 
 void stni_scope_enter(stn_context *context)
@@ -149,14 +165,24 @@ void stni_scope_end_all(stn_context *context)
     release_down_to(&context->scopes, 0);
     release_specs_down_to(&context->scope_specs, 0);
     context->scopes.depth = 0;
+    context->scopes.floor = 0;
     context->scopes.agree = 0;
+}
+
+STNI_COLD static stn_status refuse_end(stn_context *context)
+{
+    if (context->scopes.depth == 0)
+        return stni_fail(context, STN_ERR_STATE, "scope_end: no scope is open");
+    return stni_fail(context, STN_ERR_STATE,
+                     "scope_end: the innermost scope was begun outside of the function that ends it: one that the "
+                     "library calls (a hook, a handler, a function on chunks) ends the scopes that it began itself");
 }
 
 static stn_status scope_end(stn_context *context)
 {
     stni_context_reap(context);
-    if (context->scopes.depth == 0)
-        return stni_fail(context, STN_ERR_STATE, "scope_end: no scope is open");
+    if (context->scopes.depth == context->scopes.floor)
+        return refuse_end(context);
     close_innermost(context);
     stni_lent_take_ended(context);
     if (context->scopes.depth == 0 && context->outermost_ended)

@@ -9,6 +9,27 @@
 void stni_scope_enter(stn_context *context);
 void stni_scope_leave(stn_context *context);
 
+/* Around each call of a function of a caller's (a hook, a handler, a function on chunks), which may begin scopes of its
+ * own and end these, and no other: an end of one around it is refused, since its owner would end the next one in its
+ * place. Whoever fences hands what it got to the end of the fence. Scopes that the function left open are closed
+ * there, without agreement, and are STN_ERR_STATE: "OP: FUNCTION left 1 scope open …"; else the end returns STN_OK. */
+static inline int stni_scope_fence(stn_context *context)
+{
+    const int outer = context->scopes.floor;
+    context->scopes.floor = context->scopes.depth;
+    return outer;
+}
+
+stn_status stni_scope_close_left_open(stn_context *context, const char *op, const char *function);
+
+static inline stn_status stni_scope_unfence(stn_context *context, int outer, const char *op, const char *function)
+{
+    const stn_status status =
+        context->scopes.depth > context->scopes.floor ? stni_scope_close_left_open(context, op, function) : STN_OK;
+    context->scopes.floor = outer;
+    return status;
+}
+
 /* 1: what would be the tensor's last reference to go was a scope's, which a caller has released: an error is kept, and
  * the tensor stays until its scopes end. */
 int stni_scope_keeps(stn_tensor *tensor);

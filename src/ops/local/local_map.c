@@ -70,7 +70,9 @@ static stn_status call_function(struct stni_map *m)
                            .in = m->local,
                            .out = out,
                            .arg = m->options->arg};
+    const int outer = stni_scope_fence(m->context);
     const stn_status status = m->options->function(&call);
+    stni_scope_unfence(m->context, outer, "local_map", "the function");
     STNI_TRY(m->context->error.status);
     if ((unsigned)status >= STN_STATUS_COUNT)
         return stni_fail(m->context, STN_ERR_CALLBACK, "local_map: the function returned %d, which is no stn_status",

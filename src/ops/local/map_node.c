@@ -2,6 +2,7 @@
 
 #include "autograd/node.h"
 #include "core/base/host_alloc.h"
+#include "core/tensor/scope.h"
 #include "ops/dist/facts.h"
 #include "ops/redistribute/action.h"
 
@@ -109,7 +110,9 @@ static stn_status call_backward(const struct holder *holder, stn_backward_call *
                                     .grad_out = grad_out,
                                     .grad_in = call->grad_in,
                                     .arg = holder->arg};
+    const int outer = stni_scope_fence(call->context);
     const stn_status status = holder->backward(&user);
+    stni_scope_unfence(call->context, outer, "local_map", "backward");
     STNI_TRY(call->context->error.status);
     if (status != STN_OK)
         return stni_fail(call->context, status, "local_map: backward returned \"%s\"", stn_status_text(status));
