@@ -151,8 +151,8 @@ STN_API double stn_comm_fake_seconds(const stn_comm *comm);
  *  Local; accepts NULL and sets it to NULL. */
 STN_API void stn_comm_destroy(stn_comm **comm);
 
-STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size. */
-STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group. */
+STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size; -1 for NULL. */
+STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group; 0 for NULL. */
 
 /* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside
  * the caller (ranks on a device may meet here first), the buffers stay untouched until stn_request_wait, and
@@ -216,7 +216,7 @@ STN_API stn_status stn_request_wait(stn_request **request);
 /** A communicator of some ranks of `comm`, in the order given; called by exactly those ranks. @return as a collective does. */
 STN_API stn_status stn_comm_subset(stn_comm *comm, const int *ranks, int n_ranks, stn_comm **out);
 
-/** The text of the last failure on this communicator, "" if none. */
+/** The text of the last failure on this communicator, "" if none, and for NULL. */
 STN_API const char *stn_comm_error_text(const stn_comm *comm);
 
 STN_END_DECLS

@@ -81,26 +81,29 @@ STN_API stn_status stn_context_create(const stn_context_options *options, stn_co
  *  outlive the last handle. The log function is not called any more. */
 STN_API void stn_context_destroy(stn_context **context);
 
-STN_API int stn_context_rank(const stn_context *context); /**< This rank in the world. */
-STN_API int stn_context_size(const stn_context *context); /**< Ranks of the world. */
+STN_API int stn_context_rank(const stn_context *context); /**< This rank in the world; -1 for NULL. */
+STN_API int stn_context_size(const stn_context *context); /**< Ranks of the world; 0 for NULL. */
 
-/** The world's communicator, borrowed. Its collectives may be called between ops; the queue is synchronised first. */
+/** The world's communicator, borrowed; NULL for NULL. Its collectives may be called between ops; the queue is
+ *  synchronised first. */
 STN_API stn_comm *stn_context_comm(stn_context *context);
 
-/** Where this context's kernels are launched, borrowed. */
+/** Where this context's kernels are launched, borrowed; NULL for NULL. */
 STN_API stn_queue *stn_context_queue(stn_context *context);
 
 /* Errors */
 
-/** The kept status. Local. @return STN_OK if none is kept. */
+/** The kept status. Local. @return STN_OK if none is kept; STN_ERR_ARGUMENT for NULL. */
 STN_API stn_status stn_context_status(const stn_context *context);
 
-/** The kept message: which argument, what it got, what was wanted. "" if none. After the end of a scope took the status the
- *  message can still be read here, until the next failure or stn_context_take_error. Local. */
+/** The kept message: which argument, what it got, what was wanted. "" if none, and for NULL. After the end of a
+ *  scope took the status the message can still be read here, until the next failure or stn_context_take_error.
+ *  Local. */
 STN_API const char *stn_context_error_text(const stn_context *context);
 
 /** Forgets the kept status, so that the context works again (not after an abort: see STN_ERR_PEER).
- *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. @return the status that was kept. */
+ *  Up to `size` bytes of the message go to `text` where it is not NULL. Local. @return the status that was kept;
+ *  STN_ERR_ARGUMENT (no context). */
 STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
 
 /** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if none), else the error
@@ -112,10 +115,11 @@ STN_API stn_status stn_agree(stn_context *context, stn_status status, const char
 
 /* Random numbers */
 
-/** The seed, and how many streams of it have been drawn from: what a run needs to go on with the same numbers. Local. */
+/** The seed, and how many streams of it have been drawn from: what a run needs to go on with the same numbers. Local.
+ *  Either may be NULL; both become 0 where the context is. */
 STN_API void stn_context_random_state(const stn_context *context, uint64_t *seed, uint64_t *stream);
 
-/** Sets both; every rank sets the same. The next op that draws takes stream `stream`. Local. */
+/** Sets both; every rank sets the same. The next op that draws takes stream `stream`. Local. NULL is ignored. */
 STN_API void stn_context_set_random_state(stn_context *context, uint64_t seed, uint64_t stream);
 
 /* Scopes */
@@ -132,8 +136,8 @@ STN_API stn_status stn_scope_end(stn_context *context);
 
 /** As stn_scope_end, and hands the caller one reference to `keep`, which outlives the scope (in an outer scope: is owned by
  *  that). `*out` is written on success only.
- *  @return as stn_scope_end; STN_ERR_ARGUMENT (`keep`: NULL, or another context's), STN_ERR_STATE (it is what an
- *  earlier failure returned), STN_ERR_MEMORY. */
+ *  @return as stn_scope_end; STN_ERR_ARGUMENT (`keep`: NULL, or another context's; `out`: NULL), STN_ERR_STATE (it
+ *  is what an earlier failure returned), STN_ERR_MEMORY. */
 STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor **out);
 
 /** The same for `n` handles: out[i] is keep[i]. `keep` and `out` may be one array; with n 0, as stn_scope_end.

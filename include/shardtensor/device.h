@@ -137,31 +137,35 @@ typedef struct stn_device_ops {
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.
- *  Local. @return STN_OK, or what an immediate kernel returned; a later failure marks the queue. */
+ *  Local. @return STN_OK, or what an immediate kernel returned; a later failure marks the queue; STN_ERR_ARGUMENT
+ *  (args_size; a queue, kernel or `args` that is NULL). */
 STN_API stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size);
 
 /** The host waits until everything put on `queue` so far has ended. Local.
- *  @return the queue's failure if there is one. */
+ *  @return the queue's failure if there is one; STN_ERR_ARGUMENT for NULL. */
 STN_API stn_status stn_queue_sync(stn_queue *queue);
 
 /** Marks `queue` failed with a text, once: the first failure is kept, later kernels are skipped. For kernels; any thread.
- *  @return `status`. */
+ *  NULL is ignored. @return `status`. */
 STN_API stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /** Reports a value error, for kernels that run on the host: claims the context's record if it is free, else does nothing. `op` and `what` as in
- *  stn_value_record, at most STN_VALUE_NUMBERS numbers. The kernel goes on, with 0 in place of what it could not read. Any thread. */
+ *  stn_value_record, at most STN_VALUE_NUMBERS numbers. The kernel goes on, with 0 in place of what it could not
+ *  read. Any thread. A queue that is NULL is ignored; no `numbers`: n counts as 0. */
 STN_API void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int64_t *numbers);
 
 /** The record of the queue's context, for launchers of kernels that run on the device: an address that kernels of the device may use. NULL for a
- *  queue that is no context's. */
+ *  queue that is no context's, and for NULL. */
 STN_API stn_value_record *stn_queue_value_record(stn_queue *queue);
 
-/** What the device's queue_create gave: a stream, for instance. NULL for an immediate queue of the CPU. For kernels. */
+/** What the device's queue_create gave: a stream, for instance. NULL for an immediate queue of the CPU, and for
+ *  NULL. For kernels. */
 STN_API void *stn_queue_native(stn_queue *queue);
 
 /** Calls function(arg) on a host thread once what is on `queue` has ended, also where that failed; later work waits for its return. The function must
  *  not call the library. An immediate queue calls it at once. Local.
- *  @return STN_ERR_UNSUPPORTED (the device cannot), or the device's own; the function is not called then. */
+ *  @return STN_ERR_UNSUPPORTED (the device cannot), STN_ERR_ARGUMENT (queue or function: NULL), or the device's own;
+ *  the function is not called then. */
 STN_API stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg), void *arg);
 
 /* Recorded work: what is launched between begin and end is kept and not run, and may then be launched many times. Kernels see the same arguments each
@@ -170,10 +174,12 @@ STN_API stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg),
 typedef struct stn_graph stn_graph;
 
 /** Begins recording. Until it ends, what waits for the queue or reads from it fails with STN_ERR_STATE. Local.
- *  @return STN_ERR_STATE (recording already), STN_ERR_UNSUPPORTED (the device cannot record), STN_ERR_MEMORY. */
+ *  @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (recording already), STN_ERR_UNSUPPORTED (the device cannot
+ *  record), STN_ERR_MEMORY. */
 STN_API stn_status stn_queue_capture_begin(stn_queue *queue);
 
-/** Ends recording; `*out` is written on success only. Local. @return the first failure since it began, STN_ERR_STATE (none began). */
+/** Ends recording; `*out` is written on success only. Local. @return the first failure since it began, STN_ERR_STATE
+ *  (none began), STN_ERR_ARGUMENT (queue or `out`: NULL; it goes on). */
 STN_API stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out);
 
 /** Puts what was recorded on a queue of the same device, in its order. Local. @return STN_ERR_ARGUMENT (another device), the queue's failure. */
@@ -182,7 +188,7 @@ STN_API stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue);
 /** After the queues that it was launched on have passed it. Accepts NULL and sets it to NULL. Local. */
 STN_API void stn_graph_destroy(stn_graph **graph);
 
-/** The kept text of a failed queue, "" if none. Valid until the queue is destroyed. */
+/** The kept text of a failed queue, "" if none, and for NULL. Valid until the queue is destroyed. */
 STN_API const char *stn_queue_error_text(const stn_queue *queue);
 
 STN_END_DECLS

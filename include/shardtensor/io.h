@@ -67,6 +67,7 @@ STN_API stn_status stn_file_open(const char *path, stn_file **out, char *error, 
 
 STN_API void stn_file_close(stn_file **file); /**< Sets it to NULL. Accepts NULL. Local. */
 
+/* Of a file or a name that is NULL there is nothing: 0 and NULL. */
 STN_API int stn_file_count(const stn_file *file);                                         /**< Tensors in the file. Local. */
 STN_API const stn_file_tensor *stn_file_at(const stn_file *file, int index);              /**< In the order of their bytes; NULL past the end. */
 STN_API const stn_file_tensor *stn_file_find(const stn_file *file, const char *name);     /**< NULL if there is none of that name. */

@@ -139,7 +139,8 @@ STN_API size_t stn_spec_write(const stn_spec *spec, void *buffer, size_t size);
  *   STN_ERR_VERSION (a form of a later version), or a status of stn_spec_create. The caller owns one reference to `*out`. */
 STN_API stn_status stn_spec_read(const stn_mesh *mesh, const void *buffer, size_t size, const stn_spec **out);
 
-/** Writes a description such as "f32 (73, 144) on lat=3: Shard(0) sizes 25 24 24", as snprintf does. Local. */
+/** Writes a description such as "f32 (73, 144) on lat=3: Shard(0) sizes 25 24 24", as snprintf does. Local.
+ *  `text` NULL: only counts, whatever `size` is. */
 STN_API int stn_spec_describe(const stn_spec *spec, char *text, size_t size);
 
 STN_END_DECLS

@@ -193,7 +193,7 @@ STN_API stn_status stn_context_dlpack_device(stn_context *context, int32_t *type
  *  STN_ERR_ARGUMENT (dims, negative strides, alignment), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed);
 
-/** Writes a description: dtype, shape, layout, flags. As snprintf. Local. */
+/** Writes a description: dtype, shape, layout, flags. As stn_spec_describe. Local. */
 STN_API int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size);
 
 STN_END_DECLS

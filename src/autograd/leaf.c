@@ -261,6 +261,8 @@ static struct stni_tensor_hooks *keeper_of(const stn_tensor *tensor)
 stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
 {
     const struct stni_tensor_hooks *keeper = keeper_of(tensor);
+    if (tensor && !out)
+        return stni_fail(tensor->context, STN_ERR_ARGUMENT, "stn_grad_of: out got NULL, wanted a place for it");
     if (keeper && tensor->context->error.status == STN_OK) {
         *out = keeper->grad;
         return STN_OK;

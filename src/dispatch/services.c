@@ -12,6 +12,8 @@
 stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *format, ...)
 {
     char text[STNI_ERROR_TEXT];
+    if (!call)
+        return status;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -34,7 +36,7 @@ STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtyp
 STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_fn kernel, const void *args, size_t args_size)
 {
     stni_trace_name_kernel(op->context->trace, kernel, op->slots[slot].name);
-    return stn_queue_launch(op->context->queue, kernel, args, args_size);
+    return stni_queue_launch(op->context->queue, kernel, args, args_size);
 }
 
 static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
@@ -46,7 +48,7 @@ static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, con
         return no_kernel(op, slot, dtype);
     if (op->context->trace)
         return launch_named(op, slot, kernel, args, args_size);
-    return stn_queue_launch(op->context->queue, kernel, args, args_size);
+    return stni_queue_launch(op->context->queue, kernel, args, args_size);
 }
 
 stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)
@@ -69,7 +71,7 @@ size_t stni_slot_workspace(const stn_op *op, int slot, stn_dtype dtype, const vo
 
 size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args)
 {
-    return stni_slot_workspace(call->op, slot, dtype, args);
+    return call ? stni_slot_workspace(call->op, slot, dtype, args) : 0;
 }
 
 static stn_status grow_scratch(stn_context *context)
@@ -88,6 +90,8 @@ static stn_status grow_scratch(stn_context *context)
 
 stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **out)
 {
+    if (!call || !out)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "scratch: out got NULL, wanted where to put the address");
     stn_context *context = call->context;
     struct stni_registry *registry = context->registry;
     STNI_TRY(grow_scratch(context));
@@ -110,6 +114,9 @@ void stni_scratch_release(stn_context *context, int mark)
 
 stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides)
 {
+    if (!call || !base || stni_is_error(base))
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "alias: base got %s, wanted an input or output of the op",
+                           base ? "an error tensor" : "NULL");
     size_t size = stn_dtype_size(base->spec->layout.dtype);
     char *data = base->data ? (char *)base->data + offset * (int64_t)size : NULL;
     STNI_TRY(stni_tensor_on(call->context, call->out_spec[k], base->storage, data, strides, 0, &call->out[k]));

@@ -98,17 +98,17 @@ void stn_file_close(stn_file **file)
 
 int stn_file_count(const stn_file *file)
 {
-    return file->header.n;
+    return file ? file->header.n : 0;
 }
 
 const stn_file_tensor *stn_file_at(const stn_file *file, int index)
 {
-    return index >= 0 && index < file->header.n ? &file->header.tensors[index] : NULL;
+    return file && index >= 0 && index < file->header.n ? &file->header.tensors[index] : NULL;
 }
 
 const stn_file_tensor *stn_file_find(const stn_file *file, const char *name)
 {
-    int low = 0, high = file->header.n;
+    int low = 0, high = file && name ? file->header.n : 0;
     while (low < high) {
         const int middle = low + (high - low) / 2, order = strcmp(name, file->header.by_name[middle]->name);
         if (order == 0)
@@ -123,7 +123,7 @@ const stn_file_tensor *stn_file_find(const stn_file *file, const char *name)
 
 const char *stn_file_metadata(const stn_file *file, const char *key)
 {
-    return stni_file_header_metadata(&file->header, key);
+    return file && key ? stni_file_header_metadata(&file->header, key) : NULL;
 }
 
 int stni_file_texts(const stn_file *file, const stn_metadata **out)

@@ -86,17 +86,17 @@ void stn_comm_destroy(stn_comm **comm_at)
 
 int stn_comm_rank(const stn_comm *comm)
 {
-    return comm->rank;
+    return comm ? comm->rank : -1;
 }
 
 int stn_comm_size(const stn_comm *comm)
 {
-    return comm->size;
+    return comm ? comm->size : 0;
 }
 
 const char *stn_comm_error_text(const stn_comm *comm)
 {
-    return comm->error.text;
+    return comm ? comm->error.text : "";
 }
 
 stn_status stni_comm_fail(stn_comm *comm, stn_status status, const char *format, ...)

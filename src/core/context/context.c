@@ -327,17 +327,17 @@ void stni_context_let_go(stn_context *context)
 
 int stn_context_rank(const stn_context *context)
 {
-    return context->rank;
+    return context == NULL ? -1 : context->rank;
 }
 
 int stn_context_size(const stn_context *context)
 {
-    return context->size;
+    return context == NULL ? 0 : context->size;
 }
 
 stn_queue *stn_context_queue(stn_context *context)
 {
-    return context->queue;
+    return context == NULL ? NULL : context->queue;
 }
 
 stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when)
@@ -354,6 +354,8 @@ stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when)
 
 stn_comm *stn_context_comm(stn_context *context)
 {
+    if (context == NULL)
+        return NULL;
     if (!context->closed)
         stni_context_sync(context, STN_SYNC_CALLER);
     return context->comm;

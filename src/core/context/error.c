@@ -5,12 +5,12 @@
 
 stn_status stn_context_status(const stn_context *context)
 {
-    return context->error.status;
+    return context == NULL ? STN_ERR_ARGUMENT : context->error.status;
 }
 
 const char *stn_context_error_text(const stn_context *context)
 {
-    return context->error.text;
+    return context == NULL ? "" : context->error.text;
 }
 
 stn_status stni_context_take_status(stn_context *context)
@@ -28,10 +28,10 @@ stn_status stni_context_take_status(stn_context *context)
 
 stn_status stn_context_take_error(stn_context *context, char *text, size_t size)
 {
-    stn_status status = stni_context_take_status(context);
+    stn_status status = context == NULL ? STN_ERR_ARGUMENT : stni_context_take_status(context);
     if (text != NULL && size > 0)
-        snprintf(text, size, "%s", status == STN_OK ? "" : context->error.text);
-    if (!context->closed)
+        snprintf(text, size, "%s", status == STN_OK ? "" : stn_context_error_text(context));
+    if (context != NULL && !context->closed)
         context->error.text[0] = '\0';
     return status;
 }

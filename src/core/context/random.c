@@ -10,8 +10,10 @@
 
 void stn_context_random_state(const stn_context *context, uint64_t *seed, uint64_t *stream)
 {
-    *seed = context->seed;
-    *stream = context->random_stream;
+    if (seed != NULL)
+        *seed = context == NULL ? 0 : context->seed;
+    if (stream != NULL)
+        *stream = context == NULL ? 0 : context->random_stream;
 }
 
 uint64_t stni_random_first(const stn_context *context, const stn_mesh *mesh)
@@ -40,7 +42,8 @@ void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uin
 
 void stn_context_set_random_state(stn_context *context, uint64_t seed, uint64_t stream)
 {
-    stni_random_go_on(context, seed, stream, stream, NULL, 0);
+    if (context != NULL)
+        stni_random_go_on(context, seed, stream, stream, NULL, 0);
 }
 
 /* Meshes of all ranks are one program, whatever grid they lie on. */

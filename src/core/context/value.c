@@ -47,7 +47,7 @@ void stni_values_destroy(stn_context *context)
 
 stn_value_record *stn_queue_value_record(stn_queue *queue)
 {
-    return queue->context ? queue->context->values : NULL;
+    return queue && queue->context ? queue->context->values : NULL;
 }
 
 void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int64_t *numbers)
@@ -59,8 +59,8 @@ void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int6
         return;
     record->op = op;
     record->what = what;
-    record->n = n < STN_VALUE_NUMBERS ? n : STN_VALUE_NUMBERS;
-    if (record->n > 0) /* `numbers` may be NULL */
+    record->n = !numbers || n < 0 ? 0 : n < STN_VALUE_NUMBERS ? n : STN_VALUE_NUMBERS;
+    if (record->n > 0) /* else `numbers` may be NULL */
         memcpy(record->numbers, numbers, (size_t)record->n * sizeof *numbers);
     __atomic_store_n(&record->state, STN_VALUE_WRITTEN, __ATOMIC_RELEASE);
 }

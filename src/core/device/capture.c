@@ -36,6 +36,8 @@ static int device_records(const stn_device *device)
 
 stn_status stn_queue_capture_begin(stn_queue *queue)
 {
+    if (!queue)
+        return STN_ERR_ARGUMENT;
     stn_device *device = queue->device;
     if (queue->capture)
         return STN_ERR_STATE;
@@ -118,6 +120,8 @@ int stni_capture_is_empty(const stn_graph *graph)
 
 stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
 {
+    if (!queue || !out)
+        return STN_ERR_ARGUMENT;
     stn_graph *graph = queue->capture;
     stn_device *device = queue->device;
     if (!graph)

@@ -186,7 +186,7 @@ stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *ar
     return status == STN_OK ? STN_OK : kernel_failed(queue, status);
 }
 
-stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
+stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
 {
     if (args_size > STN_MAX_KERNEL_ARGS)
         return stn_queue_fail(queue, STN_ERR_ARGUMENT, "launch: args_size got %zu bytes, wanted at most %d", args_size,
@@ -202,9 +202,19 @@ stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *
     return queue->device->ops->launch(queue->device->impl, queue->impl, queue, kernel, args, args_size);
 }
 
+stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
+{
+    if (!queue)
+        return STN_ERR_ARGUMENT;
+    if (!kernel || (args_size > 0 && !args))
+        return stn_queue_fail(queue, STN_ERR_ARGUMENT, "launch: %s got NULL, wanted %s", kernel ? "args" : "kernel",
+                              kernel ? "args_size bytes" : "a function");
+    return stni_queue_launch(queue, kernel, args, args_size);
+}
+
 stn_status stn_queue_sync(stn_queue *queue)
 {
-    return stni_queue_sync_for(queue, STN_SYNC_CALLER);
+    return queue ? stni_queue_sync_for(queue, STN_SYNC_CALLER) : STN_ERR_ARGUMENT;
 }
 
 /* To give memory back the host may wait in a step that is being recorded: what was recorded so far runs before. */
@@ -234,6 +244,8 @@ stn_status stni_queue_sync_for(stn_queue *queue, stn_sync_reason reason)
 stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...)
 {
     int is_first = 0;
+    if (!queue)
+        return status;
     while (atomic_flag_test_and_set_explicit(&queue->error_lock, memory_order_acquire)) {
     }
     if (queue_status(queue) == STN_OK) {
@@ -254,6 +266,8 @@ stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *forma
 
 stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg), void *arg)
 {
+    if (!queue || !function)
+        return STN_ERR_ARGUMENT;
     if (queue->capture)
         return stni_capture_refuses(queue, "a call of the host was queued");
     if (queue->immediate) {
@@ -266,12 +280,12 @@ stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg), void *a
 
 const char *stn_queue_error_text(const stn_queue *queue)
 {
-    return queue_status(queue) == STN_OK ? "" : queue->error.text;
+    return !queue || queue_status(queue) == STN_OK ? "" : queue->error.text;
 }
 
 void *stn_queue_native(stn_queue *queue)
 {
-    return queue->impl;
+    return queue ? queue->impl : NULL;
 }
 
 void stni_queue_recover(stn_queue *queue)

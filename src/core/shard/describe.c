@@ -86,8 +86,8 @@ static void put_memory_order(struct text *text, const struct stni_layout *layout
 
 int stn_spec_describe(const stn_spec *spec, char *text, size_t size)
 {
-    struct text out = {text, size, 0};
-    if (size > 0)
+    struct text out = {text, text == NULL ? 0 : size, 0};
+    if (out.size > 0)
         text[0] = '\0';
     if (spec == NULL) {
         put(&out, "no spec");

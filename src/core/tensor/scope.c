@@ -234,6 +234,8 @@ stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor
     if (context == NULL)
         return STN_ERR_ARGUMENT;
     check_keep(context, "scope_end_keep: keep", keep);
+    if (out == NULL)
+        stni_fail(context, STN_ERR_ARGUMENT, "scope_end_keep: out got NULL, wanted where to put the handle");
     return context->error.status != STN_OK ? scope_end(context) : end_and_keep(context, 1, &keep, out);
 }
 

@@ -111,13 +111,16 @@ static const char *const flag_words[] = {[0] = "", [STNI_TENSOR_VIEW] = ", view"
 
 int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)
 {
+    if (text == NULL)
+        size = 0;
     if (tensor == NULL)
         return snprintf(text, size, "no tensor");
     if (stni_is_error(tensor))
         return snprintf(text, size, "error tensor: %s", tensor->context->error.text);
     int n = stn_spec_describe(tensor->spec, text, size);
     size_t at = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size;
-    return n + snprintf(text + at, size - at, "%s", flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)]);
+    const char *words = flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)];
+    return n + snprintf(at < size ? text + at : NULL, size - at, "%s", words);
 }
 
 uint64_t stn_tensor_version(const stn_tensor *tensor)

@@ -3,9 +3,12 @@
 
 #include <string.h>
 
-static stn_status read_widths(const stn_op_call *call, const stn_halo *halo, const stn_tensor *t, struct stni_widths *w)
+static stn_status read_widths(const stn_op_call *call, const stn_halo *halo, const stn_tensor *t, const stn_box *box,
+                              struct stni_widths *w)
 {
     struct stni_error error = {.status = STN_OK};
+    if (call == NULL || box == NULL)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "halo: the box got NULL");
     if (t == NULL || t->spec == NULL)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "halo: the tensor got %s, wanted an input or output of the op",
                            t ? "an error tensor" : "NULL");
@@ -38,14 +41,14 @@ static stn_status make_box(const stn_op_call *call, const struct stni_widths *w,
 stn_status stn_op_halo_box(const stn_op_call *call, stn_tensor *like, const stn_halo *halo, stn_box *extended)
 {
     struct stni_widths w;
-    STNI_TRY(read_widths(call, halo, like, &w));
+    STNI_TRY(read_widths(call, halo, like, extended, &w));
     return make_box(call, &w, extended);
 }
 
 stn_status stn_op_halo(const stn_op_call *call, stn_tensor *in, const stn_halo *halo, stn_box *extended)
 {
     struct stni_widths w;
-    STNI_TRY(read_widths(call, halo, in, &w));
+    STNI_TRY(read_widths(call, halo, in, extended, &w));
     STNI_TRY(make_box(call, &w, extended));
     return stni_widths_fetch(call, &w, in, extended);
 }
@@ -53,6 +56,6 @@ stn_status stn_op_halo(const stn_op_call *call, stn_tensor *in, const stn_halo *
 stn_status stn_op_halo_add(const stn_op_call *call, const stn_box *extended, const stn_halo *halo, stn_tensor *out)
 {
     struct stni_widths w;
-    STNI_TRY(read_widths(call, halo, out, &w));
+    STNI_TRY(read_widths(call, halo, out, extended, &w));
     return stni_widths_add(call, &w, extended, out);
 }
