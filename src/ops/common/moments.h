@@ -20,6 +20,13 @@ STNI_INLINE struct stni_moments stni_moments_of(double n, double mean, double m2
     return m;
 }
 
+/* What deviations are taken from, by an element of the numbers. An infinite one would make NaN of every deviation, and
+ * of a mean that is infinite. */
+STNI_INLINE double stni_moments_shift(double element)
+{
+    return fabs(element) <= DBL_MAX ? element : 0;
+}
+
 /* Of n numbers by the sums of z = x - shift and of z^2. Rounding makes no square sum negative; NaN stays. */
 STNI_INLINE struct stni_moments stni_moments_of_sums(double n, double shift, double sum, double squares)
 {
@@ -27,14 +34,17 @@ STNI_INLINE struct stni_moments stni_moments_of_sums(double n, double shift, dou
     return stni_moments_of(n, shift + sum / n, m2 < 0 ? 0 : m2);
 }
 
-/* Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
+/* Where a mean is infinite the other's distance from it says nothing; the weighted means are added then, which gives
+ * the mean that one pass over all numbers would.
+ * Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
  * 1979. */
 STNI_INLINE struct stni_moments stni_moments_join(struct stni_moments a, struct stni_moments b)
 {
     if (b.n == 0)
         return a;
-    double n = a.n + b.n, d = b.mean - a.mean;
-    return stni_moments_of(n, a.mean + d * (b.n / n), a.m2 + b.m2 + d * d * (a.n * b.n / n));
+    const double n = a.n + b.n, d = b.mean - a.mean;
+    const double mean = fabs(d) <= DBL_MAX ? a.mean + d * (b.n / n) : a.mean * (a.n / n) + b.mean * (b.n / n);
+    return stni_moments_of(n, mean, a.m2 + b.m2 + d * d * (a.n * b.n / n));
 }
 
 STNI_INLINE struct stni_moments stni_moments_read(const double *planes, int64_t count, int64_t i)

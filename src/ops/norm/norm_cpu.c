@@ -87,7 +87,7 @@ static void take_shifts(const struct stni_norm_args *a, double *shift)
     const int64_t *const to = a->strides[NORM_STAT], *const from = a->strides[NORM_X];
     int64_t index[STN_MAX_NDIM] = {0}, f = 0, offset = 0;
     for (int d; ; index[d]++, f += to[d], offset += from[d]) {
-        shift[f] = element(a->dtype, a->x, offset);
+        shift[f] = stni_moments_shift(element(a->dtype, a->x, offset));
         for (d = a->ndim - 1; d >= 0 && (to[d] == 0 || index[d] == a->shape[d] - 1); d--) {
             f -= to[d] * index[d];
             offset -= from[d] * index[d];
@@ -122,7 +122,7 @@ static void take_weighted_shifts(const struct stni_norm_args *a, double *shift)
     const int64_t *const to = a->strides[NORM_STAT], *const x = a->strides[NORM_X], *const w = a->strides[NORM_WEIGHT];
     int64_t index[STN_MAX_NDIM] = {0}, f = 0, x_at = 0, weight_at = 0;
     for (int d; ; index[d]++, f += to[d], x_at += x[d], weight_at += w[d]) {
-        shift[f] = first_weighted(a, x_at, weight_at);
+        shift[f] = stni_moments_shift(first_weighted(a, x_at, weight_at));
         for (d = a->ndim - 1; d >= 0 && (to[d] == 0 || index[d] == a->shape[d] - 1); d--) {
             f -= to[d] * index[d];
             x_at -= x[d] * index[d];

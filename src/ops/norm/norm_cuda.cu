@@ -22,7 +22,7 @@ template <class S> struct moment_terms {
 
     STNI_ANY_DEVICE target begin(const int64_t *at) const
     {
-        return {x + at[NORM_X], about_zero ? 0 : (double)load(x[at[NORM_X]])};
+        return {x + at[NORM_X], about_zero ? 0 : stni_moments_shift((double)load(x[at[NORM_X]]))};
     }
 
     STNI_ANY_DEVICE void add(const target &of, const int64_t *at, double *sum) const
@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(NORM_THREADS)
         const int64_t f = row * a.channels + c;
         int64_t at[NORM_OPERANDS];
         any_offsets_of(fine, f, at);
-        const double shift = a.about_zero ? 0 : (double)load(static_cast<const S *>(a.x)[at[NORM_X]]);
+        const double first = (double)load(static_cast<const S *>(a.x)[at[NORM_X]]);
+        const double shift = a.about_zero ? 0 : stni_moments_shift(first);
         all = stni_moments_join(all, stni_moments_of_sums(n, shift, a.about_zero ? 0 : sum[f], sum[n_fine + f]));
     }
     stni_moments_write(a.coarse, count, i, all);
@@ -131,7 +132,7 @@ template <class S> __global__ void __launch_bounds__(TEAMS_THREADS)
     if (me.row > 0 || target >= s.kept.count)
         return;
     any_offsets_of(s.summed, found < s.summed.count ? found : 0, at);
-    shift[target] = load(x[of[NORM_X] + at[NORM_X]]);
+    shift[target] = stni_moments_shift((double)load(x[of[NORM_X] + at[NORM_X]]));
 }
 
 template <class S> struct weighted_terms {

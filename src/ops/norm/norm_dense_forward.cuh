@@ -3,6 +3,7 @@
 #ifndef STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
 #define STNI_OPS_NORM_NORM_DENSE_FORWARD_CUH
 
+#include "ops/common/moments.h"
 #include "ops/cpu/fused.h"
 #include "ops/norm/norm_dense.cuh"
 
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : KEPT_T
     STNI_SHARED(row_statistic<typename computed<S>::type>, of_team, ROW_MOST_WARPS);
     const row_place place = row_place_of<P>(g.d);
     const S *const row = g.x + row_at(g.d, place, NORM_X);
-    const double shift = g.about_zero ? 0 : (double)load(row[0]);
+    const double shift = g.about_zero ? 0 : stni_moments_shift((double)load(row[0]));
     kept_row<S, P> x;
     read_row(x, row, place.share);
     const row_sums sum = reduce_row(shared, g.d.team, row_moments(x, place.share, shift), plus_sums());

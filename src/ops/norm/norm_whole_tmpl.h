@@ -9,7 +9,7 @@
 static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T *x, int64_t r, int64_t n, ACC *mean, ACC *rstd)
 {
     const struct stni_norm_args *a = p->args;
-    const double shift = a->about_zero ? 0 : (double)LOAD(x[0]);
+    const double shift = a->about_zero ? 0 : stni_moments_shift((double)LOAD(x[0]));
     double sum[2] = {0, 0};
     NAME(moments_line)(x, n, shift, p->ahead != 0, sum);
     const struct stni_moments own = stni_moments_of_sums((double)n, shift, a->about_zero ? 0 : sum[0], sum[1]);

@@ -169,6 +169,76 @@ static void halves_go_with_wide_parameters(void)
     test_ranks(1, mixed_body, NULL);
 }
 
+/* What stands at a few places of channel 0, of (4, 2, depth); the means that PyTorch 2.15 gives then, beside variances
+ * of NaN. Channel 1 is as it was. */
+static const struct special {
+    double first, middle, last; /* 0: nothing special */
+    double mean;
+} specials[] = {
+    {INFINITY, 0, 0, INFINITY},         {0, INFINITY, 0, INFINITY}, {0, 0, -INFINITY, -INFINITY},
+    {INFINITY, 0, INFINITY, INFINITY},  {0, -INFINITY, -INFINITY, -INFINITY},
+    {INFINITY, 0, -INFINITY, NAN},      {0, NAN, INFINITY, NAN},
+};
+static const struct special *special; /* of this call, for all ranks */
+static int64_t special_depth;
+
+static double special_value(int64_t i)
+{
+    const int64_t row = 2 * special_depth;
+    const int64_t last = 4 * row - special_depth - 1;
+    const double at = i == 0 ? special->first : i == 2 * row + 1 ? special->middle : i == last ? special->last : 0;
+    return at != 0 ? at : test_value(i);
+}
+
+static void check_special(stn_context *context, const stn_placement *place, stn_dtype dtype, int per_sample,
+                          double rate)
+{
+    const int64_t shape[] = {4, 2, special_depth}, channels = 2;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement whole = stn_replicate();
+    double mean[2], var[2], wanted = 0, tolerance = stn_dtype_size(dtype) < 4 ? 1e-2 : 1e-6;
+    for (int64_t i = 0; i < 8 * special_depth; i++)
+        wanted += i / special_depth % 2 == 1 ? test_value(i) / (double)(4 * special_depth) : 0;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, place, STN_DTYPE_F64, 3, shape, NULL, special_value), *stat[2];
+    stn_tensor *running = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 1, &channels, NULL, test_value);
+    x = stn_cast(x, dtype);
+    (per_sample ? stn_instance_norm : stn_batch_norm)(x, running, running, NULL, NULL, 1, rate, EPS, stat, stat + 1);
+    test_read(stat[0], mean, 2);
+    test_read(stat[1], var, 2);
+    if (stn_spec_local_numel(stn_tensor_spec(stat[0])) > 0) {
+        CHECK_NEAR(mean[0], special->mean, 0);
+        CHECK(isnan(var[0]));
+        CHECK(fabs(mean[1] - rate * wanted - (1 - rate) * test_value(1)) < tolerance);
+        CHECK(isfinite(var[1]));
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status special_body(stn_context *context, void *arg)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F64, STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
+    const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(2)};
+    (void)arg;
+    for (int p = 0; p < 3; p++)
+        for (int d = 0; d < 4; d++)
+            for (int per_sample = 0; per_sample < 2; per_sample++) {
+                check_special(context, &places[p], dtypes[d], per_sample, 0.25);
+                check_special(context, &places[p], dtypes[d], per_sample, 1);
+            }
+    return STN_OK;
+}
+
+static void an_infinite_element_makes_an_infinite_mean(void)
+{
+    for (special_depth = 3; special_depth < 1000; special_depth += 700)
+        for (size_t s = 0; s < sizeof specials / sizeof *specials; s++) {
+            special = &specials[s];
+            for (int ranks = 1; ranks <= 3; ranks++)
+                test_ranks(ranks, special_body, NULL);
+        }
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[24];
@@ -204,6 +274,7 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"statistics_are_those_of_all_ranks_and_cost_one_collective", statistics_are_those_of_all_ranks_and_cost_one_collective},
         {"halves_go_with_wide_parameters", halves_go_with_wide_parameters},
+        {"an_infinite_element_makes_an_infinite_mean", an_infinite_element_makes_an_infinite_mean},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
