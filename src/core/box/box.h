@@ -45,4 +45,9 @@ void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n
 /* The same on the queue, which fails where the boxes are too many for a kernel's arguments (STN_ERR_UNSUPPORTED). */
 stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
 
+/* dst += src, element by element; equal shapes, no overlap. Along dims in which dst has stride 0 all elements of src
+ * go to one, in order; 16-bit floats are accumulated in f32 there and rounded once. On the calling thread: for
+ * kernels. */
+void stni_box_add_now(enum stni_isa isa, const stn_box *dst, const stn_box *src, stn_dtype dtype);
+
 #endif

@@ -322,25 +322,10 @@ stn_status stni_conv_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-static void add(enum stni_isa isa, stn_box dst, stn_box src, int from, stn_dtype dtype)
-{
-    for (int d = from; d < dst.ndim; d++) {
-        int64_t n = dst.shape[d], step = src.strides[d] * (int64_t)stn_dtype_size(dtype);
-        if (dst.strides[d] != 0 || n == 1)
-            continue;
-        dst.shape[d] = src.shape[d] = 1;
-        for (int64_t i = 0; i < n; i++, src.data = (char *)src.data + step)
-            add(isa, dst, src, d + 1, dtype);
-        return;
-    }
-    const stn_box addends[] = {dst, src};
-    stni_box_reduce_now(isa, 1, &dst, 2, addends, dtype, STN_SUM);
-}
-
 stn_status stni_conv_add_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_add_args *a = args;
-    add(queue->isa, a->dst, a->src, 0, a->dtype);
+    stni_box_add_now(queue->isa, &a->dst, &a->src, a->dtype);
     return STN_OK;
 }
 

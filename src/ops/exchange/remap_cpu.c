@@ -35,27 +35,9 @@ stn_status stni_remap_fill_cpu(stn_queue *queue, const void *args)
     return STN_OK;
 }
 
-/* One box of the dims along which dst goes on, for every index of the others, in order. */
 stn_status stni_remap_add_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_remap_add_args *a = args;
-    stn_box dst = a->dst, src = a->src;
-    int64_t repeats = 1, size = (int64_t)stn_dtype_size(a->dtype);
-    for (int d = 0; d < dst.ndim; d++)
-        if (a->dst.strides[d] == 0) {
-            repeats *= dst.shape[d];
-            dst.shape[d] = src.shape[d] = 1;
-        }
-    for (int64_t i = 0; i < repeats; i++) {
-        int64_t rest = i, at = 0;
-        for (int d = a->dst.ndim - 1; d >= 0; d--)
-            if (a->dst.strides[d] == 0) {
-                at += rest % a->dst.shape[d] * a->src.strides[d];
-                rest /= a->dst.shape[d];
-            }
-        src.data = (char *)a->src.data + at * size;
-        stn_box both[] = {dst, src};
-        stni_box_reduce_now(queue->isa, 1, &dst, 2, both, a->dtype, STN_SUM);
-    }
+    stni_box_add_now(queue->isa, &a->dst, &a->src, a->dtype);
     return STN_OK;
 }

@@ -134,6 +134,32 @@ static void narrow_floats_are_those_of_f64_rounded(void)
     test_ranks(3, narrow_body, NULL);
 }
 
+/* Hundreds of pixels beyond the boundary stand for one at it, whose gradient is the sum of theirs. */
+
+static stn_status wide_pads_body(stn_context *context, void *arg)
+{
+    enum { CIRCULAR = STN_PADDING_CIRCULAR, REFLECT = STN_PADDING_REFLECT, REPLICATE = STN_PADDING_REPLICATE };
+    static const struct conv_case wide_pads[] = {
+        {2, 0, 2, 3, 4, 1, {5, 2}, {4, 2}, {2, 2}, {2, 500}, {1, 1}, {0}, {REPLICATE, REPLICATE}, 0},
+        {2, 0, 2, 3, 4, 1, {6, 7}, {3, 3}, {1, 1}, {300, 1}, {1, 1}, {0}, {REPLICATE, CIRCULAR}, 0},
+        {1, 0, 3, 2, 2, 1, {300}, {3}, {1}, {700}, {1}, {0}, {REPLICATE}, 0},
+        {2, 0, 1, 2, 2, 1, {3, 5}, {2, 2}, {1, 1}, {2, 40}, {1, 1}, {0}, {REFLECT, REPLICATE}, 0},
+    };
+    uint64_t state = 53;
+    (void)arg;
+    for (size_t i = 0; i < sizeof wide_pads / sizeof *wide_pads; i++) {
+        check_against_f64(context, &state, &wide_pads[i], STN_DTYPE_F16, 0, 4 * 0x1p-11);
+        check_against_f64(context, &state, &wide_pads[i], STN_DTYPE_BF16, 0, 4 * 0x1p-8);
+    }
+    return STN_OK;
+}
+
+static void gradients_of_wide_pads_are_summed_in_f32(void)
+{
+    test_ranks(1, wide_pads_body, NULL);
+    test_ranks(3, wide_pads_body, NULL);
+}
+
 /* Tall images, which f32 takes in blocks of rows and f64 at once */
 
 static stn_status tall_body(stn_context *context, void *arg)
@@ -300,6 +326,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"one_process_gives_what_plain_loops_give_to_the_second_derivative", one_process_gives_what_plain_loops_give_to_the_second_derivative},
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
+        {"gradients_of_wide_pads_are_summed_in_f32", gradients_of_wide_pads_are_summed_in_f32},
         {"complex_numbers_multiply_as_their_parts_do", complex_numbers_multiply_as_their_parts_do},
         {"tall_images_in_blocks_of_rows_give_what_f64_gives", tall_images_in_blocks_of_rows_give_what_f64_gives},
         {"weight_gradients_of_many_positions_err_little", weight_gradients_of_many_positions_err_little},

@@ -18,7 +18,7 @@ struct addition {
     operands<1> repeated;
 };
 
-/* As the CPU's kernels do, a sum of 16-bit floats is rounded at every element that is added. */
+/* As the CPU's kernels do, 16-bit floats are added up in f32 and rounded once. */
 template <class S, class I> __global__ void __launch_bounds__(ADD_THREADS)
 add_box(const __grid_constant__ addition a, S *__restrict__ dst, const S *__restrict__ src)
 {
@@ -27,12 +27,12 @@ add_box(const __grid_constant__ addition a, S *__restrict__ dst, const S *__rest
     if (i >= a.elements.count)
         return;
     offsets_of(a.elements, (I)i, at);
-    S sum = dst[at[ADD_DST]];
+    typename computed<S>::type sum = load(dst[at[ADD_DST]]);
     for (int64_t r = 0; r < a.repeated.count; r++) {
         offsets_of(a.repeated, (I)r, from);
-        store(sum, sum_of(load(sum), load(src[at[ADD_SRC] + from[0]])));
+        sum = sum_of(sum, load(src[at[ADD_SRC] + from[0]]));
     }
-    dst[at[ADD_DST]] = sum;
+    store(dst[at[ADD_DST]], sum);
 }
 
 /* A bool, 0 or 1, whose sum is "or". */
