@@ -7,11 +7,14 @@
  * Placement:  input keeps its spec; the others are brought to it. Where input is Partial, the op must be linear in it.
  * Collective: over the mesh where another operand must move.
  * Gradient:   as that of the function: what backward reads of the old values is kept before they are changed.
- * Views:      slices (narrow, select, split and their like), transposes, permutations, and views that only add or drop dims of size 1
- *             without moving data, share memory on every rank: changed in place they change what they show, and all other such views of
- *             it. All other views are views apart, with memory of their own in some layout or on some rank: neither they nor, while
- *             they live, what they show is changed in place. In grad mode no view is changed, nor what has views, where one of them
- *             or an operand requires grad. An operand that overlaps what is changed is read as it was.
+ * Views:      slices (narrow, split and their like), single elements of a dim (select, unbind; but of the last dim
+ *             where that is sharded), transposes, permutations, and views that only add or drop dims of size 1
+ *             without moving data, share memory on every rank: changed in place they change what they show, and all
+ *             other such views of it. All other views are views apart, with memory of their own in some layout or on
+ *             some rank: neither they nor, while they live, what they show is changed in place. So are what
+ *             stn_from_local makes of a local tensor, also of one over a caller's memory (stn_wrap), and what
+ *             stn_to_local gives. In grad mode no view is changed, nor what has views, where one of them or an
+ *             operand requires grad. An operand that overlaps what is changed is read as it was.
  * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view apart, or seen
  *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE
  *         (integers for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's is not

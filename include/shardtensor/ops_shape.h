@@ -20,7 +20,7 @@ STN_API stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape);
  * Shapes:     (…, di, …, dj, …) -> (…, dj, …, di, …). Any dtype.
  * Placement:  Shards, splits and memory order follow their dims: no data moves.
  * Collective: no.
- * Gradient:   yes, twice differentiable. The result shares memory: it cannot be changed in place.
+ * Gradient:   yes, twice differentiable. The result is a view that shares memory (ops_in_place.h).
  * @param dim0, dim1  -ndim <= dim < ndim.
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_transpose(stn_tensor *input, int dim0, int dim1);
@@ -39,7 +39,7 @@ STN_API stn_tensor *stn_expand(stn_tensor *input, int ndim, const int64_t *shape
  * Shapes:     (d0, …) -> the same sizes, reordered. Any dtype.
  * Placement:  Shards, splits and memory order follow their dims: no data moves.
  * Collective: no.
- * Gradient:   yes, twice differentiable. The result shares memory: it cannot be changed in place.
+ * Gradient:   yes, twice differentiable. The result is a view that shares memory (ops_in_place.h).
  * @param dims  `ndim` distinct dims, -ndim <= dims[d] < ndim.
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_permute(stn_tensor *input, int ndim, const int *dims);
@@ -53,7 +53,8 @@ STN_API stn_tensor *stn_movedim(stn_tensor *input, int n, const int *source, con
  * Shapes:     (…, n, …) -> (…, m, …), m = ceil((end - start) / step), at least 0. Any dtype.
  * Placement:  kept, pending reductions too. Along a sharded dim each rank keeps what it has: no data moves, and the split is explicit.
  * Collective: no.
- * Gradient:   yes, twice differentiable: the cotangent among zeros. The result shares memory: it cannot be changed in place.
+ * Gradient:   yes, twice differentiable: the cotangent among zeros. The result is a view that shares memory
+ *             (ops_in_place.h).
  * @param end   INT64_MAX: to the last.
  * @param step  at least 1.
  * @return new tensor; STN_ERR_ARGUMENT (dim, step), STN_ERR_SHAPE (no dims), STN_ERR_MEMORY. */
@@ -77,10 +78,14 @@ STN_API stn_tensor *stn_cat(int n, stn_tensor *const *tensors, int dim);
  *  @return as stn_slice; STN_ERR_ARGUMENT where they are not all there. */
 STN_API stn_tensor *stn_narrow(stn_tensor *input, int dim, int64_t start, int64_t length);
 
-/** Element `index` of a dim, without the dim. @return new tensor; STN_ERR_ARGUMENT (dim, index). */
+/** Element `index` of a dim, without the dim. A view that shares memory; but where the dim is the last one and
+ *  sharded, one rank has all that is chosen, which goes to the ranks along the dim before, or to all of them where
+ *  there is none, and is a view apart (ops_in_place.h).
+ *  @return new tensor; STN_ERR_ARGUMENT (dim, index). */
 STN_API stn_tensor *stn_select(stn_tensor *input, int dim, int64_t index);
 
-/** Every element of a dim, without the dim: as many outputs, at most STN_MAX_OUTPUTS. Outputs that are not there become NULL.
+/** Every element of a dim, without the dim, as stn_select gives it: as many outputs, at most STN_MAX_OUTPUTS. Outputs
+ *  that are not there become NULL.
  *  @return the context's status. */
 STN_API stn_status stn_unbind(stn_tensor *input, int dim, int n_outputs, stn_tensor **outputs);
 

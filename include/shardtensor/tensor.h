@@ -131,14 +131,19 @@ STN_API stn_tensor *stn_redistribute_begin(stn_tensor *tensor, const stn_spec *s
  *  @return STN_ERR_STATE (no such result, waited for before, the input was changed meanwhile), STN_ERR_COMM, STN_ERR_PEER. */
 STN_API stn_status stn_redistribute_wait(stn_tensor *result);
 
-/** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend.
+/** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend. A view apart
+ *  (ops_in_place.h): ops in place refuse the result always, and `tensor` while the result lives.
  *  Gradient: yes, by `convention`: the cotangent of a Replicate chunk is Partial (PER_RANK) or Replicate (REPLICATED).
  *  @return new tensor; STN_ERR_PARTIAL (a Partial tensor that requires grad). */
 STN_API stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention);
 
 /** A tensor of `spec` whose chunk is `local`, without a copy where its memory is dense. Local: `local` has exactly this rank's
- *  chunk shape. Gradient: yes, by `convention`: of a Replicate result, the cotangent goes to axis rank 0 alone (PER_RANK) or to
- *  each rank (REPLICATED). @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE. */
+ *  chunk shape. A view apart (ops_in_place.h), since other ranks may have had to copy: ops in place refuse the
+ *  result always, and `local` while the result lives. Who has lent the memory (stn_wrap) may write to it between
+ *  ops, where no rank has had to copy, and then calls stn_tensor_changed; for elements that ops change in place the
+ *  caller makes a tensor of its own of `spec` and copies there (stn_copy_). Gradient: yes, by `convention`: of a
+ *  Replicate result, the cotangent goes to axis rank 0 alone (PER_RANK) or to each rank (REPLICATED). @return new
+ *  tensor; STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention);
 
 /** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over the world

@@ -335,6 +335,81 @@ static void what_local_tensors_become_is_a_view_on_every_rank(void)
     test_ranks(3, local_body, NULL);
 }
 
+/* An element of the last dim, where that is sharded, is one rank's; it moves, and is no part of the memory that it
+ * came from. Of any other dim it stays where it is. */
+static stn_status select_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {4, 5, 6};
+    const char *refused = "fill_: 'input' is a view that need not share memory and cannot be changed in place";
+    (void)arg;
+    for (int cut = 0; cut < 3; cut++)
+        for (int dim = 0; dim < 3; dim++) {
+            const stn_placement place = stn_shard(cut);
+            stn_scope_begin(context);
+            stn_tensor *x = make(context, &place, 3, shape), *chosen = stn_select(x, dim, 1), *parts[6] = {NULL};
+            const int moves = cut == 2 && dim == 2 && stn_context_size(context) > 1;
+            CHECK(stn_tensor_is_view(chosen));
+            if (moves)
+                expect_refused(context, stn_fill_(chosen, 7), refused);
+            else
+                CHECK(stn_fill_(chosen, 7) == chosen);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+            stn_scope_begin(context);
+            CHECK_STATUS(stn_unbind(make(context, &place, 3, shape), dim, (int)shape[dim], parts), STN_OK);
+            if (moves)
+                expect_refused(context, stn_fill_(parts[2], 7), refused);
+            else
+                CHECK(stn_fill_(parts[2], 7) == parts[2]);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void elements_of_the_last_dim_move_where_it_is_sharded(void)
+{
+    for (int n = 1; n <= 3; n++)
+        test_ranks(n, select_body, NULL);
+}
+
+/* Ops change a caller's memory through the local tensor over it, and not through what stn_from_local made of that. */
+static stn_status lent_body(stn_context *context, void *arg)
+{
+    double memory[4] = {1, 2, 3, 4};
+    const int64_t mine = 4, all = mine * stn_context_size(context);
+    const stn_placement cut = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_spec *spec;
+    (void)arg;
+    CHECK_STATUS(stn_spec_create(context, mesh, &cut, STN_DTYPE_F64, 1, &all, NULL, &spec), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *lent = stn_wrap(context, STN_DTYPE_F64, 1, &mine, NULL, memory, NULL, NULL);
+    CHECK(stn_square_(lent) == lent);
+    stn_queue_sync(stn_context_queue(context));
+    CHECK_NEAR(memory[3], 16, 0);
+    stn_scope_begin(context);
+    stn_tensor *whole = stn_from_local(lent, spec, STN_GRAD_PER_RANK), *own = stn_empty(context, spec);
+    CHECK(stn_tensor_data(whole) == memory);
+    expect_refused(context, stn_square_(whole),
+                   "square_: 'input' is a view that need not share memory and cannot be changed in place");
+    expect_refused(context, stn_square_(lent),
+                   "square_: 'input' has views that need not share its memory and cannot be changed in place");
+    expect_refused(context, stn_square_(stn_to_local(whole, STN_GRAD_PER_RANK)),
+                   "square_: 'input' is a view that need not share memory and cannot be changed in place");
+    CHECK(stn_square_(stn_copy_(own, whole)) == own); /* as the header advises */
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    CHECK(stn_square_(lent) == lent);
+    stn_queue_sync(stn_context_queue(context));
+    CHECK_NEAR(memory[3], 256, 0);
+    stn_spec_release(&spec);
+    return stn_scope_end(context);
+}
+
+static void memory_that_was_lent_is_changed_through_its_local_tensor_alone(void)
+{
+    test_ranks(1, lent_body, NULL);
+    test_ranks(3, lent_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -344,6 +419,9 @@ int main(int argc, char **argv)
         {"pending_sums_and_operands_that_overlap_are_right", pending_sums_and_operands_that_overlap_are_right},
         {"histories_that_would_not_know_of_a_change_refuse_it", histories_that_would_not_know_of_a_change_refuse_it},
         {"results_made_by_way_of_views_are_none", results_made_by_way_of_views_are_none},
+        {"elements_of_the_last_dim_move_where_it_is_sharded", elements_of_the_last_dim_move_where_it_is_sharded},
+        {"memory_that_was_lent_is_changed_through_its_local_tensor_alone",
+         memory_that_was_lent_is_changed_through_its_local_tensor_alone},
         {"what_local_tensors_become_is_a_view_on_every_rank", what_local_tensors_become_is_a_view_on_every_rank},
     };
     return TEST_MAIN(argc, argv, cases);
