@@ -318,7 +318,9 @@ stn_status stn_kernel_register(stn_context *context, const stn_kernel *given)
     if (!context)
         return STN_ERR_ARGUMENT;
     if (!read_kernel(given, &kernel))
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_kernel_register: an incomplete kernel");
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_kernel_register: the kernel got size %zu, wanted %zu to %zu, a name, device and function",
+                         given ? given->size : 0, offsetof(stn_kernel, workspace), sizeof *given);
     stn_op *op = find_kernel_slot(context, kernel.name, &slot);
     if (!op)
         return stni_fail(context, STN_ERR_NOT_FOUND, "stn_kernel_register: no op has a slot '%s'", kernel.name);

@@ -243,7 +243,9 @@ static stn_status fill_named(const stn_op_desc *desc, const stn_attr *given, voi
 {
     const stn_attr_schema *named = NULL;
     if (!given->name || (unsigned)given->type > STN_ATTR_STRING)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: an attribute without a name or of unknown type", desc->name);
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "%s: attribute '%s' got type %d, wanted a name and a type of 0 to %d", desc->name,
+                              given->name ? given->name : "(NULL)", (int)given->type, STN_ATTR_STRING);
     for (int i = 0; i < desc->n_attrs; i++) {
         const stn_attr_schema *row = &desc->attrs[i];
         if (strcmp(row->name, given->name) != 0)

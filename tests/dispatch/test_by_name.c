@@ -4,6 +4,7 @@
 #include "ops/sort/sort_line.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -232,12 +233,48 @@ static void their_handlers_and_kernels_are_set_by_name(void)
     test_ranks(1, hooks_body, NULL);
 }
 
+/* What an attribute got, and what was wanted, in numbers. */
+static stn_status told_body(stn_context *context, void *arg)
+{
+    const stn_attr rolls[] = {{"shifts", STN_ATTR_INTS, {.ints = {2, {1, 2}}}},
+                              {"dims", STN_ATTR_INTS, {.ints = {1, {0}}}}};
+    const stn_attr nameless = {NULL, STN_ATTR_INT, {.i = 1}}, odd = {"shifts", (stn_attr_type)17, {.i = 1}};
+    const stn_kernel kernel = {.size = 3};
+    char wanted[200];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F32, 2, (int64_t[]){4, 3}, NULL, test_value), *out;
+    expect_refused(context, stn_call(context, "roll", 1, &x, 2, rolls, 1, &out),
+                   "roll: 'shifts' got 2 numbers and 'dims' 1, wanted as many of both, or one shift without 'dims'");
+    expect_refused(context, stn_call(context, "roll", 1, &x, 1, rolls, 1, &out),
+                   "roll: 'shifts' got 2 numbers and 'dims' 0, wanted as many of both, or one shift without 'dims'");
+    expect_refused(context, stn_call(context, "roll", 1, &x, 1, &nameless, 1, &out),
+                   "roll: attribute '(NULL)' got type 1, wanted a name and a type of 0 to 7");
+    expect_refused(context, stn_call(context, "roll", 1, &x, 1, &odd, 1, &out),
+                   "roll: attribute 'shifts' got type 17, wanted a name and a type of 0 to 7");
+    expect_refused(context, stn_call(context, "view", 1, &x, 0, NULL, 1, &out),
+                   "view: 'shape' got nothing, wanted up to 8 sizes");
+    expect_refused(context, stn_call(context, "reshape", 1, &x, 0, NULL, 1, &out),
+                   "reshape: 'shape' got nothing, wanted up to 8 sizes");
+    snprintf(wanted, sizeof wanted,
+             "stn_kernel_register: the kernel got size 3, wanted %zu to %zu, a name, device and function",
+             offsetof(stn_kernel, workspace), sizeof kernel);
+    expect_refused(context, stn_kernel_register(context, &kernel), wanted);
+    return stn_scope_end(context);
+}
+
+static void refusals_tell_what_they_got(void)
+{
+    test_ranks(1, told_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"an_op_in_place_keeps_its_input_when_no_output_is_asked_for", an_op_in_place_keeps_its_input_when_no_output_is_asked_for},
         {"outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null", outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null},
         {"arrays_that_are_missing_are_refused", arrays_that_are_missing_are_refused},
+        {"refusals_tell_what_they_got", refusals_tell_what_they_got},
         {"parts_of_other_ops_are_not_called_by_name", parts_of_other_ops_are_not_called_by_name},
         {"the_list_has_the_ops_that_a_caller_may_call", the_list_has_the_ops_that_a_caller_may_call},
         {"their_handlers_and_kernels_are_set_by_name", their_handlers_and_kernels_are_set_by_name},

@@ -57,14 +57,16 @@ stn_tensor *stn_dist_exchange(stn_tensor *input, const stn_mesh *mesh, int dim, 
 static stn_status plan_all_to_all(struct stni_dist *d)
 {
     const int64_t *sent, *received, *given[2];
-    int64_t n;
+    int64_t n[2];
     for (int i = 0; i < 2; i++)
-        STNI_TRY(stni_dist_list(d, i, &given[i], &n));
+        STNI_TRY(stni_dist_list(d, i, &given[i], &n[i]));
     stni_fact_add(&d->facts, "sizes", given[0] ? "given" : "absent", given[0] != NULL);
     if (!given[0])
         stni_fact_add(&d->facts, "elements", NULL, d->n);
     if (!given[0] != !given[1])
-        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "send_sizes and receive_sizes got one list, wanted both or none");
+        return stn_op_fail(d->call, STN_ERR_ARGUMENT, "%s got a list of %lld sizes and %s none, wanted both or none",
+                           given[0] ? "send_sizes" : "receive_sizes", (long long)n[given[0] ? 0 : 1],
+                           given[0] ? "receive_sizes" : "send_sizes");
     STNI_TRY(stni_dist_sizes(d, 0, 1, &sent));
     STNI_TRY(stni_dist_sizes(d, 1, 1, &received));
     if (sent[d->p] != d->n)

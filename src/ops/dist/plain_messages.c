@@ -141,10 +141,16 @@ static stn_status take_parts(const struct moves *m, const char *what, int n, con
 
 static stn_status check_messages(const struct stni_plain *p, const stn_dist_messages *messages)
 {
-    if (messages == NULL || messages->size != sizeof *messages || messages->n_send < 0 || messages->n_receive < 0 ||
-        (messages->n_send > 0 && messages->send == NULL) || (messages->n_receive > 0 && messages->receive == NULL))
+    if (messages == NULL || messages->size != sizeof *messages)
+        return stni_fail(p->context, STN_ERR_ARGUMENT, "%s: messages got %s of %zu bytes, wanted %zu", p->name,
+                         messages ? "a size" : "NULL,", messages ? messages->size : 0, sizeof *messages);
+    if (messages->n_send < 0 || messages->n_receive < 0 || (messages->n_send > 0 && messages->send == NULL) ||
+        (messages->n_receive > 0 && messages->receive == NULL))
         return stni_fail(p->context, STN_ERR_ARGUMENT,
-                         "%s: messages got NULL, a bad size, a number below 0, or a list that is NULL", p->name);
+                         "%s: messages got n_send %lld (send %s) and n_receive %lld (receive %s), wanted 0 or more of "
+                         "lists that are given",
+                         p->name, (long long)messages->n_send, messages->send ? "given" : "NULL",
+                         (long long)messages->n_receive, messages->receive ? "given" : "NULL");
     if (messages->length != stni_plain_rows(p->out))
         return stni_fail(p->context, STN_ERR_SHAPE, "%s: the result has %lld rows, wanted messages->length, which is %lld",
                          p->name, (long long)stni_plain_rows(p->out), (long long)messages->length);
@@ -202,7 +208,8 @@ static stn_status add_up_sizes(struct stni_plain *p, const int64_t *sizes)
 static stn_status check_margin(struct stni_plain *p, const stn_dist_margin *margin)
 {
     if (margin == NULL || margin->size != sizeof *margin)
-        return stni_fail(p->context, STN_ERR_ARGUMENT, "%s: margin is NULL or has another size", p->name);
+        return stni_fail(p->context, STN_ERR_ARGUMENT, "%s: margin got %s of %zu bytes, wanted %zu", p->name,
+                         margin ? "a size" : "NULL,", margin ? margin->size : 0, sizeof *margin);
     stni_fact_add(&p->facts, "below", NULL, margin->below);
     stni_fact_add(&p->facts, "above", NULL, margin->above);
     stni_fact_add(&p->facts, "mode", NULL, margin->mode);

@@ -59,13 +59,16 @@ static stn_status cross_dim(const stn_op_call *call, int *dim)
 {
     const stn_ints *given = &((const struct cross_attrs *)call->attrs)->dim;
     const struct stni_layout *in = &call->in_spec[0]->layout;
+    char text[STNI_SHAPE_TEXT];
     if (given->n > 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim' got %" PRId64 " dims, wanted one", given->n);
     if (given->n == 1)
         return stni_dim_wrap(call, "dim", given->v[0], in->ndim, dim);
     for (*dim = 0; *dim < in->ndim && in->shape[*dim] != 3;)
         ++*dim;
-    return *dim < in->ndim ? STN_OK : stn_op_fail(call, STN_ERR_SHAPE, "'input' has no dim of size 3");
+    return *dim < in->ndim ? STN_OK
+                           : stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted a dim of size 3",
+                                         stni_shape_text(in->ndim, in->shape, text));
 }
 
 /* With c[i] = a[i] b[i + 1] - a[i + 1] b[i] the product is c[i + 1], indices counted around. */

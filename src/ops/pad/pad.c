@@ -7,6 +7,7 @@
 #include "core/context/context.h"
 #include "core/base/dtype.h"
 #include "ops/common/call.h"
+#include "ops/common/dims.h"
 #include "ops/common/list.h"
 
 #include <shardtensor/ops.h>
@@ -116,12 +117,15 @@ static stn_status read_map(const stn_op_call *call, struct stni_remap *map, int6
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     int64_t padded[STN_MAX_NDIM];
+    char got[STNI_SHAPE_TEXT], from[STNI_SHAPE_TEXT], to[STNI_SHAPE_TEXT];
     if (!is_adjoint(call))
         return stni_pad_map(call, in->ndim, in->shape, map, shape);
     unpadded(call, in, shape);
     STNI_TRY(stni_pad_map(call, in->ndim, shape, map, padded));
     if (memcmp(padded, in->shape, (size_t)in->ndim * sizeof *padded) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got a shape that no tensor is padded to");
+        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got shape %s, wanted one that 'pad' makes: of %s it makes %s",
+                           stni_shape_text(in->ndim, in->shape, got), stni_shape_text(in->ndim, shape, from),
+                           stni_shape_text(in->ndim, padded, to));
     stni_remap_transpose(map, 0);
     return STN_OK;
 }

@@ -64,8 +64,8 @@ static stn_status roll_map(const stn_op_call *call, struct stni_remap *map)
     int dim;
     if (attrs->shifts.n < 1 || (!is_flat(call) && attrs->shifts.n != attrs->dims.n) || (is_flat(call) && attrs->shifts.n != 1))
         return stn_op_fail(call, STN_ERR_ARGUMENT,
-                           "'shifts' got %" PRId64 " numbers, wanted one for each of the dims (%" PRId64
-                           "), or one without dims",
+                           "'shifts' got %" PRId64 " numbers and 'dims' %" PRId64
+                           ", wanted as many of both, or one shift without 'dims'",
                            attrs->shifts.n < 0 ? 0 : attrs->shifts.n, attrs->dims.n < 0 ? 0 : attrs->dims.n);
     stni_remap_init(map, in->ndim, in->shape);
     for (int64_t i = 0; i < attrs->dims.n; i++) {

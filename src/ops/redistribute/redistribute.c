@@ -8,6 +8,7 @@
 #include "autograd/leaf.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/under_way.h"
+#include "ops/common/dims.h"
 #include "ops/redistribute/action.h"
 
 #include <string.h>
@@ -78,13 +79,15 @@ static stn_status check_target(const stn_tensor *tensor, const stn_spec *spec)
 {
     stn_context *context = tensor->context;
     const struct stni_layout *from = &tensor->spec->layout, *to = spec ? &spec->layout : NULL;
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     if (!spec || spec->context != context)
         return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: spec got %s", spec ? "one of another context" : "NULL");
     if (!from->mesh || !to->mesh)
         return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: %s has no mesh, wanted one: stn_from_local and stn_to_local cross over",
                          from->mesh ? "spec" : "tensor");
     if (from->ndim != to->ndim || memcmp(from->shape, to->shape, sizeof from->shape) != 0)
-        return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec has another shape than the tensor, wanted the same");
+        return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec got shape %s, wanted the tensor's %s",
+                         stni_shape_text(to->ndim, to->shape, got), stni_shape_text(from->ndim, from->shape, wanted));
     if (from->dtype != to->dtype)
         return stni_fail(context, STN_ERR_DTYPE, "redistribute: spec got %s, wanted the tensor's %s", stn_dtype_name(to->dtype),
                          stn_dtype_name(from->dtype));

@@ -7,6 +7,7 @@
 #include "ops/resample/sample.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 
@@ -76,10 +77,13 @@ static stn_status backward(stn_backward_call *call)
 static stn_status backward_check(stn_op_call *call)
 {
     const struct stni_layout *grad = &call->in_spec[STNI_SAMPLE_GRAD]->layout;
+    const int ndim = call->in_spec[0]->layout.ndim;
     int64_t shape[STN_MAX_NDIM] = {0};
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     STNI_TRY(stni_sample_check(call, STNI_SAMPLE_GRAD_DTYPES, shape));
-    if (grad->ndim != call->in_spec[0]->layout.ndim || memcmp(grad->shape, shape, (size_t)grad->ndim * sizeof *shape) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got another shape than the output's");
+    if (grad->ndim != ndim || memcmp(grad->shape, shape, (size_t)grad->ndim * sizeof *shape) != 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got shape %s, wanted the output's %s",
+                           stni_shape_text(grad->ndim, grad->shape, got), stni_shape_text(ndim, shape, wanted));
     for (int i = 0; i < 2; i++) {
         const struct stni_layout *in = &call->in_spec[i]->layout;
         call->out_meta[i] = stni_meta_of(in);

@@ -68,7 +68,7 @@ static stn_status reshape(stn_op_call *call)
 {
     const stn_ints *shape = &((const struct shape_attrs *)call->attrs)->shape;
     if (shape->n < 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' is missing");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' got nothing, wanted up to %d sizes", STN_MAX_NDIM);
     call->out[0] = stn_view(call->in[0], (int)shape->n, shape->v);
     return STN_OK;
 }

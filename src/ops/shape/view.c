@@ -61,7 +61,7 @@ static stn_status check(stn_op_call *call)
     const stn_spec *in = call->in_spec[0];
     stn_meta *meta = &call->out_meta[0];
     if (attrs->shape.n < 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' is missing");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' got nothing, wanted up to %d sizes", STN_MAX_NDIM);
     meta->dtype = in->layout.dtype;
     meta->ndim = (int)attrs->shape.n;
     memcpy(meta->shape, attrs->shape.v, sizeof meta->shape);

@@ -6,6 +6,7 @@
 #include "ops/sort/line_exchange.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
+#include "ops/common/dims.h"
 #include "ops/exchange/row_router.h"
 #include "ops/placement/unshard.h"
 
@@ -31,11 +32,16 @@ static stn_status check(stn_op_call *call)
 {
     const struct send_back_attrs *attrs = call->attrs;
     const struct stni_layout *grad = &call->in_spec[GRAD]->layout, *indices = &call->in_spec[INDICES]->layout;
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     if (attrs->dim < 0 || attrs->dim >= indices->ndim || stni_sort_lines_of(indices, (int)attrs->dim) != 1)
         return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got %d dims, wanted all of size 1 but 'dim', which got %d", indices->ndim,
                            (int)attrs->dim);
-    if (indices->dtype != STN_DTYPE_I64 || grad->ndim != indices->ndim || memcmp(grad->shape, indices->shape, sizeof grad->shape) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' differs from 'indices' in shape, or these are not i64");
+    if (indices->dtype != STN_DTYPE_I64)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'indices' got %s, wanted i64", stn_dtype_name(indices->dtype));
+    if (grad->ndim != indices->ndim || memcmp(grad->shape, indices->shape, sizeof grad->shape) != 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got shape %s, wanted that of 'indices', %s",
+                           stni_shape_text(grad->ndim, grad->shape, got),
+                           stni_shape_text(indices->ndim, indices->shape, wanted));
     call->out_meta[0] = stni_meta_of(grad);
     return STN_OK;
 }

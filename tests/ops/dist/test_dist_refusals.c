@@ -222,7 +222,8 @@ static const struct {
                 "rank 1: dist_exchange: receive[0] got begin 1 and length 2, wanted a range within 2 elements"},
     [LENGTH] = {STN_ERR_ARGUMENT, "rank 1: dist_exchange: length got -2, wanted 0 or more"},
     [BOTH_LISTS] = {STN_ERR_ARGUMENT,
-                    "rank 1: dist_all_to_all: send_sizes and receive_sizes got one list, wanted both or none"},
+                    "rank 1: dist_all_to_all: send_sizes got a list of 3 sizes and receive_sizes none, wanted both "
+                    "or none"},
     [SUM] = {STN_ERR_SHAPE,
              "rank 1: dist_all_to_all: input has 4 elements along dim 0, wanted the sum of send_sizes, which is 5"},
     [MARGIN] = {STN_ERR_ARGUMENT, "rank 1: dist_halo: margin got widths -1 and 0"},

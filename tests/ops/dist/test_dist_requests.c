@@ -249,7 +249,8 @@ static void refuse_all(stn_context *context, const stn_mesh *mesh)
     expect_refused(context, stn_dist_scatter_into(y, two, mesh, NULL, 0, &request), STN_ERR_ARGUMENT, "sizes is NULL");
     expect_refused(context, stn_dist_exchange_into(y, two, mesh, &messages, &request), STN_ERR_SHAPE,
                    "the result has 2 rows, wanted messages->length, which is 5");
-    expect_refused(context, stn_dist_exchange_into(y, two, mesh, NULL, &request), STN_ERR_ARGUMENT, "messages got NULL");
+    expect_refused(context, stn_dist_exchange_into(y, two, mesh, NULL, &request), STN_ERR_ARGUMENT,
+                   "messages got NULL, of 0 bytes, wanted 40");
     expect_refused(context, stn_dist_halo_into(y, own, mesh, sizes, &wide, &request), STN_ERR_SHAPE, "3 elements in all to reflect");
     expect_refused(context, stn_dist_halo_into(y, y, mesh, NULL, &wide, &request), STN_ERR_ARGUMENT, "share memory");
     expect_refused(context, stn_dist_halo_into(stn_narrow(y, 0, 0, 1), own, mesh, sizes, &wide, &request), STN_ERR_STATE, "is a view");

@@ -302,7 +302,7 @@ static stn_status refusals_body(stn_context *context, void *arg)
     REFUSED(stn_cdist(a, c, 2), STN_ERR_DTYPE, "cdist: got dtypes f32 and f64, wanted one floating dtype");
     REFUSED(stn_cdist(a, a, -1), STN_ERR_ARGUMENT, "cdist: 'p' got -1, wanted at least 0");
     REFUSED(stn_cross(b, b, &one), STN_ERR_SHAPE, "cross: 'input' got shape (2, 4), wanted 2 dims with 3 elements in dim 1");
-    REFUSED(stn_cross(b, b, NULL), STN_ERR_SHAPE, "cross: 'input' has no dim of size 3");
+    REFUSED(stn_cross(b, b, NULL), STN_ERR_SHAPE, "cross: 'input' got shape (2, 4), wanted a dim of size 3");
     stn_tensor *grad, *d;
     CHECK_STATUS(stn_set_requires_grad(a, 1), STN_OK);
     d = stn_cdist(a, stn_detach(a), 2);
