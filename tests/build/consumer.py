@@ -2,8 +2,8 @@
 
 usage: consumer.py (pkg-config|cmake|pkg-config-static|cmake-static|subproject) BUILD_DIR ROOT VERSION PREFIX LIBDIR COMPILER...
 
-`meson install` writes into a temporary folder, so that nothing is read from the source tree. For the archive a second build is configured, and given
-the objects of the first; so is a project that has this one as its subproject."""
+`meson install` writes into a temporary folder, so that nothing is read from the source tree. For the archive a second build is configured as the README
+says, for pkg-config without the shared library and for CMake with it, and given the objects of the first; so is a project that has this one as its subproject."""
 import json
 import os
 import pathlib
@@ -46,13 +46,25 @@ def copy_archive(build_dir, to):
     subprocess.run(["ar", "crs", str(to), *members], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
-def install_static(build_dir, root, destdir):
+def copy_shared(build_dir, to):
+    to.mkdir(parents=True, exist_ok=True)
+    for library in pathlib.Path(build_dir, "src").glob("libshardtensor.so*"):
+        if library.is_file() and not library.is_symlink():
+            shutil.copy(library, to)
+
+
+def install_static(build_dir, root, destdir, libraries):
     build = destdir.parent / "static"
-    setup(root, build, "-Ddefault_library=static", "-Dtests=false", "-Dtools=false", "-Dexamples=false", *options_of(build_dir))
+    told = f"-Ddefault_library={libraries}"
+    if told not in (pathlib.Path(root) / "README.md").read_text():
+        sys.exit(f"the README does not say that the archive wants {told}")
+    setup(root, build, told, "-Dtests=false", "-Dtools=false", "-Dexamples=false", *options_of(build_dir))
     copy_archive(build_dir, build / "src/libshardtensor.a")
-    run("meson", "install", "--no-rebuild", "--quiet", "--tags", "devel", "-C", str(build), "--destdir", str(destdir))
-    if list(destdir.rglob("libshardtensor.so*")):
-        sys.exit("a static build installs a shared library")
+    if libraries == "both":
+        copy_shared(build_dir, build / "src")
+    run("meson", "install", "--no-rebuild", "--quiet", "--tags", "devel,runtime", "-C", str(build), "--destdir", str(destdir))
+    if bool(list(destdir.rglob("libshardtensor.so*"))) != (libraries == "both"):
+        sys.exit(f"a build with {told} installs {'no' if libraries == 'both' else 'a'} shared library")
 
 
 def without_library(program):
@@ -100,10 +112,7 @@ def build_as_subproject(work, build_dir, root):
         sys.exit(f"a subproject builds {', '.join(foreign)}")
     run("ninja", "-C", str(build), "consumer.p/consumer.c.o", stdout=subprocess.DEVNULL)
     to = next(pathlib.Path(t["filename"][0]) for t in targets if t["name"] == "shardtensor" and t["type"] == "shared library")
-    to.parent.mkdir(parents=True, exist_ok=True)
-    for library in pathlib.Path(build_dir, "src").glob("libshardtensor.so*"):
-        if library.is_file() and not library.is_symlink():
-            shutil.copy(library, to.parent)
+    copy_shared(build_dir, to.parent)
     links = run("ninja", "-C", str(build), "-t", "commands", "-s", "consumer", text=True, stdout=subprocess.PIPE).stdout
     run("sh", "-c", links, cwd=build)
     run(str(build / "consumer"))
@@ -139,7 +148,8 @@ def run_with_mpi(work, destdir, libdir, compiler):
 
 def build_with_cmake(work, destdir, libdir, version, compiler):
     lists = work / "CMakeLists.txt"
-    lists.write_text(lists.read_text().replace("@VERSION@", version))
+    target = "static" if (libdir / "libshardtensor.a").is_file() else "shardtensor"
+    lists.write_text(lists.read_text().replace("@VERSION@", version).replace("@TARGET@", target))
     run("cmake", "-S", str(work), "-B", str(work / "build"), f"-Dshardtensor_DIR={libdir / 'cmake/shardtensor'}",
         f"-DCMAKE_C_COMPILER={compiler[-1]}")
     run("cmake", "--build", str(work / "build"))
@@ -160,7 +170,7 @@ def main():
             return 0
         libdir = destdir / prefix.lstrip("/") / libdir_name
         if static:
-            install_static(build_dir, root, destdir)
+            install_static(build_dir, root, destdir, "both" if tool == "cmake" else "static")
         else:
             run("meson", "install", "--no-rebuild", "--quiet", "-C", build_dir, "--destdir", str(destdir))
         build = {"pkg-config": build_with_pkg_config, "cmake": build_with_cmake}[tool]
