@@ -5,10 +5,13 @@
 
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 16 };
@@ -56,6 +59,38 @@ ssize_t send(int to, const void *data, size_t size, int flags)
     if (late_send >= 0 && late_send-- == 0)
         usleep(LATE);
     return sendto(to, data, size, flags, NULL, 0);
+}
+
+enum { STRANGERS = 12 /* of each listener; as many as wait at one */ };
+static int strangers_come; /* while it is set, each listener has its strangers before anybody else can call */
+static atomic_int n_strangers;
+static int guests[3 * STRANGERS];
+
+/* Most say nothing, some a little, and all stay. */
+static void meet_strangers(int listener)
+{
+    static const char greeting[] = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
+    struct sockaddr_in6 bound;
+    socklen_t size = sizeof bound;
+    CHECK_I64(getsockname(listener, (struct sockaddr *)&bound, &size), 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    at.sin_port = bound.sin6_port; /* which both families have at one place */
+    for (int i = 0; i < STRANGERS; i++) {
+        const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK_I64(connect(stranger, (const struct sockaddr *)&at, sizeof at), 0);
+        if (i % 4 == 3)
+            CHECK(send(stranger, greeting, i % 8 == 3 ? 1 : sizeof greeting, MSG_NOSIGNAL) > 0);
+        guests[atomic_fetch_add(&n_strangers, 1)] = stranger;
+    }
+}
+
+/* In place of the C library's, too. */
+int listen(int listener, int most_waiting)
+{
+    const int status = (int)syscall(SYS_listen, listener, most_waiting);
+    if (status == 0 && strangers_come)
+        meet_strangers(listener);
+    return status;
 }
 
 /* Each on a thread, the last first where `reversed`. */
@@ -142,30 +177,107 @@ static void strangers_do_not_disturb(void)
     check_sums(callers, 3);
 }
 
-/* Connects to rank 0's port and stays until rank 0 has closed. */
-static void *stay(void *arg)
+static double now(void)
 {
-    char byte;
-    const int stranger = find_rank_0();
-    (void)arg;
-    CHECK_I64(recv(stranger, &byte, 1, 0), 0);
-    close(stranger);
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* One after the other they would take 12 seconds of rank 0 and 12 of rank 1. */
+static void strangers_that_stay_keep_nobody_out(void)
+{
+    struct caller callers[3];
+    for (int r = 0; r < 3; r++)
+        callers[r] = caller_of(r, 3, "strangers that stay", 10);
+    const double began = now();
+    strangers_come = 1;
+    call_all(callers, 3, 0);
+    strangers_come = 0;
+    check_sums(callers, 3);
+    CHECK(now() - began < 10);
+    CHECK_I64(atomic_load(&n_strangers), 3 * STRANGERS);
+    for (int i = 0; i < atomic_load(&n_strangers); i++)
+        close(guests[i]);
+}
+
+/* A program that listens where rank 0 would, and says this to all who call; NULL: what they have said. */
+struct service {
+    const char *text;
+    size_t size;
+    int listener, heard;
+};
+
+static void *serve(void *arg)
+{
+    struct service *service = arg;
+    char said[256];
+    for (int call; (call = accept(service->listener, NULL, NULL)) >= 0; close(call)) {
+        const ssize_t n = recv(call, said, sizeof said, 0);
+        if (n <= 0)
+            continue;
+        service->heard++;
+        if (service->text)
+            CHECK(send(call, service->text, service->size, MSG_NOSIGNAL) > 0);
+        else
+            CHECK(send(call, said, (size_t)n, MSG_NOSIGNAL) > 0);
+        while (recv(call, said, sizeof said, 0) > 0)
+            ;
+    }
     return NULL;
 }
 
-/* Strangers hold rank 0 up for longer than another rank waits for an answer. */
+static int open_service(void)
+{
+    const int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    at.sin_port = htons((uint16_t)port());
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    CHECK_I64(bind(listener, (const struct sockaddr *)&at, sizeof at), 0);
+    CHECK_I64(listen(listener, 16), 0);
+    return listener;
+}
+
+/* Numbers alone, as rank 0 has for its answers, are none. */
+static void another_service_at_rank_0s_port_is_passed_by(void)
+{
+    static const char banner[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+    static const int32_t numbers[] = {1, 2, 3, 0};
+    struct service services[] = {{banner, sizeof banner, -1, 0}, {NULL, 0, -1, 0}, {banner, 3, -1, 0},
+                                 {(const char *)&numbers[0], 4, -1, 0}, {(const char *)&numbers[1], 4, -1, 0},
+                                 {(const char *)&numbers[2], 4, -1, 0}, {(const char *)&numbers[3], 4, -1, 0}};
+    for (size_t i = 0; i < sizeof services / sizeof *services; i++) {
+        struct caller callers[3];
+        pthread_t thread;
+        services[i].listener = open_service();
+        pthread_create(&thread, NULL, serve, &services[i]);
+        for (int r = 0; r < 3; r++)
+            callers[r] = caller_of(r, 3, "another service", 20);
+        call_all(callers, 3, 0);
+        check_sums(callers, 3);
+        shutdown(services[i].listener, SHUT_RDWR);
+        pthread_join(thread, NULL);
+        close(services[i].listener);
+        CHECK(services[i].heard >= 2);
+    }
+}
+
+static void *answer_late(void *arg)
+{
+    late_send = 0;
+    call(arg);
+    CHECK_I64(late_send, -1);
+    return NULL;
+}
+
+/* Rank 0 is late with its answer, and the other calls once more. */
 static void who_calls_again_is_no_second_one(void)
 {
     struct caller callers[2] = {caller_of(0, 2, "held up", 20), caller_of(1, 2, "held up", 20)};
-    pthread_t strangers[2], first;
-    pthread_create(&first, NULL, call, &callers[0]);
-    for (int i = 0; i < 2; i++)
-        pthread_create(&strangers[i], NULL, stay, NULL);
-    usleep(100000);
+    pthread_t first;
+    pthread_create(&first, NULL, answer_late, &callers[0]);
     call(&callers[1]);
     pthread_join(first, NULL);
-    for (int i = 0; i < 2; i++)
-        pthread_join(strangers[i], NULL);
     check_sums(callers, 2);
 }
 
@@ -254,6 +366,8 @@ int main(int argc, char **argv)
         {"ranks_meet_in_any_order_of_coming", ranks_meet_in_any_order_of_coming},
         {"two_jobs_of_one_machine_find_their_own", two_jobs_of_one_machine_find_their_own},
         {"strangers_do_not_disturb", strangers_do_not_disturb},
+        {"strangers_that_stay_keep_nobody_out", strangers_that_stay_keep_nobody_out},
+        {"another_service_at_rank_0s_port_is_passed_by", another_service_at_rank_0s_port_is_passed_by},
         {"who_calls_again_is_no_second_one", who_calls_again_is_no_second_one},
         {"a_rank_that_stands_still_for_a_while_is_waited_for", a_rank_that_stands_still_for_a_while_is_waited_for},
         {"who_does_not_come_is_named", who_does_not_come_is_named},

@@ -1,35 +1,28 @@
 /* How the ranks of a job find each other: all call rank 0, which tells each where the others listen; then each pair
  * connects.
  *
- * Who listens hears one call at a time, and waits a while for strangers, too: a caller may have given up by then and
- * call again. So no call counts before both ends know of it: rank 0 answers and the caller says that it has heard the
- * answer; of a pair that connects the one who listens answers. */
+ * A rank may be stopped for a while, and a caller have given up by then and call again. So no call counts before both
+ * ends know of it: rank 0 answers and the caller says that it has heard the answer; of a pair that connects the one who
+ * listens answers. */
 #include "core/comm/tcp/meet.h"
 
 #include "core/base/host_alloc.h"
+#include "core/comm/tcp/callers.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 enum { HOSTS = 8 /* addresses of one name that are tried */ };
-static const double patience = 1, between = 0.02; /* seconds: for a stranger's answer; from one round of calls to the next */
+static const double between = 0.02; /* seconds from one round of calls to the next */
 
-/* Who calls. The same words in another order of bytes are another number, so that machines which cannot understand
- * each other do not try. */
-struct hello {
-    uint64_t magic, job;
-    int32_t rank, ranks, lane, port;
-};
-
-static const uint64_t magic = UINT64_C(0x53544e2d54435031);
-
-enum answer { ANSWER_WELCOME = 1, ANSWER_OTHER_SIZE, ANSWER_TAKEN };
+enum answer { ANSWER_LATER, ANSWER_WELCOME, ANSWER_OTHER_SIZE, ANSWER_TAKEN };
 
 struct meeting {
     const struct stni_tcp_wish *wish;
     double until;
     int listener;
+    struct stni_tcp_callers callers;
     int *called;                   /* rank 0: the connection of each rank; else the first is that to rank 0 */
     struct stni_tcp_place *places; /* where each rank listens */
     int *lanes;
@@ -42,14 +35,16 @@ static int *lane_of(const struct meeting *m, int rank, int lane)
     return &m->lanes[STNI_TCP_LANES * rank + lane];
 }
 
-static struct hello hello_of(const struct meeting *m, int lane)
+static struct stni_tcp_hello hello_of(const struct meeting *m, int lane)
 {
-    return (struct hello){magic, m->wish->job, m->wish->rank, m->wish->ranks, lane, stni_tcp_port_of(m->listener)};
+    const struct stni_tcp_wish *wish = m->wish;
+    return (struct stni_tcp_hello){stni_tcp_hello_head(wish->job), wish->rank, wish->ranks, lane,
+                                   stni_tcp_port_of(m->listener)};
 }
 
-static int is_known(const struct meeting *m, const struct hello *hello)
+static struct stni_tcp_answer answer_of(const struct meeting *m, enum answer answer)
 {
-    return hello->magic == magic && hello->job == m->wish->job && hello->rank >= 0;
+    return (struct stni_tcp_answer){stni_tcp_answer_head(m->wish->job), m->wish->rank, (int32_t)answer};
 }
 
 static void pause_a_little(void)
@@ -71,39 +66,34 @@ static stn_status begin_listening(struct meeting *m)
 
 /* Rank 0 */
 
-static int judge(const struct meeting *m, const struct hello *hello)
+/* Two that say they are one rank: which of them stays is known when the first has heard its answer, or has given up.
+ * The other calls again. */
+static enum answer judge(const struct meeting *m, const struct stni_tcp_hello *hello)
 {
-    if (hello->ranks != m->wish->ranks || hello->rank >= m->wish->ranks)
+    if (hello->ranks != m->wish->ranks || hello->rank < 0 || hello->rank >= m->wish->ranks)
         return ANSWER_OTHER_SIZE;
-    return hello->rank == 0 || m->called[hello->rank] >= 0 ? ANSWER_TAKEN : ANSWER_WELCOME;
+    if (hello->rank == 0 || m->called[hello->rank] >= 0)
+        return ANSWER_TAKEN;
+    return stni_tcp_is_answered(&m->callers, hello->rank) ? ANSWER_LATER : ANSWER_WELCOME;
 }
 
-/* The caller stays from then on. One that has given up ends its call instead. */
-static int is_heard(const struct meeting *m, int call)
+/* One who is welcome is waited for until it has heard that. */
+static void answer_caller(struct meeting *m, struct stni_tcp_caller *caller)
 {
-    int32_t heard;
-    return stni_tcp_get(call, &heard, sizeof heard, m->until);
+    const enum answer judged = caller->hello.lane == STNI_TCP_MEETING ? judge(m, &caller->hello) : ANSWER_LATER;
+    const struct stni_tcp_answer answer = answer_of(m, judged);
+    const int has_heard = judged != ANSWER_LATER && stni_tcp_answer_caller(&m->callers, caller, &answer, m->until);
+    if (judged == ANSWER_LATER || (has_heard && judged != ANSWER_WELCOME))
+        stni_tcp_drop_caller(&m->callers, caller);
 }
 
-/* @return 1 where it was one of the ranks. A stranger's call ends without an answer. */
-static int take_call(struct meeting *m, int call, struct stni_tcp_place from)
+/* The caller stays from then on. */
+static void keep_caller(struct meeting *m, struct stni_tcp_caller *caller)
 {
-    struct hello hello;
-    int32_t answer = 0;
-    const double until = stni_tcp_now() + patience;
-    if (stni_tcp_get(call, &hello, sizeof hello, until) && is_known(m, &hello) && hello.lane == STNI_TCP_MEETING) {
-        answer = judge(m, &hello);
-        if (!stni_tcp_put(call, &answer, sizeof answer, until))
-            answer = 0;
-    }
-    if (answer != ANSWER_WELCOME || !is_heard(m, call)) {
-        stni_tcp_close(&call);
-        return 0;
-    }
-    m->called[hello.rank] = call;
-    from.port = (uint16_t)hello.port;
-    m->places[hello.rank] = from;
-    return 1;
+    const int rank = caller->hello.rank;
+    m->places[rank] = caller->from;
+    m->places[rank].port = (uint16_t)caller->hello.port;
+    m->called[rank] = stni_tcp_take_caller(&m->callers, caller);
 }
 
 static stn_status fail_missing(struct meeting *m)
@@ -121,11 +111,14 @@ static stn_status fail_missing(struct meeting *m)
 static stn_status receive_all(struct meeting *m)
 {
     for (int come = 1; come < m->wish->ranks;) {
-        struct stni_tcp_place from;
-        int call = stni_tcp_accept(m->listener, m->until, &from);
-        if (call < 0 && stni_tcp_now() >= m->until)
+        struct stni_tcp_caller *caller = stni_tcp_next_caller(&m->callers, m->until);
+        if (!caller)
             return fail_missing(m);
-        come += call >= 0 && take_call(m, call, from);
+        come += caller->is_answered;
+        if (caller->is_answered)
+            keep_caller(m, caller);
+        else
+            answer_caller(m, caller);
     }
     for (int r = 1; r < m->wish->ranks; r++)
         if (!stni_tcp_put(m->called[r], m->places, (size_t)m->wish->ranks * sizeof *m->places, m->until))
@@ -135,19 +128,22 @@ static stn_status receive_all(struct meeting *m)
 
 /* The others */
 
-/* @return 0: nobody has answered, or has gone since. Of a welcome rank 0 is told that it was heard. */
-static int hear(const struct meeting *m, int32_t *answer, double until)
+/* @return 0: rank 0 has not answered, or has gone since. Of a welcome it is told that it was heard. */
+static int hear(const struct meeting *m, enum answer *answer, double until)
 {
-    if (!stni_tcp_get(m->called[0], answer, sizeof *answer, until))
+    const struct stni_tcp_answer heard = answer_of(m, ANSWER_WELCOME);
+    struct stni_tcp_answer said;
+    if (!stni_tcp_get_answer(m->called[0], m->wish->job, &said, until) || said.rank != 0)
         return 0;
-    return *answer != ANSWER_WELCOME || stni_tcp_put(m->called[0], answer, sizeof *answer, until);
+    *answer = (enum answer)said.answer;
+    return *answer != ANSWER_WELCOME || stni_tcp_put(m->called[0], &heard, sizeof heard, until);
 }
 
 /* One call. @return 1: rank 0 has answered; the answer is judged by the caller. */
-static int call_once(struct meeting *m, const struct stni_tcp_place *place, int32_t *answer)
+static int call_once(struct meeting *m, const struct stni_tcp_place *place, enum answer *answer)
 {
-    const double now = stni_tcp_now(), until = now + patience < m->until ? now + patience : m->until;
-    const struct hello hello = hello_of(m, STNI_TCP_MEETING);
+    const double patient = stni_tcp_now() + STNI_TCP_PATIENCE, until = patient < m->until ? patient : m->until;
+    const struct stni_tcp_hello hello = hello_of(m, STNI_TCP_MEETING);
     m->called[0] = stni_tcp_connect(place, until);
     if (m->called[0] >= 0 && stni_tcp_put(m->called[0], &hello, sizeof hello, until) && hear(m, answer, until))
         return 1;
@@ -155,7 +151,7 @@ static int call_once(struct meeting *m, const struct stni_tcp_place *place, int3
     return 0;
 }
 
-static int call_each_port(struct meeting *m, int32_t *answer)
+static int call_each_port(struct meeting *m, enum answer *answer)
 {
     struct stni_tcp_place places[HOSTS];
     const int n = stni_tcp_look_up(m->wish->host, places, HOSTS, &m->why);
@@ -168,7 +164,7 @@ static int call_each_port(struct meeting *m, int32_t *answer)
     return 0;
 }
 
-static stn_status refuse(struct meeting *m, int32_t answer)
+static stn_status refuse(struct meeting *m, enum answer answer)
 {
     if (answer == ANSWER_TAKEN)
         return stni_error_set(m->error, STN_ERR_ARGUMENT, "rank got %d, which another process of this job is", m->wish->rank);
@@ -177,7 +173,7 @@ static stn_status refuse(struct meeting *m, int32_t answer)
 
 static stn_status call_rank_0(struct meeting *m)
 {
-    int32_t answer = 0;
+    enum answer answer = ANSWER_LATER;
     while (!call_each_port(m, &answer)) {
         if (stni_tcp_now() >= m->until)
             return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, rank %d did not find rank 0 at %s, ports %d to %d: %s",
@@ -207,15 +203,15 @@ static void complete_places(struct meeting *m)
 /* Again where the other took this rank for a stranger: it was late with its hello. */
 static stn_status connect_lane(struct meeting *m, int rank, int lane)
 {
-    const struct hello hello = hello_of(m, lane);
-    int32_t answer;
+    const struct stni_tcp_hello hello = hello_of(m, lane);
+    struct stni_tcp_answer answer;
     int *made = lane_of(m, rank, lane);
     for (;;) {
         *made = stni_tcp_connect(&m->places[rank], m->until);
         if (*made < 0 || stni_tcp_now() >= m->until)
             return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank, m->wish->rank);
         if (stni_tcp_put(*made, &hello, sizeof hello, m->until) &&
-            stni_tcp_get(*made, &answer, sizeof answer, m->until))
+            stni_tcp_get_answer(*made, m->wish->job, &answer, m->until) && answer.rank == rank)
             return STN_OK;
         stni_tcp_close(made);
         pause_a_little();
@@ -229,31 +225,26 @@ static stn_status connect_to(struct meeting *m, int rank)
     return STN_OK;
 }
 
-static int is_awaited(const struct meeting *m, const struct hello *hello)
+static int is_awaited(const struct meeting *m, const struct stni_tcp_hello *hello)
 {
-    return is_known(m, hello) && hello->rank > m->wish->rank && hello->rank < m->wish->ranks && hello->lane >= 0 && hello->lane < STNI_TCP_LANES &&
-           *lane_of(m, hello->rank, hello->lane) < 0;
+    return hello->rank > m->wish->rank && hello->rank < m->wish->ranks && hello->lane >= 0 &&
+           hello->lane < STNI_TCP_LANES && *lane_of(m, hello->rank, hello->lane) < 0;
 }
 
 static stn_status accept_higher(struct meeting *m)
 {
-    static const int32_t answer = ANSWER_WELCOME;
+    const struct stni_tcp_answer welcome = answer_of(m, ANSWER_WELCOME);
     for (int left = STNI_TCP_LANES * (m->wish->ranks - 1 - m->wish->rank); left > 0;) {
-        struct stni_tcp_place from;
-        struct hello hello;
-        int call = stni_tcp_accept(m->listener, m->until, &from);
-        if (call < 0 && stni_tcp_now() >= m->until)
+        struct stni_tcp_caller *caller = stni_tcp_next_caller(&m->callers, m->until);
+        if (!caller)
             return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, %d connections to rank %d were not made",
                                   m->wish->deadline_seconds, left, m->wish->rank);
-        if (call < 0)
-            continue;
-        if (!stni_tcp_get(call, &hello, sizeof hello, stni_tcp_now() + patience) || !is_awaited(m, &hello) ||
-            !stni_tcp_put(call, &answer, sizeof answer, m->until)) {
-            stni_tcp_close(&call);
-            continue;
+        if (!is_awaited(m, &caller->hello)) {
+            stni_tcp_drop_caller(&m->callers, caller);
+        } else if (stni_tcp_answer_caller(&m->callers, caller, &welcome, m->until)) {
+            *lane_of(m, caller->hello.rank, caller->hello.lane) = stni_tcp_take_caller(&m->callers, caller);
+            left--;
         }
-        *lane_of(m, hello.rank, hello.lane) = call;
-        left--;
     }
     return STN_OK;
 }
@@ -261,6 +252,8 @@ static stn_status accept_higher(struct meeting *m)
 static stn_status meet(struct meeting *m)
 {
     STNI_TRY(begin_listening(m));
+    if (!stni_tcp_callers_init(&m->callers, m->listener, m->wish->job, m->wish->ranks))
+        return stni_error_set(m->error, STN_ERR_MEMORY, "out of memory: %d ranks", m->wish->ranks);
     STNI_TRY(m->wish->rank == 0 ? receive_all(m) : call_rank_0(m));
     if (m->wish->rank > 0)
         complete_places(m);
@@ -283,8 +276,8 @@ static void close_all(int *descriptors, int n)
 
 stn_status stni_tcp_meet(const struct stni_tcp_wish *wish, int *lanes, struct stni_error *error)
 {
-    const double seconds = wish->deadline_seconds;
-    struct meeting m = {wish, seconds < 0 ? 1e18 : stni_tcp_now() + seconds, -1, NULL, NULL, lanes, NULL, error};
+    const double seconds = wish->deadline_seconds, until = seconds < 0 ? 1e18 : stni_tcp_now() + seconds;
+    struct meeting m = {.wish = wish, .until = until, .listener = -1, .lanes = lanes, .error = error};
     stn_status status = STN_ERR_MEMORY;
     m.called = stni_malloc((size_t)wish->ranks * sizeof *m.called);
     m.places = stni_calloc((size_t)wish->ranks, sizeof *m.places);
@@ -292,6 +285,7 @@ stn_status stni_tcp_meet(const struct stni_tcp_wish *wish, int *lanes, struct st
     if (m.called && m.places) {
         fill(m.called, wish->ranks);
         status = meet(&m);
+        stni_tcp_callers_fini(&m.callers);
         close_all(m.called, wish->ranks);
     } else {
         stni_error_set(error, status, "out of memory: %d ranks", wish->ranks);
