@@ -202,7 +202,8 @@ typedef struct stn_launch_options {
  *
  *  The text of a failure goes to context.error_text: for a rank's failure its text, else why the ranks could not be started.
  *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank ended with.
- *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_NOT_FOUND where the MPI module is not there. */
+ *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_MISMATCH where MPI's world has not as many ranks as
+ *  its launcher started, STN_ERR_NOT_FOUND where the MPI module is not there. */
 STN_API stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg);
 
 /** How many ranks the job has that a launcher started this process in, as stn_launch sees it; 0: there is none, ranks are threads; -1: there is one

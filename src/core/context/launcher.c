@@ -9,12 +9,13 @@
 static const struct row {
     const char *launcher;
     const char *needs; /* a variable that must be set; NULL: the size is enough */
-    const char *sizes[3];
+    const char *sizes[2];
+    const char *allocated; /* the size where those do not say it; NULL: nothing else does */
     int size_needed;
 } rows[] = {
-    {"Open MPI's mpirun", NULL, {"OMPI_COMM_WORLD_SIZE"}, 1},
-    {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PMI_SIZE"}, 0},
-    {"PMI", "PMI_RANK", {"PMI_SIZE"}, 1},
+    {"Open MPI's mpirun", NULL, {"OMPI_COMM_WORLD_SIZE"}, NULL, 1},
+    {"PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "PMI_SIZE"}, "SLURM_NTASKS", 0},
+    {"PMI", "PMI_RANK", {"PMI_SIZE"}, NULL, 1},
 };
 
 /* Processes that were started together and have no world of MPI. With MASTER_ADDR and MASTER_PORT they meet over
@@ -39,7 +40,7 @@ static int number(const char *text)
 static int size_of(const struct row *row, stni_environment get, void *arg)
 {
     int size = 0;
-    for (int i = 0; i < 3 && row->sizes[i] && !size; i++)
+    for (int i = 0; i < 2 && row->sizes[i] && !size; i++)
         size = number(get(arg, row->sizes[i]));
     return size;
 }
@@ -70,9 +71,10 @@ static struct stni_job job_apart(size_t i, stni_environment get, void *arg)
 struct stni_job stni_job_of(stni_environment get, void *arg)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int size = size_of(&rows[i], get, arg);
+        const int own = size_of(&rows[i], get, arg);
+        const int size = own || !rows[i].allocated ? own : number(get(arg, rows[i].allocated));
         if ((!rows[i].needs || get(arg, rows[i].needs)) && (size || !rows[i].size_needed))
-            return (struct stni_job){.launcher = rows[i].launcher, .size = size};
+            return (struct stni_job){.launcher = rows[i].launcher, .size = size, .is_own_size = own > 0};
     }
     for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) {
         struct stni_job job = job_apart(i, get, arg);

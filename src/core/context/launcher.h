@@ -6,6 +6,7 @@
 struct stni_job {
     const char *launcher; /* for texts; NULL: none, ranks are threads of this process */
     int size;             /* ranks; 0: the launcher does not say */
+    int is_own_size;      /* the launcher's own number, not that of an allocation, which a job need not fill */
     const char *host;     /* the ranks meet there over TCP; NULL: they are MPI's */
     int port, rank;       /* where there is a host: from which port on, and which of the ranks this is */
     char name[128];       /* what tells this job from others that may meet at one of the same ports */
@@ -25,6 +26,7 @@ typedef const char *(*stni_environment)(void *arg, const char *name);
  *     SLURM_STEP_NUM_TASKS above 1       with SLURM_PROCID and none of the above: srun without PMI; the ranks meet where MASTER_ADDR and MASTER_PORT
  *                                        are set as well, else the processes are apart
  *     RANK, WORLD_SIZE above 1           without them: processes apart
+ * SLURM_NTASKS, of what was allocated, is the size where nothing else says it.
  * A size that is no number from 1 on is as if it were not set. */
 struct stni_job stni_job_of(stni_environment get, void *arg);
 

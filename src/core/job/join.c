@@ -18,12 +18,18 @@ static stn_status meet(const stn_launch_options *options, const struct stni_job 
     return stn_comm_create_tcp(&how, out);
 }
 
-static stn_status join_mpi(const stn_launch_options *options, stn_comm **out, char *why, size_t size)
+/* The module refuses a world of another size than the launcher's before the ranks of it communicate: processes that
+ * each have a world of one would be told of nobody, and all be rank 0. */
+static stn_status join_mpi(const stn_launch_options *options, const struct stni_job *job, stn_comm **out, char *why,
+                           size_t size)
 {
-    char text[64] = "";
+    char text[96] = "";
     double seconds = options->context.deadline_seconds;
+    int n = 0;
     if (seconds != 0)
-        snprintf(text, sizeof text, "deadline=%.17g", seconds);
+        n = snprintf(text, sizeof text, "deadline=%.17g ", seconds);
+    if (job->is_own_size)
+        snprintf(text + n, sizeof text - (size_t)n, "ranks=%d", job->size);
     const stn_comm_options how = {.size = sizeof how, .module_path = options->context.module_path, .text = text, .error_text = why,
                                   .error_text_size = size};
     return stn_comm_open("mpi", &how, out);
@@ -36,7 +42,8 @@ stn_status stni_world_join(const struct stni_job *job, const stn_launch_options 
     if (job->size && options->ranks && job->size != options->ranks)
         return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, but %s started a job of %d", options->ranks, job->launcher,
                               job->size);
-    stn_status status = job->host ? meet(options, job, out, why, sizeof why) : join_mpi(options, out, why, sizeof why);
+    stn_status status =
+        job->host ? meet(options, job, out, why, sizeof why) : join_mpi(options, job, out, why, sizeof why);
     if (status != STN_OK)
         return stni_error_set(error, status, "stn_launch: %s started this process: %s", job->launcher, why);
     if (options->ranks != 0 && options->ranks != stn_comm_size(*out))

@@ -64,6 +64,28 @@ static void another_number_of_ranks_is_refused(void)
     CHECK_I64(calls, 0);
 }
 
+/* As where a program runs with another MPI than its launcher's: every process is a world of its own then. */
+static void a_world_of_another_size_than_the_launchers_is_refused(void)
+{
+    char text[256], wanted[160], said[16], was[16];
+    int calls = 0;
+    const char *variable = getenv("OMPI_COMM_WORLD_SIZE") ? "OMPI_COMM_WORLD_SIZE" : "PMI_SIZE";
+    const int size = job_size();
+    CHECK_STATUS(launch(0, text, count_main, &calls), STN_OK); /* MPI has read its environment */
+    snprintf(was, sizeof was, "%d", size);
+    snprintf(said, sizeof said, "%d", size + 3);
+    setenv(variable, said, 1);
+    CHECK_STATUS(launch(0, text, count_main, &calls), STN_ERR_MISMATCH);
+    setenv(variable, was, 1);
+    snprintf(wanted, sizeof wanted, ": the launcher started %d processes, but MPI opened a world of %d", size + 3,
+             size);
+    CHECK(strncmp(text, "stn_launch: ", 12) == 0);
+    if (!CHECK(strstr(text, wanted) != NULL))
+        fprintf(stderr, "\"%s\"\n", text);
+    CHECK_STATUS(launch(0, text, count_main, &calls), STN_OK);
+    CHECK_I64(calls, 2);
+}
+
 static void a_folder_without_the_module_is_told(void)
 {
     char text[256] = "";
@@ -126,6 +148,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"each_process_is_one_rank_of_the_job", each_process_is_one_rank_of_the_job},
         {"another_number_of_ranks_is_refused", another_number_of_ranks_is_refused},
+        {"a_world_of_another_size_than_the_launchers_is_refused",
+         a_world_of_another_size_than_the_launchers_is_refused},
         {"a_folder_without_the_module_is_told", a_folder_without_the_module_is_told},
         {"tensors_are_spread_over_the_job", tensors_are_spread_over_the_job},
         {"what_ranks_agree_on_ends_each_of_them_with_the_same", what_ranks_agree_on_ends_each_of_them_with_the_same},

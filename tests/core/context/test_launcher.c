@@ -54,6 +54,15 @@ static void srun_with_pmix_is_a_job_of_the_steps_size(void)
     check((struct variable[]){{"SLURM_NTASKS", "8"}, {"PMIX_RANK", "1"}, {0}}, "PMIx", 8);
 }
 
+static void what_was_allocated_is_not_the_launchers_own_size(void)
+{
+    struct variable own[] = {{"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "3"}, {"PMIX_RANK", "1"}, {0}};
+    struct variable allocated[] = {{"SLURM_NTASKS", "8"}, {"PMIX_RANK", "1"}, {0}}, none[] = {{"PMIX_RANK", "1"}, {0}};
+    CHECK_I64(stni_job_of(look_up, own).is_own_size, 1);
+    CHECK_I64(stni_job_of(look_up, allocated).is_own_size, 0);
+    CHECK_I64(stni_job_of(look_up, none).is_own_size, 0);
+}
+
 static void pmix_alone_leaves_the_size_to_mpi(void)
 {
     check((struct variable[]){{"PMIX_RANK", "0"}, {0}}, "PMIx", 0);
@@ -137,6 +146,7 @@ int main(int argc, char **argv)
         {"mpiexec_of_mpich_is_a_job", mpiexec_of_mpich_is_a_job},
         {"a_rank_without_a_size_is_no_job_of_pmi", a_rank_without_a_size_is_no_job_of_pmi},
         {"srun_with_pmix_is_a_job_of_the_steps_size", srun_with_pmix_is_a_job_of_the_steps_size},
+        {"what_was_allocated_is_not_the_launchers_own_size", what_was_allocated_is_not_the_launchers_own_size},
         {"pmix_alone_leaves_the_size_to_mpi", pmix_alone_leaves_the_size_to_mpi},
         {"srun_with_pmi2_is_a_job", srun_with_pmi2_is_a_job},
         {"a_shell_in_an_allocation_of_slurm_starts_threads", a_shell_in_an_allocation_of_slurm_starts_threads},

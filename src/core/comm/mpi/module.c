@@ -243,16 +243,18 @@ struct wish {
     double deadline; /* seconds */
     int has_comm;
     MPI_Fint comm;
+    int ranks; /* 0: as many as there are */
 };
 
-/* Words "deadline=SECONDS", "comm=HANDLE" (as MPI_Comm_c2f gives it) and "mpi=NAME", the caller's MPI. */
+/* Words "deadline=SECONDS", "comm=HANDLE" (as MPI_Comm_c2f gives it), "ranks=N", as many as have to be there, and
+ * "mpi=NAME", the caller's MPI. */
 static stn_status parse(const char *text, struct wish *wish, struct stni_error *error)
 {
     *wish = (struct wish){.deadline = STNI_DEADLINE_SECONDS};
     for (const char *at = text ? text + strspn(text, " ") : ""; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
         long long handle;
-        if (sscanf(at, "deadline=%lf", &wish->deadline) == 1)
+        if (sscanf(at, "deadline=%lf", &wish->deadline) == 1 || sscanf(at, "ranks=%d", &wish->ranks) == 1)
             continue;
         if (sscanf(at, "comm=%lld", &handle) == 1) {
             wish->has_comm = 1;
@@ -260,11 +262,24 @@ static stn_status parse(const char *text, struct wish *wish, struct stni_error *
             continue;
         }
         if (strncmp(at, "mpi=", 4) != 0)
-            return stni_mpi_say(error, STN_ERR_ARGUMENT, "option got \"%.*s\", wanted deadline=, comm= or mpi=", (int)n, at);
+            return stni_mpi_say(error, STN_ERR_ARGUMENT,
+                                "option got \"%.*s\", wanted deadline=, comm=, ranks= or mpi=", (int)n, at);
         if (n - 4 != strlen(implementation) || strncmp(at + 4, implementation, n - 4) != 0)
             return stni_mpi_say(error, STN_ERR_VERSION, "the caller's MPI is %.*s, the module's is %s", (int)n - 4, at + 4, implementation);
     }
     return STN_OK;
+}
+
+static stn_status check_ranks(MPI_Comm from, int wanted, struct stni_error *error)
+{
+    int ranks = 0;
+    if (wanted == 0)
+        return STN_OK;
+    MPI_Comm_size(from, &ranks);
+    if (ranks == wanted)
+        return STN_OK;
+    return stni_mpi_say(error, STN_ERR_MISMATCH, "the launcher started %d processes, but MPI opened a world of %d",
+                        wanted, ranks);
 }
 
 static stn_status join(const char *options, struct stni_mpi_member **out, struct stni_error *error)
@@ -275,6 +290,7 @@ static stn_status join(const char *options, struct stni_mpi_member **out, struct
     MPI_Comm from = wish.has_comm ? MPI_Comm_f2c(wish.comm) : MPI_COMM_WORLD;
     if (from == MPI_COMM_NULL)
         return stni_mpi_say(error, STN_ERR_ARGUMENT, "comm got MPI_COMM_NULL");
+    STNI_TRY(check_ranks(from, wish.ranks, error));
     STNI_TRY(stni_mpi_family_create(from, wish.deadline, out, error));
     stni_mpi_expect(wish.deadline, wish.has_comm ? NULL : (*out)->family->peers, (*out)->size);
     return STN_OK;
