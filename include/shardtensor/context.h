@@ -67,6 +67,10 @@ typedef struct stn_context_options {
 } stn_context_options;
 
 /** Makes this rank's context. Collective over `options->comm`. NULL options: a world of one on the CPU.
+ *  A process that forks: the child has nothing of the queue's thread (STN_QUEUE_WORKER), of compute threads and of the
+ *  thread behind requests (a collective with one, stn_redistribute_begin), and waits for them without end where it uses
+ *  or destroys the context. Make contexts behind the fork, or have the child call exec or _exit at once.
+ *
  *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that
  *  the processor or the build lacks; `reproducible_sums` on another device; a `device_allocator` where the module's table takes none). */

@@ -57,7 +57,9 @@ typedef struct stn_device_allocator {
 typedef enum stn_queue_kind {
     STN_QUEUE_DEFAULT,   /* the device's own choice: immediate on the CPU */
     STN_QUEUE_IMMEDIATE, /* the caller's thread */
-    STN_QUEUE_WORKER     /* a thread of its own */
+    /** A thread of its own. A child that fork makes does not have it, and waits without end where it uses or destroys
+     *  the context or its communicators: make them behind the fork, or have the child call exec or _exit at once. */
+    STN_QUEUE_WORKER
 } stn_queue_kind;
 
 typedef struct stn_queue_options {
