@@ -118,6 +118,20 @@ static stn_status deliver_all(struct stni_pass *pass, struct stni_node *node, st
     return STN_OK;
 }
 
+/* No memory, a device or what is queued on it failed on this rank alone: its peers may wait already, and are told why.
+ * Anything else all ranks find alike. */
+static stn_status backward_failed(const struct stni_node *node, stn_status status)
+{
+    static const char format[] = "stn_backward: the backward of %s returned \"%s\"";
+    stn_context *context = node->context;
+    const char *text = stni_context_failure_text(context, status);
+    if (context->error.status != STN_OK)
+        return context->error.status;
+    if (status == STN_ERR_MEMORY || status == STN_ERR_DEVICE || stn_queue_error_text(context->queue)[0] != '\0')
+        return stni_fail_rank(context, status, format, node->desc->name, text);
+    return stni_fail(context, status, format, node->desc->name, text);
+}
+
 static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
 {
     stn_tensor *in[STN_MAX_INPUTS], *out[STN_MAX_OUTPUTS], *grad_in[STN_MAX_INPUTS] = {0};
@@ -134,7 +148,7 @@ static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
     if (status == STN_OK)
         status = node->context->error.status;
     if (status != STN_OK)
-        return stni_fail(node->context, status, "stn_backward: the backward of %s returned \"%s\"", node->desc->name, stn_status_text(status));
+        return backward_failed(node, status);
     return deliver_all(pass, node, grad_in);
 }
 

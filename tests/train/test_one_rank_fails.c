@@ -72,6 +72,43 @@ static void memory_of_a_backward(stn_context *context, stn_tensor *x, int fails)
     refused = 0;
 }
 
+/* An op that does nothing, and whose backward finds no memory and says so to the queue. */
+static stn_status shelf_check(stn_op_call *call)
+{
+    call->out_spec[0] = call->in_spec[0];
+    return STN_OK;
+}
+
+static stn_status shelf_run(stn_op_call *call)
+{
+    (void)call;
+    return STN_OK;
+}
+
+static stn_status shelf_backward(stn_backward_call *call)
+{
+    call->grad_in[0] = call->grad_out[0];
+    if (*(const int *)call->arg == 0)
+        return STN_OK;
+    return stn_queue_fail(stn_context_queue(call->context), STN_ERR_MEMORY, "the shelf is full");
+}
+
+static void memory_of_a_backward_function(stn_context *context, stn_tensor *x, int fails)
+{
+    static const stn_input_schema input[] = {{.name = "input"}};
+    static const stn_op_impl impl = {
+        .check = shelf_check, .place = shelf_check, .run = shelf_run, .backward = shelf_backward};
+    static const int full = 1, roomy = 0;
+    static _Thread_local stn_op_desc desc; /* read for as long as there are nodes */
+    const stn_op *op = NULL;
+    stn_tensor *out = NULL;
+    desc = (stn_op_desc){.size = sizeof desc, .name = "shelf", STN_INPUTS(input), .n_outputs = 1, .impl = &impl};
+    desc.arg = (void *)(uintptr_t)(fails ? &full : &roomy);
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &out), STN_OK);
+    stn_backward(stn_sum(stn_mul(out, out), 0, NULL, 0));
+}
+
 static void memory_of_values_from_the_host(stn_context *context, stn_tensor *x, int fails)
 {
     static const double values[1000];
@@ -192,6 +229,8 @@ static const struct way ways[] = {
     {"memory of an op", memory_of_an_op, STN_ERR_MEMORY, "out of memory", 0},
     {"memory of a redistribution", memory_of_a_redistribution, STN_ERR_MEMORY, "out of memory", 0},
     {"memory of a backward", memory_of_a_backward, STN_ERR_MEMORY, "out of memory", 0},
+    {"memory of a backward function", memory_of_a_backward_function, STN_ERR_MEMORY,
+     "stn_backward: the backward of shelf returned \"the shelf is full\"", 0},
     {"memory of values from the host", memory_of_values_from_the_host, STN_ERR_MEMORY, "out of memory", 0},
     {"kernel", kernel, STN_ERR_DEVICE, "a fan has stopped", 0},
     {"kernel without a text", kernel_without_a_text, STN_ERR_DEVICE, "device error", 0},
