@@ -73,9 +73,8 @@ stn_status stn_file_open(const char *path, stn_file **out, char *error, size_t e
     if (!path || !out)
         return STN_ERR_ARGUMENT;
     stn_file *file = stni_calloc(1, sizeof *file);
-    if (!file)
-        return STN_ERR_MEMORY;
-    stn_status status = open_file(path, file, &failure);
+    stn_status status = file ? open_file(path, file, &failure)
+                             : stni_error_set(&failure, STN_ERR_MEMORY, "no memory for a file's description");
     if (status == STN_OK)
         *out = file;
     else

@@ -4,6 +4,8 @@
 #include "core/counted.h"
 #include "ranks.h"
 
+#include "core/context/context.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -176,11 +178,100 @@ static void all_ranks_end_when_none_has_memory(void)
     CHECK(failures > 10);
 }
 
+/* One rank, on which the n-th allocation of an attempt is the same in every run. */
+struct attempt {
+    stn_status (*call)(stn_context *context, stn_tensor *x);
+    const char *(*said)(stn_context *context);
+    int n;
+    stn_status status;
+};
+
+static stn_status attempt_body(stn_context *context, void *arg)
+{
+    struct attempt *attempt = arg;
+    const int64_t shape[] = {7};
+    stn_scope_begin(context);
+    stn_tensor *x = stn_ones(context, stn_spec_of(test_mesh(context, 1, 0), STN_DTYPE_F64, "R", 1, shape));
+    counted_fail_at(attempt->n, 0);
+    attempt->status = attempt->call(context, x);
+    counted_fail_at(0, 0);
+    if (attempt->status != STN_OK && !CHECK(strstr(attempt->said(context), "memory") != NULL))
+        fprintf(stderr, "allocation %d: \"%s\"\n", attempt->n, attempt->said(context));
+    stn_scope_end(context);
+    stni_context_sync(context, STN_SYNC_CALLER); /* what the queue has left, which the launch would tell of */
+    stn_context_take_error(context, NULL, 0);
+    return STN_OK;
+}
+
+/* Whichever allocation fails, the text says what ran out. */
+static void say_memory(struct attempt attempt)
+{
+    attempt.status = STN_ERR_MEMORY;
+    while (attempt.status != STN_OK && attempt.n++ < 1000) {
+        CHECK_STATUS(test_launch(1, NULL, attempt_body, &attempt), STN_OK);
+        CHECK(attempt.status == STN_OK || attempt.status == STN_ERR_MEMORY);
+    }
+    CHECK(attempt.n > 1 && attempt.n < 1000);
+}
+
+static const char path[] = "runs-out.safetensors";
+
+static stn_status save(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {7};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = stn_ones(context, stn_spec_of(test_mesh(context, 1, 0), STN_DTYPE_F64, "R", 1, shape));
+    const stn_named_tensor named = {"x", x};
+    stn_save(context, path, 1, &named, 0, NULL);
+    return stn_scope_end(context);
+}
+
+static stn_status load(stn_context *context, stn_tensor *x)
+{
+    const stn_named_tensor named = {"x", x};
+    return stn_load(context, path, 1, &named);
+}
+
+static const char *context_text(stn_context *context)
+{
+    return stn_context_error_text(context);
+}
+
+static void a_load_says_that_memory_ran_out(void)
+{
+    CHECK_STATUS(test_launch(1, NULL, save, NULL), STN_OK);
+    say_memory((struct attempt){.call = load, .said = context_text});
+    CHECK_I64(remove(path), 0);
+}
+
+static stn_status all_reduce_beside(stn_context *context, stn_tensor *x)
+{
+    int64_t value = 1;
+    stn_request *request = NULL;
+    stn_comm *comm = stn_context_comm(context);
+    const stn_status status = stn_comm_all_reduce(comm, &value, &value, 1, STN_DTYPE_I64, STN_SUM, &request);
+    (void)x;
+    return status == STN_OK ? stn_request_wait(&request) : status;
+}
+
+static const char *comm_text(stn_context *context)
+{
+    return stn_comm_error_text(stn_context_comm(context));
+}
+
+static void a_request_says_that_memory_ran_out(void)
+{
+    say_memory((struct attempt){.call = all_reduce_beside, .said = comm_text});
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"each_rank_knows_of_the_one_that_has_no_memory", each_rank_knows_of_the_one_that_has_no_memory},
         {"each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step", each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step},
+        {"a_load_says_that_memory_ran_out", a_load_says_that_memory_ran_out},
+        {"a_request_says_that_memory_ran_out", a_request_says_that_memory_ran_out},
         {"all_ranks_end_when_none_has_memory", all_ranks_end_when_none_has_memory},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -401,8 +401,9 @@ stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll
     stn_request *request = stni_calloc(1, sizeof *request);
     if (status != STN_OK || !request) {
         stni_free(request);
-        return stni_comm_fail(comm, status != STN_OK ? status : STN_ERR_MEMORY, "%s: no queue for a request",
-                              stni_coll_name(coll->kind));
+        status = status != STN_OK ? status : STN_ERR_MEMORY;
+        return stni_comm_fail(comm, status, "%s: no queue for a request: %s", stni_coll_name(coll->kind),
+                              stn_status_text(status));
     }
     request->comm = comm;
     atomic_init(&request->status, STNI_REQUEST_NOT_RUN);
