@@ -15,12 +15,26 @@ static void tell(struct stni_tcp_family *family, const struct stni_tcp_notice *n
             stni_tcp_put(family->peers[r].lanes[STNI_TCP_NOTICES], notice, sizeof *notice, stni_tcp_now());
 }
 
+static struct stni_tcp_notice failure_of(int rank, stn_status status, const char *text)
+{
+    struct stni_tcp_notice notice = {.rank = rank, .status = (int32_t)status};
+    snprintf(notice.text, sizeof notice.text, "%s", text);
+    return notice;
+}
+
+void stni_tcp_tell_failure(const int *lanes, int rank, int size, stn_status status, const char *text)
+{
+    const struct stni_tcp_notice notice = failure_of(rank, status, text);
+    for (int r = 0; r < size; r++)
+        if (lanes[STNI_TCP_LANES * r + STNI_TCP_NOTICES] >= 0)
+            stni_tcp_put(lanes[STNI_TCP_LANES * r + STNI_TCP_NOTICES], &notice, sizeof notice, stni_tcp_now());
+}
+
 void stni_tcp_abort_locked(struct stni_tcp_family *family, int rank, stn_status status, const char *text)
 {
     if (family->aborted)
         return;
-    family->failed = (struct stni_tcp_notice){.rank = rank, .status = (int32_t)status};
-    snprintf(family->failed.text, sizeof family->failed.text, "%s", text);
+    family->failed = failure_of(rank, status, text);
     family->aborted = 1;
     stni_tcp_drop(family);
     tell(family, &family->failed);

@@ -289,6 +289,35 @@ static stn_status check(const stn_tcp_options *o, struct stni_error *error)
     return STN_OK;
 }
 
+/* The ranks have met, and this one cannot go on. Its peers, who may have begun, are told why: all that they would see
+ * is that its connections have ended. */
+static stn_status open_failed(const stn_tcp_options *o, const int *lanes, struct stni_tcp_family *family,
+                              struct stni_error *error)
+{
+    stni_error_set(error, STN_ERR_MEMORY, "out of memory: a communicator of %d ranks", o->ranks);
+    if (family)
+        stni_tcp_abort(family, o->rank, STN_ERR_MEMORY, error->text);
+    else
+        stni_tcp_tell_failure(lanes, o->rank, o->ranks, STN_ERR_MEMORY, error->text);
+    return STN_ERR_MEMORY;
+}
+
+/* Takes the connections, also where it fails. */
+static stn_status open_member(const stn_tcp_options *o, int *lanes, struct stni_tcp_member **out,
+                              struct stni_error *error)
+{
+    struct stni_tcp_family *family = stni_tcp_family_create(o->rank, o->ranks, lanes);
+    *out = family ? make_member(family, NULL, NULL, o->ranks, STNI_FNV_EMPTY) : NULL;
+    if (*out)
+        return STN_OK;
+    const stn_status status = open_failed(o, lanes, family, error);
+    for (int i = 0; i < STNI_TCP_LANES * o->ranks && !family; i++)
+        stni_tcp_close(&lanes[i]);
+    if (family)
+        stni_tcp_family_release(family);
+    return status;
+}
+
 static stn_status open_world(const stn_tcp_options *o, stn_comm **out, struct stni_error *error)
 {
     STNI_TRY(check(o, error));
@@ -298,22 +327,18 @@ static stn_status open_world(const stn_tcp_options *o, stn_comm **out, struct st
     int *lanes = stni_malloc((size_t)o->ranks * STNI_TCP_LANES * sizeof *lanes);
     if (!lanes)
         return stni_error_set(error, STN_ERR_MEMORY, "out of memory: %d ranks", o->ranks);
+    struct stni_tcp_member *member = NULL;
     stn_status status = stni_tcp_meet(&wish, lanes, error);
-    struct stni_tcp_family *family = status == STN_OK ? stni_tcp_family_create(o->rank, o->ranks, lanes) : NULL;
-    struct stni_tcp_member *member = family ? make_member(family, NULL, NULL, o->ranks, STNI_FNV_EMPTY) : NULL;
-    for (int i = 0; i < STNI_TCP_LANES * o->ranks && status == STN_OK && !family; i++)
-        stni_tcp_close(&lanes[i]);
+    if (status == STN_OK)
+        status = open_member(o, lanes, &member, error);
     stni_free(lanes);
-    if (family && !member)
-        stni_tcp_family_release(family);
-    if (status == STN_OK && !member)
-        status = stni_error_set(error, STN_ERR_MEMORY, "out of memory: %d ranks", o->ranks);
-    if (status != STN_OK)
-        return status;
+    STNI_TRY(status);
     member->deadline_seconds = wish.deadline_seconds;
     status = stn_comm_create(&table, member, o->rank, o->ranks, out);
-    if (status != STN_OK)
+    if (status != STN_OK) {
+        open_failed(o, NULL, member->family, error);
         destroy(member);
+    }
     return status;
 }
 

@@ -110,6 +110,9 @@ void stni_tcp_start(struct stni_tcp_family *family, struct stni_tcp_transfer *tr
 /* notice.c. Any thread: this rank knows that `rank` has failed, and tells all others. The first failure stays. */
 void stni_tcp_abort(struct stni_tcp_family *family, int rank, stn_status status, const char *text);
 
+/* The same on the connections that have been made, `lanes` as for stni_tcp_family_create, where no family could be. */
+void stni_tcp_tell_failure(const int *lanes, int rank, int size, stn_status status, const char *text);
+
 /* With the family's lock held. */
 void stni_tcp_abort_locked(struct stni_tcp_family *family, int rank, stn_status status, const char *text);
 void stni_tcp_take_notices(struct stni_tcp_family *family, int rank);
