@@ -63,6 +63,7 @@ stn_status stni_comm_run_on_host(stn_comm *comm, stn_queue *queue, const struct 
         return stn_queue_fail(queue, status, "%s: no queue of the CPU", stni_coll_name(coll->kind));
     stni_queue_recover(comm->own_queue);
     comm->own_queue->isa = queue->isa;
+    comm->own_queue->collective = queue->collective;
     status = comm->run(comm, comm->own_queue, coll);
     if (status == STN_OK)
         return STN_OK;

@@ -124,6 +124,7 @@ static void block_destroy(stn_comm *comm, struct stni_comm_block *block)
 static stn_status run(stn_queue *queue, const struct call *call)
 {
     stn_comm *comm = call->comm;
+    queue->collective = stni_coll_name(call->coll->kind);
     if (comm->checks)
         STNI_TRY(stni_comm_check(comm, queue, call->coll, call->sequence));
     if (comm->exact_sums && stni_comm_adds_exactly(comm, call->coll))

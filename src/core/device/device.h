@@ -46,6 +46,7 @@ struct stn_queue {
     stn_graph *capture;              /* what is being recorded; NULL: work runs */
     struct stni_recording *recording; /* of a step, whose stretch of kernels `capture` is; NULL: of none */
     _Atomic(stn_queue *) follower;   /* a queue that waits for work of this one, and fails with it; NULL: none does */
+    const char *collective; /* which one runs here, or ran last: for communicators that get its parts alone */
     struct stn_context *context; /* whose kernels run here, and find there what it keeps for them; NULL: none's */
 };
 

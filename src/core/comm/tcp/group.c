@@ -8,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-static const double spins = 1e-4; /* seconds without sleeping: what is answered at once comes within them */
+static const double spins = 1e-4;     /* seconds without sleeping: what is answered at once comes within them */
+static const double answering = 0.25; /* seconds that ranks have to say whom they wait for */
 
 void stni_tcp_lock(struct stni_tcp_family *family)
 {
@@ -80,20 +81,32 @@ static stn_status fail_gone(struct stni_tcp_member *member, int peer)
     return fail_locked(member, STN_ERR_PEER, text);
 }
 
+/* Of those that messages are still open with, all may wait for each other, as where their programs differ. */
 static stn_status fail_late(struct stni_tcp_member *member, const struct stni_tcp_transfer *transfers, int n)
 {
-    char text[STNI_ERROR_TEXT], list[256] = "";
-    size_t at = 0;
-    int late = 0;
-    for (int r = 0; r < member->family->size && at + 32 < sizeof list; r++) {
-        int waits = 0;
-        for (int i = 0; i < n && !waits; i++)
-            waits = transfers[i].peer == r && is_open(&transfers[i]);
-        if (waits)
-            at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", late++ ? ", " : "", r);
-    }
-    snprintf(text, sizeof text, "deadline of %g s passed, rank%s %s had not arrived", member->deadline_seconds, late == 1 ? "" : "s", list);
+    struct stni_tcp_family *family = member->family;
+    char text[STNI_ERROR_TEXT], list[256];
+    int listed;
+    for (int r = 0; r < family->size; r++)
+        family->peers[r].is_awaited = 0;
+    for (int i = 0; i < n; i++)
+        family->peers[transfers[i].peer].is_awaited |= is_open(&transfers[i]);
+    const int late = stni_tcp_list_late(family, list, sizeof list, &listed), one = listed == 1;
+    snprintf(text, sizeof text, "%s: deadline of %g s passed, %srank%s %s%s", member->collective,
+             member->deadline_seconds, late ? "" : "waiting for ", one ? "" : "s", list,
+             late ? " had not arrived" : one ? ", which waits too" : ", which wait too");
     return fail_locked(member, STN_ERR_TIMEOUT, text);
+}
+
+/* Past the deadline. Other threads' answers are this one's, too. */
+static void ask_awaited(struct stni_tcp_member *member, const struct stni_tcp_transfer *transfers, int n, int begins)
+{
+    if (begins)
+        stni_tcp_begin_asking(member->family);
+    for (int i = 0; i < n; i++)
+        if (is_open(&transfers[i]))
+            stni_tcp_ask(member->family, transfers[i].peer);
+    stni_tcp_ask_named(member->family);
 }
 
 static int find_gone(const struct stni_tcp_family *family, const struct stni_tcp_transfer *transfers, int n)
@@ -109,12 +122,17 @@ static stn_status wait(struct stni_tcp_member *member, const struct stni_tcp_cal
 {
     struct stni_tcp_family *family = member->family;
     const double began = stni_tcp_now();
+    double asked = 0;
     for (double now = began; !family->aborted && call->open > 0; now = stni_tcp_now()) {
         int gone = find_gone(family, transfers, n);
         if (gone >= 0)
             return fail_gone(member, gone);
-        if (member->deadline_seconds >= 0 && now - began > member->deadline_seconds)
-            return fail_late(member, transfers, n);
+        if (member->deadline_seconds >= 0 && now - began > member->deadline_seconds) {
+            ask_awaited(member, transfers, n, asked <= 0);
+            asked = asked > 0 ? asked : now;
+            if (now - asked > answering)
+                return fail_late(member, transfers, n);
+        }
         if (!stni_tcp_progress(family, now - began > spins))
             member->waited += (int64_t)((stni_tcp_now() - now) * 1e9);
         if (atomic_load(&family->callers) > 0)

@@ -58,10 +58,14 @@ void stni_tcp_say_leaving(struct stni_tcp_family *family)
 
 static void take_in(struct stni_tcp_family *family, int rank, const struct stni_tcp_notice *notice)
 {
-    if (notice->status == STN_OK) {
+    if (notice->status == STN_OK)
         family->peers[rank].has_left = 1;
+    if (notice->status == STNI_TCP_ASKS)
+        stni_tcp_answer(family, rank);
+    if (notice->status == STNI_TCP_WAITS)
+        stni_tcp_take_answer(family, rank, notice);
+    if (notice->status <= STN_OK)
         return;
-    }
     if (family->aborted || notice->rank < 0 || notice->rank >= family->size)
         return;
     family->failed = *notice;

@@ -103,8 +103,14 @@ static stn_status done(struct stni_tcp_member *member, stn_queue *queue, stn_sta
     return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "%s", member->error.text);
 }
 
+static void begin(struct stni_tcp_member *member, const stn_queue *queue)
+{
+    member->collective = queue->collective ? queue->collective : "group";
+}
+
 static stn_status group(void *impl, stn_queue *queue, const stn_exchange *messages)
 {
+    begin(impl, queue);
     return done(impl, queue, stni_tcp_group(impl, messages));
 }
 
@@ -145,6 +151,7 @@ static int64_t combine(int64_t a, int64_t b, stn_reduce_op op)
 static stn_status agree(void *impl, stn_queue *queue, int64_t *words, int n, stn_reduce_op op)
 {
     struct stni_tcp_member *member = impl;
+    begin(member, queue);
     int64_t *all = n <= WORDS ? stni_malloc((size_t)member->size * (size_t)n * sizeof *all) : NULL;
     if (!all)
         return done(member, queue, stni_tcp_fail(member, STN_ERR_MEMORY, "out of memory: %d words of %d ranks", n, member->size));
@@ -223,6 +230,7 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
 {
     struct stni_tcp_member *member = impl, *made = NULL;
     uint64_t hash = STNI_FNV_EMPTY;
+    member->collective = "subset";
     for (int i = 0; i < n_ranks; i++)
         hash = stni_fnv(hash, &member->world[ranks[i]], sizeof member->world[ranks[i]]);
     stn_status status = compare(member, ranks, n_ranks, hash);

@@ -47,8 +47,14 @@ struct stni_tcp_queue {
     struct stni_tcp_transfer *first, **last;
 };
 
+/* Statuses of notices that are none of a failure, beside STN_OK: the rank leaves. */
+enum {
+    STNI_TCP_ASKS = -1, /* whom does the other wait for? */
+    STNI_TCP_WAITS = -2 /* the answer, bit r of the text: for rank r of the family */
+};
+
 struct stni_tcp_notice {
-    int32_t rank, status; /* who failed; STN_OK: who leaves */
+    int32_t rank, status; /* who failed; STN_OK and below: who says it */
     char text[STNI_ERROR_TEXT];
 };
 
@@ -56,6 +62,7 @@ struct stni_tcp_peer {
     int lanes[STNI_TCP_LANES]; /* descriptors; -1: this rank itself, or a connection that has ended */
     int has_left;              /* it said so */
     int is_elsewhere;          /* on another machine */
+    int is_awaited, is_asked, is_named, has_answered; /* late.c */
     struct stni_tcp_queue sending, wanted, kept;
     struct stni_tcp_header header; /* of the message that is coming */
     size_t header_done;
@@ -91,6 +98,7 @@ struct stni_tcp_member {
     int spans_machines;      /* some rank is on another one than this */
     double deadline_seconds; /* negative: none */
     int64_t waited;          /* nanoseconds in which nothing could be moved */
+    const char *collective;  /* the one in progress */
     struct stni_error error; /* of the collective in progress */
 };
 
@@ -117,6 +125,21 @@ void stni_tcp_tell_failure(const int *lanes, int rank, int size, stn_status stat
 void stni_tcp_abort_locked(struct stni_tcp_family *family, int rank, stn_status status, const char *text);
 void stni_tcp_take_notices(struct stni_tcp_family *family, int rank);
 void stni_tcp_say_leaving(struct stni_tcp_family *family);
+
+/* late.c. With the family's lock held. Forgets what was answered before. */
+void stni_tcp_begin_asking(struct stni_tcp_family *family);
+
+/* Asks a rank whom it waits for, once, and those whom others have named since. */
+void stni_tcp_ask(struct stni_tcp_family *family, int rank);
+void stni_tcp_ask_named(struct stni_tcp_family *family);
+
+/* A question or an answer that has come from a rank. */
+void stni_tcp_answer(struct stni_tcp_family *family, int rank);
+void stni_tcp_take_answer(struct stni_tcp_family *family, int rank, const struct stni_tcp_notice *answer);
+
+/* Lists ranks: those that were asked and have not answered, or, if there are none, those that are awaited, which have.
+ * @return how many have not answered; `*n`: how many are listed. */
+int stni_tcp_list_late(const struct stni_tcp_family *family, char *text, size_t size, int *n);
 
 /* Drops messages that are under way: nothing is sent or received after a failure. With the family's lock held. */
 void stni_tcp_drop(struct stni_tcp_family *family);
