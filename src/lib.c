@@ -101,9 +101,10 @@ struct rank {
     struct stni_error error; /* what the rank ended with */
 };
 
-/* A rank that failed on its own tells the others, so that nobody waits for it. What all agreed on it does not tell:
- * a peer may still be on its way out of that agreement, and would hear of another rank's failure in place of what
- * they agreed on. */
+/* A rank that failed on its own tells the others, so that nobody waits for it: what could not wait it has told them
+ * when it failed, the rest is known to those who come to wait for it. A slower peer may yet find the same error, and
+ * would hear of another rank's failure in place of its own. What all agreed on it does not tell: a peer may still be on
+ * its way out of that agreement. */
 static void end_failed(struct rank *rank, stn_context *context, stn_status status)
 {
     const char *text = stn_context_error_text(context);
@@ -113,7 +114,7 @@ static void end_failed(struct rank *rank, stn_context *context, stn_status statu
         stni_error_set(&rank->error, status, "%s", text[0] ? text : stni_context_failure_text(context, status));
     const int all_know = status == context->all_know; /* taken or not */
     if (status != STN_ERR_PEER && !all_know && context->size > 1)
-        stni_context_abort(context, status, rank->error.text);
+        stni_context_leave(context, status, rank->error.text);
 }
 
 /* Nobody may have asked for what failed meanwhile: it is known in the end. What is wrong in data alone keeps no peer from

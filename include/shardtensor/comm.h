@@ -117,6 +117,10 @@ typedef struct stn_comm_ops {
      *  communicator goes by stn_host.queue_record_part. 0: a captured step (capture.h) calls its collectives anew each time, between graphs. The
      *  same on every rank. */
     int records;
+    /** Optional: this rank ends with an error that its peers may find for themselves, and is about to destroy its end.
+     *  Who then waits for something that it does not send is told this text; what it has sent before still arrives.
+     *  Without it the library calls `abort`, and a slower rank may hear of its peer's error in place of its own. */
+    void (*leave)(void *impl, stn_status status, const char *text);
 } stn_comm_ops;
 
 /** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is still the caller's.

@@ -179,6 +179,15 @@ void stni_comm_abort(stn_comm *comm, stn_status status, const char *text)
         comm->ops->abort(comm->impl, status, text);
 }
 
+void stni_comm_leave(stn_comm *comm, stn_status status, const char *text)
+{
+    const stn_comm_ops *ops = comm->ops;
+    if (ops->size > offsetof(stn_comm_ops, leave) && ops->leave)
+        ops->leave(comm->impl, status, text);
+    else
+        stni_comm_abort(comm, status, text);
+}
+
 static int position(const int *ranks, int n_ranks, int rank)
 {
     for (int i = 0; i < n_ranks; i++)

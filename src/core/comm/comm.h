@@ -158,6 +158,10 @@ int stni_comm_goes_beside(const stn_comm *comm, const stn_queue *queue);
 /* Tells the family that this rank failed. Any thread. */
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text);
 
+/* This rank ends with an error that its peers may find, too, and is about to destroy its end: who waits for it then is
+ * told. A table that cannot wait so aborts. */
+void stni_comm_leave(stn_comm *comm, stn_status status, const char *text);
+
 /* One line per remembered call, oldest first. */
 void stni_comm_dump_calls(const stn_comm *comm, void (*line)(void *arg, const char *text), void *arg);
 

@@ -191,6 +191,10 @@ void stni_context_tell_refusal(stn_context *context);
 /* Aborts every communicator of the context's family with a text. */
 void stni_context_abort(stn_context *context, stn_status status, const char *text);
 
+/* The context is about to be destroyed with an error that is this rank's own, or that each rank finds: peers are told
+ * where they wait for what this rank does not send. */
+void stni_context_leave(stn_context *context, stn_status status, const char *text);
+
 /* Returns the kept status and forgets it, the text stays; a queue that failed takes work again. */
 stn_status stni_context_take_status(stn_context *context);
 

@@ -63,6 +63,12 @@ void stni_context_tell_refusal(stn_context *context)
         stni_context_abort(context, refused->last.status, refused->last.text);
 }
 
+void stni_context_leave(stn_context *context, stn_status status, const char *text)
+{
+    if (context->comm != NULL)
+        stni_comm_leave(context->comm, status, text);
+}
+
 void stni_context_abort(stn_context *context, stn_status status, const char *text)
 {
     if (context->comm != NULL)

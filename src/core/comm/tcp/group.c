@@ -68,13 +68,15 @@ static int is_open(const struct stni_tcp_transfer *transfer)
     return transfer->done < (int64_t)sizeof transfer->header + transfer->header.bytes;
 }
 
-/* A rank whose process has ended cannot report it: the failure is in its name. One that has left did not fail: it is
- * in this rank's. */
+/* A rank whose process has ended cannot report it, and one that has left with an error tells only who waits for it:
+ * the failure is in its name. One that has left without did not fail: it is in this rank's. */
 static stn_status fail_gone(struct stni_tcp_member *member, int peer)
 {
     char text[96];
-    if (!member->family->peers[peer].has_left) {
-        stni_tcp_abort_locked(member->family, peer, STN_ERR_PEER, "its process or its connection has ended");
+    const struct stni_tcp_peer *gone = &member->family->peers[peer];
+    if (!gone->has_left || gone->why[0] != '\0') {
+        stni_tcp_abort_locked(member->family, peer, STN_ERR_PEER,
+                              gone->has_left ? gone->why : "its process or its connection has ended");
         return fail_aborted(member);
     }
     snprintf(text, sizeof text, "rank %d has destroyed its communicator", peer);

@@ -50,7 +50,7 @@ void stni_tcp_abort(struct stni_tcp_family *family, int rank, stn_status status,
 /* Who leaves because of a failure passes it on: its leaving could be known before the failure is. */
 void stni_tcp_say_leaving(struct stni_tcp_family *family)
 {
-    const struct stni_tcp_notice leaves = {.rank = family->rank, .status = STN_OK};
+    const struct stni_tcp_notice leaves = failure_of(family->rank, STN_OK, family->leaves_with);
     if (family->aborted)
         tell(family, &family->failed);
     tell(family, &leaves);
@@ -58,8 +58,10 @@ void stni_tcp_say_leaving(struct stni_tcp_family *family)
 
 static void take_in(struct stni_tcp_family *family, int rank, const struct stni_tcp_notice *notice)
 {
-    if (notice->status == STN_OK)
+    if (notice->status == STN_OK) {
         family->peers[rank].has_left = 1;
+        snprintf(family->peers[rank].why, sizeof notice->text, "%.*s", (int)sizeof notice->text - 1, notice->text);
+    }
     if (notice->status == STNI_TCP_ASKS)
         stni_tcp_answer(family, rank);
     if (notice->status == STNI_TCP_WAITS)

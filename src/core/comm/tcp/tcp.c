@@ -253,6 +253,17 @@ static void abort_all(void *impl, stn_status status, const char *text)
     stni_tcp_abort(member->family, member->family->rank, status, text);
 }
 
+/* Told when the family's last member goes, behind all messages. */
+static void leave_with(void *impl, stn_status status, const char *text)
+{
+    struct stni_tcp_family *family = ((const struct stni_tcp_member *)impl)->family;
+    (void)status;
+    stni_tcp_lock(family);
+    if (family->leaves_with[0] == '\0')
+        snprintf(family->leaves_with, sizeof family->leaves_with, "%s", text);
+    stni_tcp_unlock(family);
+}
+
 static void set_deadline(void *impl, double seconds)
 {
     ((struct stni_tcp_member *)impl)->deadline_seconds = seconds;
@@ -282,6 +293,7 @@ static const stn_comm_ops table = {
     .host_memory = 1,
     .waited = waited,
     .beside = beside,
+    .leave = leave_with,
 };
 
 /* Opening */

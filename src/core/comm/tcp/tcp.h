@@ -61,6 +61,7 @@ struct stni_tcp_notice {
 struct stni_tcp_peer {
     int lanes[STNI_TCP_LANES]; /* descriptors; -1: this rank itself, or a connection that has ended */
     int has_left;              /* it said so */
+    char why[STNI_ERROR_TEXT]; /* with what error; "": with none */
     int is_elsewhere;          /* on another machine */
     int is_awaited, is_asked, is_named, has_answered; /* late.c */
     struct stni_tcp_queue sending, wanted, kept;
@@ -86,6 +87,7 @@ struct stni_tcp_family {
     struct pollfd *polled;
     int aborted;
     struct stni_tcp_notice failed;
+    char leaves_with[STNI_ERROR_TEXT]; /* this rank's error, which its peers may find, too; "": none */
     struct stni_tcp_made *made;
     int n_made;
 };
