@@ -92,7 +92,7 @@ static stn_tensor *make_input(struct breadth_rank *rank, const stn_mesh *mesh, c
 
 static int is_leaf(const struct breadth_input *input)
 {
-    return !input->constant && (input->dtype == STN_DTYPE_F32 || input->dtype == STN_DTYPE_BF16);
+    return !input->constant && stn_dtype_is_differentiable(input->dtype);
 }
 
 static stn_status make_inputs(struct breadth_rank *rank)
