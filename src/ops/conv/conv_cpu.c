@@ -51,7 +51,8 @@ static struct way choose(const stn_queue *queue, const struct stni_conv_problem 
 static size_t workspace_bytes(const struct stni_conv_args *a, const struct way *way);
 static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a);
 
-/* Where oneDNN refused after all: by our own kernels, which know f32 and f64, with a workspace made for it. */
+/* Where oneDNN refused after all, or was not asked: by our own kernels, which know f32 and f64, with a workspace made
+ * for it. */
 static stn_status solve_refused(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
                                 const struct stni_conv_data *data)
 {
@@ -97,7 +98,8 @@ static int64_t images_at_once(const struct stni_conv_problem *p)
 static stn_status ask_library(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p, const struct stni_conv_data *data)
 {
     int64_t solved = 0;
-    stn_status status = is_empty(p) ? STN_ERR_UNSUPPORTED : stni_onednn_conv(library, p, data, &solved);
+    const int asks = !is_empty(p) && !is_ours(queue, p); /* of a wide problem that is known here only */
+    stn_status status = asks ? stni_onednn_conv(library, p, data, &solved) : STN_ERR_UNSUPPORTED;
     if (status == STN_ERR_UNSUPPORTED) {
         const struct stni_conv_data left = solved > 0 ? data_after(p, data, solved) : *data;
         return solve_refused(queue, library, p, &left);
