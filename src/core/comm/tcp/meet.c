@@ -242,7 +242,8 @@ static stn_status accept_higher(struct meeting *m)
         if (!is_awaited(m, &caller->hello)) {
             stni_tcp_drop_caller(&m->callers, caller);
         } else if (stni_tcp_answer_caller(&m->callers, caller, &welcome, m->until)) {
-            *lane_of(m, caller->hello.rank, caller->hello.lane) = stni_tcp_take_caller(&m->callers, caller);
+            int *lane = lane_of(m, caller->hello.rank, caller->hello.lane); /* before another caller takes its place */
+            *lane = stni_tcp_take_caller(&m->callers, caller);
             left--;
         }
     }
