@@ -176,8 +176,9 @@ typedef struct stn_launch_options {
 } stn_launch_options;
 
 /** Runs `rank_main` on `options->ranks` threads, each with its own context, and joins them. A rank that returns an error
- *  without having told its peers (STN_ERR_CALLBACK and the like) aborts them, so nobody waits for it. One that returns
- *  STN_OK with an error kept ends with that, and one whose kernels found a value out of range with STN_ERR_VALUE.
+ *  without having told its peers (STN_ERR_CALLBACK and the like) is no longer waited for: who does, or comes to,
+ *  gets STN_ERR_PEER with its text. (Over MPI and NCCL all its peers do, wherever they are.) One that returns STN_OK
+ *  with an error kept ends with that, and one whose kernels found a value out of range with STN_ERR_VALUE.
  *
  *  In a process that mpirun, mpiexec or srun (--mpi=pmix, pmi2) started it joins that job instead, through the MPI module: `rank_main` runs once
  *  in each process. (A world of one inside a job is made by stn_context_create without a communicator.) A shell inside an allocation of Slurm is no

@@ -29,7 +29,7 @@ static void family_free(struct stni_thread_family *family)
 
 static struct stni_thread_family *family_create(int size)
 {
-    struct stni_thread_family *family = stni_calloc(1, sizeof *family);
+    struct stni_thread_family *family = stni_calloc(1, sizeof *family + (size_t)size * sizeof family->ranks[0]);
     if (!family)
         return NULL;
     atomic_init(&family->refs, size);
@@ -57,6 +57,7 @@ static struct stni_thread_group *group_create(struct stni_thread_family *family,
         pthread_mutex_init(&group->slots[r].inbox_lock, NULL);
         pthread_mutex_init(&group->slots[r].points_lock, NULL);
         group->slots[r].inbox_end = &group->slots[r].inbox;
+        atomic_init(&group->slots[r].gone, family->ranks[world_ranks[r]].has_left);
     }
     group->next = family->groups;
     if (group->next)
@@ -89,22 +90,43 @@ static struct stni_thread_member *member_create(struct stni_thread_group *group,
     group->refs++;
     group->joined++;
     group->has_joined[rank] = 1;
+    group->family->ranks[group->world_ranks[rank]].members++;
     return member;
 }
 
-/* Peers that wait for this rank learn that it will not come. A group that some rank has not joined yet stays for it. */
+/* Peers that wait for this rank learn that it will not come. */
+static void say_gone(struct stni_thread_group *group, int rank)
+{
+    atomic_store(&group->slots[rank].gone, 1);
+    for (int r = 0; r < group->size; r++) {
+        atomic_fetch_add(&group->slots[r].events, 1);
+        stni_thread_wake(&group->slots[r], rank);
+    }
+}
+
+/* The last end of a rank of the world has gone: so has it from the subsets that it was to join. With the family's lock
+ * held. */
+static void leave_all(struct stni_thread_family *family, int world_rank)
+{
+    family->ranks[world_rank].has_left = 1;
+    for (struct stni_thread_group *g = family->groups; g; g = g->next)
+        for (int r = 0; r < g->size; r++)
+            if (g->world_ranks[r] == world_rank && !g->has_joined[r])
+                say_gone(g, r);
+}
+
+/* A group that some rank has not joined yet stays for it. */
 static void destroy(void *impl)
 {
     struct stni_thread_member *member = impl;
     struct stni_thread_group *group = member->group;
     struct stni_thread_family *family = group->family;
+    const int world_rank = group->world_ranks[member->rank];
     stni_thread_drop_points(member);
-    atomic_store(&group->slots[member->rank].gone, 1);
-    for (int r = 0; r < group->size; r++) {
-        atomic_fetch_add(&group->slots[r].events, 1);
-        stni_thread_wake(&group->slots[r], member->rank);
-    }
+    say_gone(group, member->rank);
     pthread_mutex_lock(&family->lock);
+    if (--family->ranks[world_rank].members == 0)
+        leave_all(family, world_rank);
     if (--group->refs == 0 && group->joined == group->size)
         group_free(group);
     pthread_mutex_unlock(&family->lock);
@@ -216,6 +238,7 @@ static const stn_comm_ops ops = {
     .destroy = destroy,
     .set_deadline = stni_thread_set_deadline,
     .waited = waited,
+    .leave = stni_thread_leave,
 };
 
 /* Members of a world whose family counts a reference for each rank. */

@@ -93,7 +93,7 @@ struct stni_thread_pending_send {
 struct stni_thread_slot {
     alignas(STNI_THREAD_LINE) stni_thread_word entered; /* in a line that peers look at after an abort only */
     alignas(STNI_THREAD_LINE) stni_thread_word left;
-    atomic_int gone;                                 /* the owner has destroyed its end */
+    atomic_int gone;                                 /* the owner has destroyed its end, or will have none */
     alignas(STNI_THREAD_LINE) _Atomic(uint32_t) bell; /* what the owner sleeps on */
     atomic_int asleep;                               /* 0, or the peer it waits for + 1; STNI_THREAD_ANY */
     alignas(STNI_THREAD_LINE) stni_thread_word events; /* of groups of messages: sends that were posted or matched */
@@ -115,6 +115,13 @@ struct stni_thread_edge {
     const struct stni_coll *coll;
 };
 
+/* One rank of the world, under the family's lock. */
+struct stni_thread_rank {
+    int members;                 /* its ends of communicators that are alive */
+    int has_left;                /* it has had some, and joins nothing any more */
+    struct stni_error left_with; /* its error, which its peers may find, too; STN_OK: none */
+};
+
 struct stni_thread_family {
     atomic_int refs;
     atomic_int aborted; /* set after the three fields below are complete */
@@ -122,10 +129,11 @@ struct stni_thread_family {
     stn_status failed_status;
     char failed_text[STNI_ERROR_TEXT];
     struct stni_thread_hook hook;
-    pthread_mutex_t lock; /* of `groups`, their chains, `edges` and the abort's fields */
+    pthread_mutex_t lock; /* of `groups`, their chains, `edges`, `ranks` and the abort's fields */
     struct stni_thread_group *groups;
     struct stni_thread_edge *edges; /* of ranks that sleep in an agreement */
     uint64_t last_id;
+    struct stni_thread_rank ranks[]; /* by their number in the world */
 };
 
 struct stni_thread_group {
@@ -196,6 +204,9 @@ static inline int stni_thread_aborted(const struct stni_thread_member *member)
 }
 
 void stni_thread_abort(void *impl, stn_status status, const char *text);
+
+/* Keeps what this rank ends with for those who come to wait for it once its end is gone. */
+void stni_thread_leave(void *impl, stn_status status, const char *text);
 
 /* All of these write member->error and return its status. */
 

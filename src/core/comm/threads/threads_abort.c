@@ -1,23 +1,41 @@
-/* Failures of thread ranks: the first one is kept by the family and wakes everybody. */
+/* Failures of thread ranks: the first one is kept by the family and wakes everybody. What a rank leaves with is none
+ * before somebody waits for it. */
 #include "core/comm/threads/threads.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+/* In the name of a rank of the world, with the family's lock held. */
+static void abort_locked(struct stni_thread_family *family, int rank, stn_status status, const char *text)
+{
+    if (atomic_load(&family->aborted))
+        return;
+    family->failed_rank = rank;
+    family->failed_status = status;
+    snprintf(family->failed_text, sizeof family->failed_text, "%s", text);
+    atomic_store(&family->aborted, 1);
+    for (struct stni_thread_group *g = family->groups; g; g = g->next)
+        for (int r = 0; r < g->size; r++)
+            stni_thread_ring(&g->slots[r]);
+}
+
 void stni_thread_abort(void *impl, stn_status status, const char *text)
 {
-    struct stni_thread_member *member = impl;
+    const struct stni_thread_member *member = impl;
     struct stni_thread_family *family = member->group->family;
     pthread_mutex_lock(&family->lock);
-    if (!atomic_load(&family->aborted)) {
-        family->failed_rank = member->group->world_ranks[member->rank];
-        family->failed_status = status;
-        snprintf(family->failed_text, sizeof family->failed_text, "%s", text);
-        atomic_store(&family->aborted, 1);
-        for (struct stni_thread_group *g = family->groups; g; g = g->next)
-            for (int r = 0; r < g->size; r++)
-                stni_thread_ring(&g->slots[r]);
-    }
+    abort_locked(family, member->group->world_ranks[member->rank], status, text);
+    pthread_mutex_unlock(&family->lock);
+}
+
+void stni_thread_leave(void *impl, stn_status status, const char *text)
+{
+    const struct stni_thread_member *member = impl;
+    struct stni_thread_family *family = member->group->family;
+    struct stni_error *left_with = &family->ranks[member->group->world_ranks[member->rank]].left_with;
+    pthread_mutex_lock(&family->lock);
+    if (left_with->status == STN_OK)
+        stni_error_set(left_with, status, "%s", text);
     pthread_mutex_unlock(&family->lock);
 }
 
@@ -81,6 +99,22 @@ static void list_missing(const struct stni_thread_member *member, int (*missing)
     snprintf(text, size, "rank%s %s", n == 1 ? "" : "s", list);
 }
 
+/* A peer that has left with an error is who failed. One that has left without did not: this rank did. */
+static stn_status fail_gone(struct stni_thread_member *member, int peer, const char *call)
+{
+    struct stni_thread_family *family = member->group->family;
+    const int rank = member->group->world_ranks[peer];
+    const struct stni_error *left_with = &family->ranks[rank].left_with;
+    pthread_mutex_lock(&family->lock);
+    const int has_failed = left_with->status != STN_OK;
+    if (has_failed)
+        abort_locked(family, rank, left_with->status, left_with->text);
+    pthread_mutex_unlock(&family->lock);
+    if (has_failed)
+        return stni_thread_fail_aborted(member);
+    return stni_thread_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", call, rank);
+}
+
 stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
                                  const struct stni_coll *coll, int (*missing)(const struct stni_thread_member *, int peer),
                                  const char *what)
@@ -92,8 +126,7 @@ stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_th
     char call[96], who[300];
     stni_coll_describe(coll, call, sizeof call);
     if (wait == STNI_WAIT_GONE)
-        return stni_thread_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", call,
-                                member->group->world_ranks[peer]);
+        return fail_gone(member, peer, call);
     list_missing(member, missing, who, sizeof who);
     return stni_thread_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, %s %s", call, member->deadline_seconds,
                             who, what);
