@@ -4,11 +4,13 @@
 #include <shardtensor/tcp.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -84,13 +86,47 @@ static void meet_strangers(int listener)
     }
 }
 
+enum { DESCRIPTORS = 256 /* as many as the process may have for a while */ };
+static int run_out; /* while it is set, no descriptor is free once a listener is there */
+static struct rlimit limit;
+static int spare[DESCRIPTORS], n_spare;
+static atomic_int n_refused; /* calls that were not accepted for want of one */
+
+static void use_up_descriptors(void)
+{
+    CHECK_I64(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    struct rlimit few = limit;
+    few.rlim_cur = DESCRIPTORS;
+    CHECK_I64(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (n_spare < DESCRIPTORS && (spare[n_spare] = dup(0)) >= 0)
+        n_spare++;
+}
+
+static void give_descriptors_back(void)
+{
+    CHECK_I64(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n_spare > 0)
+        close(spare[--n_spare]);
+}
+
 /* In place of the C library's, too. */
 int listen(int listener, int most_waiting)
 {
     const int status = (int)syscall(SYS_listen, listener, most_waiting);
     if (status == 0 && strangers_come)
         meet_strangers(listener);
+    if (status == 0 && run_out)
+        use_up_descriptors();
     return status;
+}
+
+/* And this. */
+int accept(int listener, struct sockaddr *restrict at, socklen_t *restrict size)
+{
+    const int made = (int)syscall(SYS_accept4, listener, at, size, 0);
+    if (made < 0 && errno == EMFILE)
+        atomic_fetch_add(&n_refused, 1);
+    return made;
 }
 
 /* Each on a thread, the last first where `reversed`. */
@@ -138,12 +174,17 @@ static void two_jobs_of_one_machine_find_their_own(void)
     check_sums(callers + 4, 4);
 }
 
-static int find_rank_0(void)
+static void call_rank_0(int stranger)
 {
     const struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port()), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int stranger = socket(AF_INET, SOCK_STREAM, 0);
     for (int i = 0; i < 500 && connect(stranger, (const struct sockaddr *)&at, sizeof at) != 0; i++)
         usleep(2000);
+}
+
+static int find_rank_0(void)
+{
+    const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    call_rank_0(stranger);
     return stranger;
 }
 
@@ -199,6 +240,49 @@ static void strangers_that_stay_keep_nobody_out(void)
     CHECK_I64(atomic_load(&n_strangers), 3 * STRANGERS);
     for (int i = 0; i < atomic_load(&n_strangers); i++)
         close(guests[i]);
+}
+
+/* Somebody calls when no descriptor is free: the listener tries again now and then, and the job meets when some are. */
+static void a_listener_without_descriptors_rests_between_tries(void)
+{
+    enum { REST = 300000 /* microseconds */, MOST_TRIES = 60 };
+    struct caller callers[2] = {caller_of(0, 2, "no descriptors", 20), caller_of(1, 2, "no descriptors", 20)};
+    const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    pthread_t first;
+    run_out = 1;
+    pthread_create(&first, NULL, call, &callers[0]);
+    call_rank_0(stranger);
+    for (int i = 0; i < 1000 && atomic_load(&n_refused) == 0; i++)
+        usleep(2000);
+    const int before = atomic_load(&n_refused);
+    usleep(REST);
+    CHECK(before > 0);
+    if (!CHECK(atomic_load(&n_refused) - before < MOST_TRIES))
+        fprintf(stderr, "%d tries\n", atomic_load(&n_refused) - before);
+    run_out = 0;
+    give_descriptors_back();
+    call(&callers[1]);
+    pthread_join(first, NULL);
+    check_sums(callers, 2);
+    close(stranger);
+}
+
+/* The deadline's text says why who has come is missing. */
+static void who_cannot_be_accepted_is_missing_for_want_of_descriptors(void)
+{
+    struct caller caller = caller_of(0, 2, "no descriptors", 0.5);
+    const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    pthread_t first;
+    run_out = 1;
+    pthread_create(&first, NULL, call, &caller);
+    call_rank_0(stranger);
+    pthread_join(first, NULL);
+    run_out = 0;
+    give_descriptors_back();
+    CHECK_STATUS(caller.status, STN_ERR_TIMEOUT);
+    if (!CHECK(strstr(caller.why, "rank 1 had not come to rank 0") && strstr(caller.why, ": too many files are open")))
+        fprintf(stderr, "\"%s\"\n", caller.why);
+    close(stranger);
 }
 
 /* A program that listens where rank 0 would, and says this to all who call; NULL: what they have said. */
@@ -367,6 +451,9 @@ int main(int argc, char **argv)
         {"two_jobs_of_one_machine_find_their_own", two_jobs_of_one_machine_find_their_own},
         {"strangers_do_not_disturb", strangers_do_not_disturb},
         {"strangers_that_stay_keep_nobody_out", strangers_that_stay_keep_nobody_out},
+        {"a_listener_without_descriptors_rests_between_tries", a_listener_without_descriptors_rests_between_tries},
+        {"who_cannot_be_accepted_is_missing_for_want_of_descriptors",
+         who_cannot_be_accepted_is_missing_for_want_of_descriptors},
         {"another_service_at_rank_0s_port_is_passed_by", another_service_at_rank_0s_port_is_passed_by},
         {"who_calls_again_is_no_second_one", who_calls_again_is_no_second_one},
         {"a_rank_that_stands_still_for_a_while_is_waited_for", a_rank_that_stands_still_for_a_while_is_waited_for},

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 enum { STRANGERS = 64 /* that are listened to beside the ranks */ };
+static const double rest = 0.02; /* seconds */
 
 /* The same words in another order of bytes are another number, so that machines which cannot understand each other do
  * not try. */
@@ -115,20 +116,26 @@ static void make_room(struct stni_tcp_callers *callers)
         stni_tcp_drop_caller(callers, longest);
 }
 
+/* Who cannot be accepted still waits at the listener, which would be ready again at once. */
 static void admit(struct stni_tcp_callers *callers)
 {
     struct stni_tcp_caller caller = {.until = stni_tcp_now() + STNI_TCP_PATIENCE};
     caller.socket = stni_tcp_accept(callers->listener, 0, &caller.from);
-    if (caller.socket < 0)
+    callers->is_full = caller.socket < 0 && (errno == EMFILE || errno == ENFILE);
+    if (caller.socket < 0) {
+        callers->rests_until = stni_tcp_now() + rest;
         return;
+    }
     if (callers->n == callers->most)
         make_room(callers);
     callers->at[callers->n++] = caller;
 }
 
-/* When the next of them has to have spoken. */
-static double next_end(const struct stni_tcp_callers *callers, double until)
+/* When the next of them has to have spoken, or the listener has rested. */
+static double next_end(const struct stni_tcp_callers *callers, int rests, double until)
 {
+    if (rests && callers->rests_until < until)
+        until = callers->rests_until;
     for (int i = 0; i < callers->n; i++)
         until = callers->at[i].until < until ? callers->at[i].until : until;
     return until;
@@ -138,11 +145,11 @@ static double next_end(const struct stni_tcp_callers *callers, double until)
  * last into its place. */
 static void listen_to_all(struct stni_tcp_callers *callers, double until)
 {
-    const int n = callers->n;
-    const double left = next_end(callers, until) - stni_tcp_now();
+    const int n = callers->n, rests = stni_tcp_now() < callers->rests_until;
+    const double left = next_end(callers, rests, until) - stni_tcp_now();
     for (int i = 0; i < n; i++)
         callers->polled[i] = (struct pollfd){callers->at[i].socket, POLLIN, 0};
-    callers->polled[n] = (struct pollfd){callers->listener, POLLIN, 0};
+    callers->polled[n] = (struct pollfd){rests ? -1 : callers->listener, POLLIN, 0};
     if (poll(callers->polled, (nfds_t)n + 1, left < 0 ? 0 : left > 1 ? 1000 : (int)(left * 1000) + 1) < 0)
         return;
     const double now = stni_tcp_now();

@@ -45,6 +45,8 @@ struct stni_tcp_caller {
 
 struct stni_tcp_callers {
     int listener;
+    int is_full;        /* no descriptor was free for the last one who called */
+    double rests_until; /* then the listener is looked at again */
     uint64_t job;
     int n, most;
     struct stni_tcp_caller *at;

@@ -96,6 +96,12 @@ static void keep_caller(struct meeting *m, struct stni_tcp_caller *caller)
     m->called[rank] = stni_tcp_take_caller(&m->callers, caller);
 }
 
+/* Who is missing may have come. */
+static const char *why_missing(const struct meeting *m)
+{
+    return m->callers.is_full ? ": too many files are open" : "";
+}
+
 static stn_status fail_missing(struct meeting *m)
 {
     char list[128] = "";
@@ -104,8 +110,10 @@ static stn_status fail_missing(struct meeting *m)
     for (int r = 1; r < m->wish->ranks && at + 16 < sizeof list; r++)
         if (m->called[r] < 0)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", n++ ? ", " : "", r);
-    return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, rank%s %s had not come to rank 0, port %d", m->wish->deadline_seconds,
-                          n == 1 ? "" : "s", list, stni_tcp_port_of(m->listener));
+    return stni_error_set(m->error, STN_ERR_TIMEOUT,
+                          "deadline of %g s passed, rank%s %s had not come to rank 0, port %d%s",
+                          m->wish->deadline_seconds, n == 1 ? "" : "s", list, stni_tcp_port_of(m->listener),
+                          why_missing(m));
 }
 
 static stn_status receive_all(struct meeting *m)
@@ -237,8 +245,9 @@ static stn_status accept_higher(struct meeting *m)
     for (int left = STNI_TCP_LANES * (m->wish->ranks - 1 - m->wish->rank); left > 0;) {
         struct stni_tcp_caller *caller = stni_tcp_next_caller(&m->callers, m->until);
         if (!caller)
-            return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, %d connections to rank %d were not made",
-                                  m->wish->deadline_seconds, left, m->wish->rank);
+            return stni_error_set(m->error, STN_ERR_TIMEOUT,
+                                  "deadline of %g s passed, %d connections to rank %d were not made%s",
+                                  m->wish->deadline_seconds, left, m->wish->rank, why_missing(m));
         if (!is_awaited(m, &caller->hello)) {
             stni_tcp_drop_caller(&m->callers, caller);
         } else if (stni_tcp_answer_caller(&m->callers, caller, &welcome, m->until)) {
