@@ -2,6 +2,7 @@
  * that ranks give each other and that differ; what is counted. */
 #include "team.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void barrier_body(stn_comm *comm, void *arg)
@@ -57,6 +58,13 @@ static void subsets_in_any_order_and_of_subsets(void)
     team_run(6, subset_body, NULL);
 }
 
+/* Ranks that read each other's counts say so; messages of other processes have lengths. */
+static int names_what_differs(const char *text)
+{
+    return strstr(text, "rank 1 sends 1 elements to rank 0, which wants 2") ||
+           strstr(text, "a message from rank 1 has 8 bytes, wanted 16");
+}
+
 static void all_to_all_mismatch_body(stn_comm *comm, void *arg)
 {
     (void)arg;
@@ -64,7 +72,8 @@ static void all_to_all_mismatch_body(stn_comm *comm, void *arg)
     stn_status status = stn_comm_all_to_all(comm, data, two, in, stn_comm_rank(comm) == 0 ? wrong : two, STN_DTYPE_I64, NULL);
     CHECK_STATUS(status, stn_comm_rank(comm) == 0 ? STN_ERR_MISMATCH : status == STN_OK ? STN_OK : STN_ERR_PEER);
     if (stn_comm_rank(comm) == 0)
-        CHECK(strstr(stn_comm_error_text(comm), "rank 1 sends 1 elements to rank 0, which wants 2") != NULL);
+        if (!CHECK(names_what_differs(stn_comm_error_text(comm))))
+            fprintf(stderr, "\"%s\"\n", stn_comm_error_text(comm));
 }
 
 static void all_to_all_counts_that_differ_are_refused(void)
