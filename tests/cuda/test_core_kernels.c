@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "core/base/dtype.h"
+#include "core/box/box_add.h"
 #include "core/box/box_list.h"
 #include "core/context/context.h"
 #include "core/device/device.h"
@@ -364,6 +365,63 @@ static void reductions_of_every_dtype_and_op_are_the_cpus(void)
     stn_context_destroy(&context);
 }
 
+/* Elements of the dims in which the sum stands still go to one. What is not rounded to 16 bits may come in parts. */
+static void additions_of_many_elements_to_one_are_the_cpus(void)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F16, STN_DTYPE_BF16, STN_DTYPE_F32,
+                                       STN_DTYPE_F64, STN_DTYPE_I32,  STN_DTYPE_BOOL};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    for (int i = 0; i < 60; i++) {
+        const stn_dtype dtype = dtypes[i % 6];
+        const int64_t size = (int64_t)stn_dtype_size(dtype), most = size == 2 ? 5 : 20;
+        const int64_t shape[NDIM] = {1 + draw(most), 1 + draw(4), 1 + draw(most), 1 + draw(30)};
+        struct area to = area_create(context, NDIM, shape, size, i % 2),
+                    from = area_create(context, NDIM, shape, size, i % 3 == 0);
+        put_numbers(context, &to, dtype);
+        put_numbers(context, &from, dtype);
+        to.host_box.strides[0] = to.device_box.strides[0] = 0;
+        if (i % 4)
+            to.host_box.strides[2] = to.device_box.strides[2] = 0;
+        CHECK_STATUS(stni_box_add(context->queue, &to.device_box, &from.device_box, dtype, NULL), STN_OK);
+        stni_box_add_now(STNI_ISA_BASE, &to.host_box, &from.host_box, dtype);
+        CHECK_I64(differing_bytes(context, &to), 0);
+        area_free(context, &to);
+        area_free(context, &from);
+    }
+    stn_context_destroy(&context);
+}
+
+/* 20,000 ones are 20,000, and no more than two roundings off. */
+static void sums_of_very_many_elements_keep_their_digits(void)
+{
+    const int64_t shape[NDIM] = {100, 2, 200, 3}, n = 100 * 2 * 200 * 3;
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    struct area to = area_create(context, NDIM, shape, 2, 0), from = area_create(context, NDIM, shape, 2, 0);
+    void *scratch;
+    uint16_t *ones = malloc((size_t)n * sizeof *ones);
+    for (int64_t i = 0; i < n; i++)
+        ones[i] = stni_f32_to_f16(1);
+    to.device_box.strides[0] = to.device_box.strides[2] = 0;
+    CHECK_STATUS(stni_queue_copy(context->queue, to.device, ones, to.bytes, STNI_COPY_TO_DEVICE), STN_OK);
+    CHECK_STATUS(stni_queue_copy(context->queue, from.device, ones, from.bytes, STNI_COPY_TO_DEVICE), STN_OK);
+    const size_t bytes = stni_box_add_scratch(context->queue, &to.device_box, &from.device_box, STN_DTYPE_F16);
+    CHECK_STATUS(stni_device_allocate(context->device, bytes, &scratch), STN_OK);
+    CHECK_STATUS(stni_box_add(context->queue, &to.device_box, &from.device_box, STN_DTYPE_F16, scratch), STN_OK);
+    CHECK_STATUS(stni_queue_copy(context->queue, ones, to.device, 6 * sizeof *ones, STNI_COPY_TO_HOST), STN_OK);
+    CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK_NEAR(stni_f16_to_f32(ones[i]), 20001, 0x1p-10);
+    stni_device_deallocate(context->device, scratch, bytes);
+    area_free(context, &to);
+    area_free(context, &from);
+    free(ones);
+    stn_context_destroy(&context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -374,6 +432,8 @@ int main(int argc, char **argv)
         {"lists_of_copies_are_the_cpus", lists_of_copies_are_the_cpus},
         {"lists_with_transposed_copies_are_the_cpus", lists_with_transposed_copies_are_the_cpus},
         {"fills_write_their_element_and_nothing_else", fills_write_their_element_and_nothing_else},
+        {"sums_of_very_many_elements_keep_their_digits", sums_of_very_many_elements_keep_their_digits},
+        {"additions_of_many_elements_to_one_are_the_cpus", additions_of_many_elements_to_one_are_the_cpus},
         {"reductions_of_every_dtype_and_op_are_the_cpus", reductions_of_every_dtype_and_op_are_the_cpus},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -1,18 +1,11 @@
 /* dst += src where several elements of src may go to one of dst. */
-#include "core/box/box.h"
+#include "core/box/box_add.h"
 
 #include "core/base/dtype.h"
 
-/* The dims along which dst stands still: all of their elements of src go to one. */
-struct repeats {
-    int ndim;
-    int64_t count, shape[STN_MAX_BOX_NDIM], strides[STN_MAX_BOX_NDIM]; /* strides: of src */
-};
-
-/* Takes them out of both boxes, whose elements are the first ones along these dims then. */
-static struct repeats take_repeats(stn_box *dst, stn_box *src)
+struct stni_box_repeats stni_box_take_repeats(stn_box *dst, stn_box *src)
 {
-    struct repeats r = {.count = 1};
+    struct stni_box_repeats r = {.count = 1};
     for (int d = 0; d < dst->ndim; d++) {
         if (dst->strides[d] != 0 || dst->shape[d] == 1)
             continue;
@@ -24,8 +17,7 @@ static struct repeats take_repeats(stn_box *dst, stn_box *src)
     return r;
 }
 
-/* How far the i-th of the repeated elements lies from the first. */
-static int64_t repeat_at(const struct repeats *r, int64_t i)
+int64_t stni_box_repeat_at(const struct stni_box_repeats *r, int64_t i)
 {
     int64_t at = 0;
     for (int d = r->ndim - 1; d >= 0; i /= r->shape[d--])
@@ -45,7 +37,7 @@ static uint16_t narrowed(float value, stn_dtype dtype)
 
 /* A line of 16-bit floats, in pieces whose sums are kept in f32. */
 static void add_line(int64_t n, uint16_t *dst, int64_t dst_step, const uint16_t *src, int64_t src_step,
-                     const struct repeats *r, stn_dtype dtype)
+                     const struct stni_box_repeats *r, stn_dtype dtype)
 {
     enum { PIECE = 256 };
     float sum[PIECE];
@@ -54,7 +46,7 @@ static void add_line(int64_t n, uint16_t *dst, int64_t dst_step, const uint16_t 
         for (int64_t i = 0; i < some; i++)
             sum[i] = widened(dst[(at + i) * dst_step], dtype);
         for (int64_t k = 0; k < r->count; k++) {
-            const uint16_t *from = src + at * src_step + repeat_at(r, k);
+            const uint16_t *from = src + at * src_step + stni_box_repeat_at(r, k);
             for (int64_t i = 0; i < some; i++)
                 sum[i] += widened(from[i * src_step], dtype);
         }
@@ -65,7 +57,7 @@ static void add_line(int64_t n, uint16_t *dst, int64_t dst_step, const uint16_t 
 
 /* Dims from `d` on but `line`. */
 static void add_lines(const stn_box *dst, const stn_box *src, int d, int line, int64_t to, int64_t from,
-                      const struct repeats *r, stn_dtype dtype)
+                      const struct stni_box_repeats *r, stn_dtype dtype)
 {
     d += d == line;
     if (d >= dst->ndim) {
@@ -92,13 +84,13 @@ static int line_of(const stn_box *dst)
 void stni_box_add_now(enum stni_isa isa, const stn_box *dst, const stn_box *src, stn_dtype dtype)
 {
     stn_box to = *dst, from = *src;
-    const struct repeats r = take_repeats(&to, &from);
+    const struct stni_box_repeats r = stni_box_take_repeats(&to, &from);
     if (r.count > 1 && (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16)) {
         add_lines(&to, &from, 0, line_of(&to), 0, 0, &r, dtype);
         return;
     }
     for (int64_t i = 0; i < r.count; i++) {
-        from.data = (char *)src->data + repeat_at(&r, i) * (int64_t)stn_dtype_size(dtype);
+        from.data = (char *)src->data + stni_box_repeat_at(&r, i) * (int64_t)stn_dtype_size(dtype);
         const stn_box addends[] = {to, from};
         stni_box_reduce_now(isa, 1, &to, 2, addends, dtype, STN_SUM);
     }

@@ -1,7 +1,7 @@
 #include "ops/exchange/halo.h"
 
 #include "core/base/host_alloc.h"
-#include "core/box/box.h"
+#include "core/box/box_add.h"
 #include "core/redistribute/identity.h"
 #include "ops/exchange/halo_overlap.h"
 #include "ops/exchange/messages.h"
@@ -120,22 +120,16 @@ static int in_place(const struct fetch *f, const struct cut *c)
     return 1;
 }
 
-/* to += from. A dim in which all of `from` goes to one element (its stride in `to` is 0) is added up slice by slice. */
-static stn_status add_box(const struct fetch *f, stn_box to, stn_box from, int d)
+/* to += from, of which many elements may go to one. */
+static stn_status add_box(const struct fetch *f, const stn_box *to, const stn_box *from)
 {
-    const stn_box addends[] = {to, from};
-    while (d < to.ndim && (to.strides[d] != 0 || to.shape[d] == 1))
-        d++;
-    if (d == to.ndim)
-        return stni_box_reduce(f->call->context->queue, 1, &to, 2, addends, f->spec->layout.dtype, STN_SUM);
-    int64_t n = to.shape[d];
-    to.shape[d] = from.shape[d] = 1;
-    for (int64_t i = 0; i < n; i++) {
-        stn_box slice = from;
-        slice.data = (char *)from.data + i * from.strides[d] * (int64_t)stn_dtype_size(f->spec->layout.dtype);
-        STNI_TRY(add_box(f, to, slice, d + 1));
-    }
-    return STN_OK;
+    stn_queue *queue = f->call->context->queue;
+    const stn_dtype dtype = f->spec->layout.dtype;
+    const size_t bytes = stni_box_add_scratch(queue, to, from, dtype);
+    void *scratch = NULL;
+    if (bytes > 0)
+        STNI_TRY(stn_op_scratch(f->call, bytes, &scratch));
+    return stni_box_add(queue, to, from, dtype, scratch);
 }
 
 /* The adjoint of one piece: where zeros were read nothing happens, this rank's own elements are added locally, and
@@ -146,7 +140,8 @@ static stn_status put(struct fetch *f, const struct cut *c, const stn_box *from)
         return STN_OK;
     if (!stni_mesh_is_self(f->spec->layout.mesh, c->coordinate))
         return stni_messages_add(&f->messages, &f->messages.send, c->coordinate, from);
-    return add_box(f, source_box(f, c), *from, 0);
+    const stn_box to = source_box(f, c);
+    return add_box(f, &to, from);
 }
 
 /* Handles one piece of what this rank reads: it is zeros, elements of this rank, or a message from another. */
@@ -386,7 +381,7 @@ stn_status stni_halo_add(const stn_op_call *call, const struct stni_halo *halo, 
     STNI_TRY_GOTO(collect(&f, buffers), out);
     STNI_TRY_GOTO(exchange(&f, 0, &at_once), out);
     for (int i = 0; i < f.additions.n; i++)
-        STNI_TRY_GOTO(add_box(&f, f.additions.entries[i].to, f.additions.entries[i].from, 0), out);
+        STNI_TRY_GOTO(add_box(&f, &f.additions.entries[i].to, &f.additions.entries[i].from), out);
 out:
     stni_messages_fini(&f.messages);
     stni_free(f.additions.entries);

@@ -248,6 +248,75 @@ static void margins_and_their_adjoint_are_those_of_one_process(void)
         test_ranks(worlds[i], body, NULL);
 }
 
+/* Thousands of elements go to one, whose sum keeps its digits. All terms are numbers of either dtype. */
+
+static double narrow_weight(int64_t i)
+{
+    return 1 + (double)(37 * i % 128) / 128;
+}
+
+static stn_tensor *narrow_weights(stn_context *context, const struct padded *p, stn_dtype dtype)
+{
+    const stn_spec *spec;
+    double *data = calloc((size_t)p->n + 1, sizeof *data);
+    for (int64_t i = 0; i < p->n; i++)
+        data[i] = narrow_weight(i);
+    stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, p->ndim, p->shape, NULL, &spec);
+    stn_tensor *tensor = stn_cast(stn_from_host(context, spec, data), dtype);
+    stn_spec_release(&spec);
+    free(data);
+    return tensor;
+}
+
+static void check_narrow(stn_context *context, const struct drawn *c, stn_dtype dtype, double bound)
+{
+    enum { MOST = 64 };
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement rows = stn_shard(0);
+    const int64_t n = against_one_numel(&c->shape);
+    double sum[MOST] = {0}, got[MOST];
+    stn_scope_begin(context);
+    const stn_spec *spec = stn_tensor_spec(stn_cast(
+        test_tensor(context, mesh, &rows, STN_DTYPE_F64, c->shape.ndim, c->shape.shape, NULL, test_value), dtype));
+    for (int r = 0; r < stn_context_size(context); r++) {
+        const struct padded p = padded_of(c, spec, r);
+        for (int64_t i = 0; i < p.n; i++)
+            sum[source_of(c, &p, i)] += narrow_weight(i);
+    }
+    const struct padded mine = padded_of(c, spec, stn_context_rank(context));
+    stn_tensor *added = stn_halo_unpad_add(narrow_weights(context, &mine, dtype), spec, &c->halo, STN_GRAD_REPLICATED);
+    test_read(stn_cast(added, STN_DTYPE_F64), got, n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK_NEAR(got[i], sum[i], bound);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status narrow_body(stn_context *context, void *arg)
+{
+    static const struct drawn wide[] = {
+        {.shape = {2, {7, 3}},
+         .halo = {sizeof(stn_halo), .below = {200, 40}, .above = {300, 2},
+                  .mode = {STN_PADDING_REPLICATE, STN_PADDING_REPLICATE}}},
+        {.shape = {2, {6, 5}},
+         .halo = {sizeof(stn_halo), .below = {2, 1500}, .above = {1, 900},
+                  .mode = {STN_PADDING_CIRCULAR, STN_PADDING_REPLICATE}}},
+        {.shape = {1, {9}},
+         .halo = {sizeof(stn_halo), .below = {4000}, .above = {9000}, .mode = {STN_PADDING_REPLICATE}}},
+    };
+    (void)arg;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        check_narrow(context, &wide[i], STN_DTYPE_F16, 4 * 0x1p-11);
+        check_narrow(context, &wide[i], STN_DTYPE_BF16, 4 * 0x1p-8);
+    }
+    return STN_OK;
+}
+
+static void margins_of_sixteen_bits_are_summed_in_f32(void)
+{
+    test_ranks(1, narrow_body, NULL);
+    test_ranks(3, narrow_body, NULL);
+}
+
 /* The library's own pad of the whole, sliced. */
 static stn_status pad_body(stn_context *context, void *arg)
 {
@@ -362,6 +431,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"margins_and_their_adjoint_are_those_of_one_process", margins_and_their_adjoint_are_those_of_one_process},
+        {"margins_of_sixteen_bits_are_summed_in_f32", margins_of_sixteen_bits_are_summed_in_f32},
         {"a_padded_chunk_is_a_slice_of_the_padded_whole", a_padded_chunk_is_a_slice_of_the_padded_whole},
         {"a_pole_brings_the_other_side_alone", a_pole_brings_the_other_side_alone},
         {"bad_widths_and_poles_are_refused_before_anything_is_sent",
