@@ -49,7 +49,7 @@ struct stni_conv_data {
 /* 1 where a step, a window or a pad is of more bytes than 32-bit offsets reach, as libraries have them. */
 STNI_INLINE int stni_conv_reaches_far(const struct stni_conv_problem *p)
 {
-    double bytes = (double)(p->c > p->o ? p->c : p->o) * 8;
+    double bytes = (double)(p->c > p->o ? p->c : p->o) * (p->dtype == STN_DTYPE_F64 ? 8 : 4);
     for (int d = p->dims - 1; d >= 0; d--) {
         const int64_t reach = (p->kernel[d] - 1) * p->dilation[d];
         const int64_t lengths[] = {p->stride[d], reach, p->pad_low[d], p->pad_high[d]};
