@@ -53,7 +53,7 @@ static stn_tensor *conv3d(stn_tensor *const *in)
     return stn_conv3d(in[0], in[1], in[2], NULL);
 }
 
-/* Of a window that is wider than the image by far, whose pads differ: the library is not asked. */
+/* Of a window that is wider than the image by far, with pads that differ or not: the library is not asked. */
 static stn_tensor *far(stn_tensor *const *in)
 {
     const stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1, .dilation = {1, INT32_MAX, 1000000}};
@@ -99,6 +99,7 @@ static const struct call {
     {same, {{4, {2, 3, 7, 10}}, {4, {4, 3, 4, 3}}, {1, {4}}}},
     {conv3d, {{5, {1, 2, 5, 6, 7}}, {5, {3, 2, 2, 3, 3}}, {1, {3}}}},
     {far, {{5, {1, 2, 5, 6, 7}}, {5, {3, 2, 2, 2, 3}}, {1, {3}}}},
+    {far, {{5, {1, 2, 5, 6, 7}}, {5, {3, 2, 1, 3, 3}}, {1, {3}}}},
     {transposed, {{4, {2, 3, 6, 5}}, {4, {3, 4, 3, 3}}, {1, {4}}}},
     {enlarged, {{4, {2, 3, 5, 4}}, {4, {3, 4, 2, 3}}, {1, {4}}}},
     {cut_in_pieces, {{5, {2, 2, 4, 8, 8}}, {5, {3, 2, 4, 4, 4}}, {1, {3}}}},

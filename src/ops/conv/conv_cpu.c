@@ -12,17 +12,6 @@
 
 #include <string.h>
 
-static int is_empty(const struct stni_conv_problem *p)
-{
-    int64_t least = p->n < p->c ? p->n : p->c;
-    least = least < p->o ? least : p->o;
-    for (int d = 0; d < p->dims; d++) {
-        least = least < p->in[d] ? least : p->in[d];
-        least = least < p->out[d] ? least : p->out[d];
-    }
-    return least <= 0;
-}
-
 /* How problems are solved: the same choice when the size of the workspace is computed and when the kernel runs. */
 struct way {
     struct stni_onednn *library; /* NULL: our own kernels */
@@ -98,7 +87,7 @@ static int64_t images_at_once(const struct stni_conv_problem *p)
 static stn_status ask_library(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p, const struct stni_conv_data *data)
 {
     int64_t solved = 0;
-    const int asks = !is_empty(p) && !is_ours(queue, p); /* of a wide problem that is known here only */
+    const int asks = !stni_conv_is_empty(p) && !is_ours(queue, p); /* of a wide problem that is known here only */
     stn_status status = asks ? stni_onednn_conv(library, p, data, &solved) : STN_ERR_UNSUPPORTED;
     if (status == STN_ERR_UNSUPPORTED) {
         const struct stni_conv_data left = solved > 0 ? data_after(p, data, solved) : *data;
@@ -131,7 +120,7 @@ stn_status stni_conv_real(stn_queue *queue, struct stni_onednn *library, const s
         stni_conv_reference(queue->isa, p, data, workspace);
         return STN_OK;
     }
-    const int splits = p->kind == STNI_CONV_GRAD_WEIGHT && data->images == 1 && p->n > 1 && !is_empty(p);
+    const int splits = p->kind == STNI_CONV_GRAD_WEIGHT && data->images == 1 && p->n > 1 && !stni_conv_is_empty(p);
     return splits ? sum_batch(queue, library, p, data) : ask_library(queue, library, p, data);
 }
 

@@ -71,16 +71,6 @@ static int is_padded(const struct stni_conv *conv, const struct stni_conv_plan *
            is_equal(target, 0, n_target) && fits(conv, plan, d);
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Zeros beyond the ends of a dim are a problem's pads; where all ranks are to have the same problem, they are elements,
  * unless most of what a window spans would be zeros. */
 static int has_pads(const struct stni_conv *conv, int d)
@@ -92,12 +82,9 @@ static int has_pads(const struct stni_conv *conv, int d)
 static struct stni_range reads(const struct stni_conv *conv, int d, struct stni_range target)
 {
     const struct stni_window *w = &conv->window[d];
-    struct stni_range r = stni_window_reads(w, target);
-    if (w->boundary == STNI_BOUNDARY_ZERO && has_pads(conv, d)) {
-        r.begin = smaller(larger(r.begin, 0), w->n_in);
-        r.end = larger(smaller(r.end, w->n_in), r.begin);
-    }
-    return r;
+    const struct stni_range r = stni_window_reads(w, target);
+    const int is_cut = w->boundary == STNI_BOUNDARY_ZERO && has_pads(conv, d);
+    return is_cut ? stni_range_intersect(r, (struct stni_range){0, w->n_in}) : r;
 }
 
 /* The outputs that read the target, without those that do not exist, but for as many as keep pads from being
@@ -108,8 +95,8 @@ static struct stni_range read_by(const struct stni_conv *conv, int d, struct stn
     struct stni_range r = readers(w, target);
     if (has_pads(conv, d)) {
         const int64_t least = stni_floor_div(target.end + w->pad - stni_window_extent(w), w->stride) + 1;
-        r.begin = larger(r.begin, 0);
-        r.end = larger(smaller(r.end, larger(w->n_out, least)), r.begin + 1);
+        r = stni_range_intersect(r, (struct stni_range){0, w->n_out > least ? w->n_out : least});
+        r.end = r.end > r.begin ? r.end : r.begin + 1;
     }
     return r;
 }

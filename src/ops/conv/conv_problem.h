@@ -46,6 +46,15 @@ struct stni_conv_data {
     int same_weight; /* else: the weight is that of the last problem solved, unchanged since */
 };
 
+/* 1 where x, y or both have no elements. */
+STNI_INLINE int stni_conv_is_empty(const struct stni_conv_problem *p)
+{
+    int empty = p->n <= 0 || p->c <= 0 || p->o <= 0;
+    for (int d = 0; d < p->dims; d++)
+        empty = empty || p->in[d] <= 0 || p->out[d] <= 0;
+    return empty;
+}
+
 /* 1 where a step, a window or a pad is of more bytes than 32-bit offsets reach, as libraries have them. */
 STNI_INLINE int stni_conv_reaches_far(const struct stni_conv_problem *p)
 {

@@ -108,14 +108,6 @@ struct direct stni_conv_direct_layout(const struct stni_conv_problem *p)
     return d;
 }
 
-static int is_empty(const struct stni_conv_problem *p)
-{
-    int empty = p->n <= 0 || p->c <= 0 || p->o <= 0;
-    for (int d = 0; d < p->dims; d++)
-        empty = empty || p->in[d] <= 0 || p->out[d] <= 0 || p->kernel[d] <= 0;
-    return empty;
-}
-
 static int has_strides(const struct stni_conv_problem *p)
 {
     for (int d = 0; d < p->dims; d++)
@@ -148,7 +140,7 @@ static int few_sums(const struct direct *d)
 int stni_conv_direct_serves(const struct stni_conv_problem *p)
 {
     enum { TERMS = 1024, PIXELS = 8 };
-    if (is_empty(p) || has_strides(p))
+    if (stni_conv_is_empty(p) || has_strides(p))
         return 0;
     const struct direct d = lay_out(p);
     const int64_t pixels = p->n * d.target[0] * d.target[1] * d.target[2];

@@ -117,15 +117,19 @@ static void check_against_f64(stn_context *context, uint64_t *state, const struc
 
 /* 16-bit floats: computed in f32, rounded at the end */
 
-static stn_status narrow_body(stn_context *context, void *arg)
+static stn_status check_narrow(stn_context *context, uint64_t state, const struct conv_case *cases, int n)
 {
-    uint64_t state = 31;
-    (void)arg;
-    for (int i = 0; i < conv_n_cases; i++) {
-        check_against_f64(context, &state, &conv_cases[i], STN_DTYPE_F16, 0, 4 * 0x1p-11);
-        check_against_f64(context, &state, &conv_cases[i], STN_DTYPE_BF16, 0, 4 * 0x1p-8);
+    for (int i = 0; i < n; i++) {
+        check_against_f64(context, &state, &cases[i], STN_DTYPE_F16, 0, 4 * 0x1p-11);
+        check_against_f64(context, &state, &cases[i], STN_DTYPE_BF16, 0, 4 * 0x1p-8);
     }
     return STN_OK;
+}
+
+static stn_status narrow_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    return check_narrow(context, 31, conv_cases, conv_n_cases);
 }
 
 static void narrow_floats_are_those_of_f64_rounded(void)
@@ -145,13 +149,8 @@ static stn_status wide_pads_body(stn_context *context, void *arg)
         {1, 0, 3, 2, 2, 1, {300}, {3}, {1}, {700}, {1}, {0}, {REPLICATE}, 0},
         {2, 0, 1, 2, 2, 1, {3, 5}, {2, 2}, {1, 1}, {2, 40}, {1, 1}, {0}, {REFLECT, REPLICATE}, 0},
     };
-    uint64_t state = 53;
     (void)arg;
-    for (size_t i = 0; i < sizeof wide_pads / sizeof *wide_pads; i++) {
-        check_against_f64(context, &state, &wide_pads[i], STN_DTYPE_F16, 0, 4 * 0x1p-11);
-        check_against_f64(context, &state, &wide_pads[i], STN_DTYPE_BF16, 0, 4 * 0x1p-8);
-    }
-    return STN_OK;
+    return check_narrow(context, 53, wide_pads, (int)(sizeof wide_pads / sizeof *wide_pads));
 }
 
 static void gradients_of_wide_pads_are_summed_in_f32(void)
