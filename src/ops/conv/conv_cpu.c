@@ -305,6 +305,9 @@ stn_status stni_conv_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
     const struct way way = choose(queue, &a->problem);
+    /* Of the problems with one weight our own kernels may solve the first, and oneDNN another. */
+    if (!a->data.same_weight)
+        stni_onednn_forget_weight(stni_onednn_of(queue->context));
     const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
     if (rows >= all)
         return solve_block(queue, &way, a);

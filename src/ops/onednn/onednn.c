@@ -257,6 +257,12 @@ stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_
     return status;
 }
 
+void stni_onednn_forget_weight(struct stni_onednn *library)
+{
+    if (library != NULL)
+        library->held = NULL;
+}
+
 const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni_conv_problem *problem)
 {
     struct stni_onednn_key key;

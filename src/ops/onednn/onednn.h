@@ -29,6 +29,9 @@ int stni_onednn_prefers_bf16(const struct stni_onednn *library);
 stn_status stni_onednn_conv(struct stni_onednn *library, const struct stni_conv_problem *problem,
                             const struct stni_conv_data *data, int64_t *solved);
 
+/* The next problem's weight is another one, at whatever address. NULL: nothing. */
+void stni_onednn_forget_weight(struct stni_onednn *library);
+
 /* oneDNN's name of the code that solves the problem, "" where it is STN_ERR_UNSUPPORTED. */
 const char *stni_onednn_conv_name(struct stni_onednn *library, const struct stni_conv_problem *problem);
 

@@ -2,6 +2,7 @@
  * instruction set. */
 #include "harness.h"
 
+#include "ops/conv/conv_kernel.h"
 #include "ops/conv/conv_naive.h"
 #include "ops/conv/direct.h"
 #include "ops/conv/reference.h"
@@ -304,6 +305,44 @@ static void few_channels_go_before_onednn(void)
         }
 }
 
+/* One launch of the CPU's kernel; the sum of y. */
+static double sum_of(stn_queue *queue, const int64_t *geometry, float *x, float *weight, int same_weight)
+{
+    static float y[1600];
+    struct stni_conv_args a;
+    double sum = 0;
+    memset(&a, 0, sizeof a);
+    a.problem = problem(STNI_CONV_FORWARD, STN_DTYPE_F32, geometry);
+    a.data = (struct stni_conv_data){.x = x, .y = y, .weight = weight, .images = 1, .same_weight = same_weight};
+    a.workspace = aligned_alloc(64, stni_conv_cpu_workspace(queue, &a) / 64 * 64 + 64);
+    CHECK_STATUS(stni_conv_cpu(queue, &a), STN_OK);
+    free(a.workspace);
+    for (int64_t i = 0; i < problem_size(&a.problem, a.problem.o, a.problem.out); i++)
+        sum += y[i];
+    return sum;
+}
+
+/* A weight at the address of one before, whose first problem is ours and whose second is oneDNN's. */
+static void onednn_takes_no_weight_for_that_of_another_op(void)
+{
+    static const int64_t small[] = {2, 1, 1, 1, 1, 3, 2, 1, 0, 0, 3, 2, 1, 0, 0};
+    static const int64_t large[] = {2, 1, 1, 1, 1, 40, 2, 1, 0, 0, 40, 2, 1, 0, 0};
+    const stn_context_options options = {.size = sizeof options};
+    stn_context *context = NULL;
+    static float x[1600];
+    float weight[4] = {1, 1, 1, 1};
+    for (int i = 0; i < 1600; i++)
+        x[i] = 1;
+    CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
+    stn_queue *queue = stn_context_queue(context);
+    CHECK_NEAR(sum_of(queue, small, x, weight, 0), 16, 0);
+    for (int i = 0; i < 4; i++)
+        weight[i] = 2;
+    CHECK_NEAR(sum_of(queue, large, x, weight, 0), 8 * 39 * 39, 0);
+    CHECK_NEAR(sum_of(queue, small, x, weight, 1), 32, 0);
+    stn_context_destroy(&context);
+}
+
 /* However large images and windows are. */
 static void the_workspace_is_bounded(void)
 {
@@ -327,6 +366,7 @@ int main(int argc, char **argv)
         {"what_is_no_number_stays_where_it_is_read", what_is_no_number_stays_where_it_is_read},
         {"other_problems_are_left_to_columns", other_problems_are_left_to_columns},
         {"few_channels_go_before_onednn", few_channels_go_before_onednn},
+        {"onednn_takes_no_weight_for_that_of_another_op", onednn_takes_no_weight_for_that_of_another_op},
         {"the_workspace_is_bounded", the_workspace_is_bounded},
     };
     return TEST_MAIN(argc, argv, cases);
