@@ -124,13 +124,42 @@ static void begin(struct world *w)
     w->skip = w->one.refused || (call_aborted(1, &w->one) && w->one.status == STN_ERR_MEMORY) || w->one.gradient == STN_ERR_MEMORY;
 }
 
+/* The call on one rank, with inputs perturbed in CALL_PERTURBED ways. */
+static void perturb(struct world *w, struct call_outcome perturbed[CALL_PERTURBED])
+{
+    for (int i = 0; i < CALL_PERTURBED; i++) {
+        w->call.perturbed = i + 1;
+        stn_context_set_random_state(w->alone, RANDOM_SEED, 0);
+        call_run(w->alone, &w->call, NULL, &perturbed[i]);
+    }
+    w->call.perturbed = 0;
+}
+
+/* 1: wrong, and no rounding explains it. */
+static int judge(struct world *w, char *text, size_t size, int64_t *compared)
+{
+    const int n = w->skip ? 0 : w->call.world.ranks;
+    if (!call_judge(&w->call, &w->one, NULL, n, w->ranks, text, size, compared))
+        return 0;
+    struct call_outcome *perturbed = calloc(CALL_PERTURBED, sizeof *perturbed);
+    if (perturbed == NULL)
+        return 1;
+    perturb(w, perturbed);
+    *compared = 0;
+    const int wrong = call_judge(&w->call, &w->one, perturbed, n, w->ranks, text, size, compared);
+    for (int i = 0; i < CALL_PERTURBED; i++)
+        call_outcome_free(&perturbed[i]);
+    free(perturbed);
+    return wrong;
+}
+
 /* On rank 0, when all ranks have made the call. */
 static void finish(struct world *w)
 {
     struct progress *p = w->fuzzing->progress;
     char text[3 * CALL_TEXT];
     int64_t compared = 0;
-    if (call_judge(&w->call, &w->one, w->skip ? 0 : w->call.world.ranks, w->ranks, text, sizeof text, &compared))
+    if (judge(w, text, sizeof text, &compared))
         report(w->fuzzing, w->number, &w->call, text);
     p->calls++;
     p->refused += w->one.status != STN_OK;

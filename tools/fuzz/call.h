@@ -59,6 +59,7 @@ struct call {
     struct call_input inputs[CALL_INPUTS];
     struct call_attr attrs[CALL_ATTRS];
     int differentiated;
+    int perturbed; /* not drawn: the draw by which the last digits of floating inputs are changed; 0: none are */
     int special, pending, mixed; /* NaN or extremes among inputs and attributes; a Partial input; several meshes */
 };
 

@@ -1,16 +1,13 @@
 /* What has to hold between ranks, and between one rank and many. */
 #include "call_run.h"
 
-#include "conform/number.h"
-
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 struct judge {
     const struct call *call;
-    const struct call_outcome *alone, *ranks;
+    const struct call_outcome *alone, *perturbed, *ranks;
     int n;
     char *text;
     size_t size;
@@ -121,169 +118,29 @@ static int status_differs(const struct judge *j, const char *what, stn_status al
     return wrong(j, "%s: one rank %s '%s', %d ranks %s '%s'", what, stn_status_text(alone), alone_text, j->n, stn_status_text(many), many_text);
 }
 
-/* Values */
-
-static double bound_of(stn_dtype dtype)
+static int values_differ(const struct judge *j, int is_gradient, int at, const struct call_result *one,
+                         const struct call_result *many)
 {
-    if (number_parts(dtype) == 0)
+    const struct call_pair pair = {j->call, j->alone, j->perturbed, is_gradient, at, one, many};
+    const int64_t i = call_pair_differs(&pair);
+    if (i < 0)
         return 0;
-    if (dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_C128)
-        return 1e-9;
-    return dtype == STN_DTYPE_BF16 ? 0.03 : dtype == STN_DTYPE_F16 ? 0.005 : 2e-5;
+    const double x = call_number_at(one->dtype, one->data, i), y = call_number_at(many->dtype, many->data, i);
+    return wrong(j, "%s %d, number %lld: one rank %.9g, %d ranks %.9g", is_gradient ? "gradient" : "output", at,
+                 (long long)i, x, j->n, y);
 }
 
-/* What is worked out in the narrower of two dtypes has its digits, whatever it is kept in. */
-static double bound_of_call(const struct judge *j, stn_dtype dtype)
+static int results_differ(const struct judge *j, int is_gradient, int n, const struct call_result *alone, int rank,
+                          const struct call_result *many, int64_t *compared)
 {
-    double bound = bound_of(dtype);
-    for (int i = 0; i < j->call->n_inputs; i++)
-        bound = fmax(bound, number_parts(dtype) == 0 ? 0 : bound_of(j->call->inputs[i].dtype));
-    return bound;
-}
-
-/* How a pair is checked: by the largest number there is, and by what gradients are added up from, which may cancel. */
-struct scale {
-    double bound, largest;
-    int is_sum;
-};
-
-/* Ops that multiply and add up over elements of several inputs: products, convolutions, scores, means with weights,
- * what is made of them. */
-static int contracts(const char *op)
-{
-    static const char *const names[] = {
-        "addmm", "anomaly_correlation", "baddbmm", "bmm", "cdist", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-        "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "crps_ensemble", "dot", "einsum", "energy_score",
-        "linear", "lp_loss", "matmul", "mm", "mv", "rmse", "scaled_dot_product_attention", "weighted_mean",
-        "weighted_var"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(op, names[i]) == 0)
-            return 1;
-    return 0;
-}
-
-/* Products of elements: of extremes the order decides what overflows before a 0 comes, and a complex infinity times
- * 1 has a NaN. */
-static int multiplies_up(const char *op)
-{
-    return strcmp(op, "prod") == 0 || strcmp(op, "cumprod") == 0 || strcmp(op, "scatter_reduce") == 0;
-}
-
-/* A variance that a negative eps cancels leaves what rounding made of it, and one over its root. */
-static int may_cancel(const struct call *call)
-{
-    for (int i = 0; i < call->n_attrs; i++) {
-        const stn_attr *a = &call->attrs[i].attr;
-        const int negative = a->type == STN_ATTR_INT ? a->value.i < 0 : a->type == STN_ATTR_FLOAT && a->value.f < 0;
-        if (negative && strcmp(call->attrs[i].name, "eps") == 0)
-            return 1;
-    }
-    return 0;
-}
-
-/* Whether results are made of several elements of one input, whose order decides what overflows. */
-static int may_reduce(const struct judge *j, int64_t numel)
-{
-    int reduces = j->call->n_inputs == 1;
-    for (int i = 0; i < j->call->n_inputs; i++) {
-        int64_t n = 1;
-        for (int d = 0; d < j->call->inputs[i].ndim; d++)
-            n *= j->call->inputs[i].shape[d];
-        reduces |= n > numel;
-    }
-    return reduces;
-}
-
-/* Infinite or NaN, or above 1e15. */
-static int is_extreme(double x)
-{
-    return !isfinite(x) || fabs(x) > 1e15;
-}
-
-/* Two numbers that one order of adding up gives and another does not: infinity, NaN, and large ones just below. Sums
- * are those of reductions, pending ones too, and of gradients, which add up over what was broadcast; there an
- * infinity times another rank's part, 0, is NaN. */
-static int follows_from_order(const struct judge *j, double x, double y, const struct scale *scale)
-{
-    if (!is_extreme(x) || !is_extreme(y))
-        return 0;
-    return scale->is_sum || j->call->pending || (j->call->special && !isnan(x) && !isnan(y));
-}
-
-static int is_near(const struct judge *j, double x, double y, const struct scale *scale)
-{
-    if (x == y || (isnan(x) && isnan(y)))
-        return 1;
-    const char *op = j->call->op->name;
-    if (may_cancel(j->call))
-        return 1;
-    if (j->call->special && (multiplies_up(op) || (j->call->n_inputs > 1 && contracts(op)))) /* so does every digit */
-        return 1;
-    if (!isfinite(x) || !isfinite(y)) /* products of thousands of plain numbers overflow, too */
-        return (j->call->special || j->call->pending || multiplies_up(op)) && follows_from_order(j, x, y, scale);
-    return fabs(x - y) <= scale->bound * scale->largest || fabs(x - y) <= 10 * scale->bound * fabs(x);
-}
-
-/* Parts of complex numbers count. */
-static int64_t count_of(const struct call_result *result)
-{
-    return result->data ? result->numel * (number_parts(result->dtype) == 2 ? 2 : 1) : 0;
-}
-
-static double largest_of(const struct call_result *result)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < count_of(result); i++) {
-        const double x = fabs(call_number_at(result->dtype, result->data, i));
-        largest = isfinite(x) && x > largest ? x : largest;
-    }
-    return largest;
-}
-
-/* The other part of a complex number that is NaN does not show how large were the terms that it was added up from. */
-static int is_beside_nan(const struct judge *j, const struct call_result *result, int64_t i)
-{
-    const int is_complex = number_parts(result->dtype) == 2;
-    return j->call->special && is_complex && isnan(call_number_at(result->dtype, result->data, i ^ 1));
-}
-
-/* Where a product of complex infinities is NaN, C's has a part that is infinite (its Annex G), and a device's has not.
- * Fourier transforms are made of such products. */
-static int differs_on_devices(const struct judge *j, stn_dtype dtype)
-{
-    const int is_complex = number_parts(dtype) == 2 || strstr(j->call->op->name, "fft") != NULL;
-    return j->call->world.on_device && j->call->special && is_complex;
-}
-
-static int values_differ(const struct judge *j, const char *what, int at, const struct call_result *one, const struct call_result *many)
-{
-    if (differs_on_devices(j, one->dtype))
-        return 0;
-    const int64_t n = count_of(one);
-    const int is_gradient = strcmp(what, "gradient") == 0;
-    struct scale scale = {bound_of_call(j, one->dtype), is_gradient ? 1 : 1e-2, is_gradient || may_reduce(j, one->numel)};
-    scale.largest = fmax(scale.largest, largest_of(one));
-    /* Of extremes a gradient's terms may be as large as the results, and cancel. */
-    for (int k = 0; is_gradient && j->call->special && k < j->alone->n_outputs; k++)
-        scale.largest = fmax(scale.largest, largest_of(&j->alone->outputs[k]));
-    for (int64_t i = 0; i < n; i++) {
-        const double x = call_number_at(one->dtype, one->data, i), y = call_number_at(many->dtype, many->data, i);
-        if (!is_near(j, x, y, &scale) && !(is_beside_nan(j, one, i) && is_beside_nan(j, many, i)))
-            return wrong(j, "%s %d, number %lld: one rank %.9g, %d ranks %.9g", what, at, (long long)i, x, j->n, y);
-    }
-    return 0;
-}
-
-static int results_differ(const struct judge *j, const char *what, int n, const struct call_result *alone, int rank, const struct call_result *many,
-                          int64_t *compared)
-{
+    const char *what = is_gradient ? "gradient" : "output";
     for (int k = 0; k < n; k++) {
         const struct call_result *a = &alone[k], *b = &many[k];
         if (a->present != b->present)
             return wrong(j, "%s %d: %s on one rank, %s on %d", what, k, a->present ? "there" : "none", b->present ? "there" : "none", j->n);
         if (a->present && (a->dtype != b->dtype || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim) != 0))
             return wrong(j, "%s %d has another dtype or shape on rank %d", what, k, rank);
-        if (a->data && b->data && values_differ(j, what, k, a, b))
+        if (a->data && b->data && values_differ(j, is_gradient, k, a, b))
             return 1;
         *compared += a->data && b->data;
     }
@@ -336,19 +193,19 @@ static int differ_from_one(const struct judge *j, int64_t *compared)
         return 1;
     for (int r = 0; r < j->n; r++) {
         const struct call_outcome *many = &j->ranks[r];
-        if (results_differ(j, "output", a->n_outputs, a->outputs, r, many->outputs, compared))
+        if (results_differ(j, 0, a->n_outputs, a->outputs, r, many->outputs, compared))
             return 1;
         if (a->gradient == STN_OK && many->gradient == STN_OK &&
-            results_differ(j, "gradient", a->n_gradients, a->gradients, r, many->gradients, compared))
+            results_differ(j, 1, a->n_gradients, a->gradients, r, many->gradients, compared))
             return 1;
     }
     return 0;
 }
 
-int call_judge(const struct call *call, const struct call_outcome *alone, int n, const struct call_outcome *ranks, char *text, size_t size,
-               int64_t *compared)
+int call_judge(const struct call *call, const struct call_outcome *alone, const struct call_outcome *perturbed, int n,
+               const struct call_outcome *ranks, char *text, size_t size, int64_t *compared)
 {
-    const struct judge judge = {call, alone, ranks, n, text, size};
+    const struct judge judge = {call, alone, perturbed, ranks, n, text, size};
     const int per_rank = (call->op->flags & STN_OP_PER_RANK) != 0;
     if (fails_by_itself(&judge) || (!per_rank && !call_aborted(n, ranks) && differ_between_ranks(&judge)))
         return 1;

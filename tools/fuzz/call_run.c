@@ -51,15 +51,29 @@ static double part_of(const stn_spec *spec, double x)
     return x;
 }
 
-/* The imaginary part of a factor 1 is 0. */
-static double number_of(const struct call_input *input, const stn_spec *spec, int64_t at, int parts, int part)
+/* By how much of itself a number is changed: up to a few units in its last place. */
+static double perturbation(int draw, const struct call_input *input, int64_t i)
 {
-    const int64_t last = input->ndim > 0 ? input->shape[input->ndim - 1] : 1;
-    const double x = call_number(input->numbers, input->dtype, input->seed, at * parts + part, last * parts), y = part_of(spec, x);
+    static const double most[] = {
+        [STN_DTYPE_F64] = 0x1p-50, [STN_DTYPE_F32] = 0x1p-21,  [STN_DTYPE_F16] = 0x1p-9,
+        [STN_DTYPE_BF16] = 0x1p-6, [STN_DTYPE_C128] = 0x1p-50, [STN_DTYPE_C64] = 0x1p-21};
+    if (draw == 0 || number_parts(input->dtype) == 0)
+        return 0;
+    const uint64_t bits = rng_mix(rng_mix(input->seed, (uint64_t)draw), (uint64_t)i);
+    return most[input->dtype] * ((double)(bits >> 11) * 0x1p-52 - 1);
+}
+
+/* The imaginary part of a factor 1 is 0. */
+static double number_of(const struct run *run, const struct call_input *input, const stn_spec *spec, int64_t at,
+                        int parts, int part)
+{
+    const int64_t last = input->ndim > 0 ? input->shape[input->ndim - 1] : 1, i = at * parts + part;
+    const double drawn = call_number(input->numbers, input->dtype, input->seed, i, last * parts);
+    const double x = drawn * (1 + perturbation(run->call->perturbed, input, i)), y = part_of(spec, x);
     return part > 0 && y == 1 && part_of(spec, 0) == 1 ? 0 : y;
 }
 
-static void fill_chunk(const struct call_input *input, const stn_spec *spec, void *data)
+static void fill_chunk(const struct run *run, const struct call_input *input, const stn_spec *spec, void *data)
 {
     const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec), n = stn_spec_local_numel(spec);
     const int parts = number_parts(input->dtype) == 2 ? 2 : 1;
@@ -69,7 +83,7 @@ static void fill_chunk(const struct call_input *input, const stn_spec *spec, voi
         for (int d = 0; d < input->ndim; d++)
             at = at * input->shape[d] + offset[d] + index[d];
         for (int part = 0; part < parts; part++)
-            call_number_put(input->dtype, data, i * parts + part, number_of(input, spec, at, parts, part));
+            call_number_put(input->dtype, data, i * parts + part, number_of(run, input, spec, at, parts, part));
         for (int d = input->ndim - 1; d >= 0 && ++index[d] == shape[d]; d--)
             index[d] = 0;
     }
@@ -85,7 +99,7 @@ static stn_tensor *make(struct run *run, const struct call_input *input, const s
     void *data = calloc((size_t)stn_spec_local_numel(spec) + 1, 16);
     stn_tensor *tensor = NULL;
     if (data != NULL) {
-        fill_chunk(input, spec, data);
+        fill_chunk(run, input, spec, data);
         tensor = stn_from_host(run->context, spec, data);
     }
     free(data);

@@ -4,7 +4,7 @@
 
 #include "call.h"
 
-enum { CALL_TEXT = 512, CALL_FAULT = 256, CALL_MOST_READ = 1 << 20 /* elements */ };
+enum { CALL_TEXT = 512, CALL_FAULT = 256, CALL_MOST_READ = 1 << 20 /* elements */, CALL_PERTURBED = 8 };
 
 /** A tensor as read. */
 struct call_result {
@@ -31,10 +31,22 @@ void call_run(stn_context *context, const struct call *call, const stn_mesh *con
 
 void call_outcome_free(struct call_outcome *outcome);
 
-/** Of outcomes on one rank alone and on all: what is wrong, into `text`, or 0 where nothing is. `compared` counts
- * tensors. */
-int call_judge(const struct call *call, const struct call_outcome *alone, int n, const struct call_outcome *ranks, char *text, size_t size,
-               int64_t *compared);
+/** Of outcomes on one rank alone and on all: what is wrong, into `text`, or 0 where nothing is. `perturbed`: what one
+ * rank gives of the inputs of draws 1 … CALL_PERTURBED (call.h), by which differences that mean nothing are known;
+ * NULL: none are. `compared` counts tensors. */
+int call_judge(const struct call *call, const struct call_outcome *alone, const struct call_outcome *perturbed, int n,
+               const struct call_outcome *ranks, char *text, size_t size, int64_t *compared);
+
+/** A tensor of one rank alone and of one rank among several: output or gradient `at` of the call. */
+struct call_pair {
+    const struct call *call;
+    const struct call_outcome *alone, *perturbed;
+    int is_gradient, at;
+    const struct call_result *one, *many;
+};
+
+/** The first number that differs by more than rounding explains; -1: none does. */
+int64_t call_pair_differs(const struct call_pair *pair);
 
 /** 1 where the ranks cannot go on after it. */
 int call_aborted(int n, const struct call_outcome *ranks);
