@@ -31,6 +31,7 @@ static void find_periodic(struct table *x, int64_t period)
 static void find_even(struct table *x)
 {
     x->even = (struct stni_range){0, 0};
+    x->period = x->apart = 0;
     for (int64_t period = 1; period <= PERIODS; period++)
         find_periodic(x, period);
 }
