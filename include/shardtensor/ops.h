@@ -16,6 +16,7 @@
 #include <shardtensor/ops_norm.h>
 #include <shardtensor/ops_order.h>
 #include <shardtensor/ops_pointwise.h>
+#include <shardtensor/ops_points.h>
 #include <shardtensor/ops_pool.h>
 #include <shardtensor/ops_products.h>
 #include <shardtensor/ops_random.h>

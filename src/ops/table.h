@@ -30,6 +30,9 @@
     X(vector_norm) \
     X(weighted_mean) \
     X(weighted_var) \
+    /* Points. */ \
+    X(knn) \
+    X(radius_search) \
     /* Scores of fields. */ \
     X(anomaly_correlation) \
     X(crps_ensemble) \

@@ -34,6 +34,7 @@ static const struct pattern {
     {"cross_entropy", "nc,n,c"}, {"diagonal", "abc"}, {"dot", "i,i"}, {"dropout_channels", "nchw"}, {"embedding", "ab,vd"}, {"fold", "n8l"},
     {"gather", "ab,cb"}, {"grid_sample", "nchw,nab2"}, {"group_norm", "n4hw,4,4"}, {"im2col", "nchw"}, {"index_add", "abc,a,abc"},
     {"index_copy", "abc,a,abc"}, {"index_fill", "abc,i"}, {"index_put", "abc,i,i,i"}, {"index_select", "abc,i"}, {"instance_norm", "nchw,c,c,c,c"},
+    {"knn", "nd,md"}, {"radius_search", "nd,md"},
     {"interpolate", "nchw"}, {"layer_norm", "abc,c,c"}, {"linear", "abi,oi,o"}, {"masked_select", "ab,ab"}, {"matmul", "bij,bjk"},
     {"max_pool1d", "ncw"}, {"max_pool2d", "nchw"}, {"max_pool3d", "ncdhw"}, {"mm", "ij,jk"}, {"mv", "ij,j"}, {"nll_loss", "nc,n,c"},
     {"outer", "i,j"}, {"pixel_shuffle", "n4hw"}, {"pixel_unshuffle", "nc44"}, {"prelu", "nchw,c"}, {"repeat_interleave", "abc,b"},
@@ -57,6 +58,7 @@ static const struct range {
     {"stride", 1, 2}, {"dilation", 1, 2}, {"kernel_size", 1, 3}, {"padding", 0, 1}, {"groups", 1, 1}, {"output_padding", 0, 1}, {"num_groups", 1, 4},
     {"output_size", 1, 4}, {"upscale_factor", 1, 2}, {"downscale_factor", 1, 2}, {"size", 1, 4}, {"k", 1, 2}, {"chunks", 1, 3}, {"split_size", 1, 3},
     {"repeats", 0, 3}, {"start", 0, 2}, {"length", 0, 2}, {"step", 1, 2}, {"num_classes", 8, 9}, {"mesh", 0, 3},
+    {"max_points", 1, 4},
 };
 
 int call_range_of(const char *attr, int *least, int *most)

@@ -183,6 +183,8 @@ static const struct generator table[] = {
     {.op = "normalize", .draw = draw_along, .lo = 0.1, .hi = 100, .keeps_result = 1},
     {.op = "cosine_similarity", .draw = draw_similarity, .lo = 0.1, .hi = 100, .keeps_result = 1},
     {.op = "cdist", .draw = draw_distances, .lo = -9, .hi = 9, .keeps_result = 1},
+    {.op = "knn", .draw = draw_near},
+    {.op = "radius_search", .draw = draw_near},
     {.op = "scaled_dot_product_attention", .draw = draw_attention, .lo = -9, .hi = 9, .keeps_result = 1},
     {.op = "linear", .draw = draw_linear, .lo = -9, .hi = 9},
     {.op = "matmul", .draw = draw_matmul, .lo = -9, .hi = 9},

@@ -96,6 +96,20 @@ int draw_distances(struct draft *d, const struct generator *g)
     return put_input(d, draw_leaf(d, FILL_REAL, term->ndim, shape, -2, 2));
 }
 
+/* Points and queries are given: of what is computed the last places would decide which points are near. */
+int draw_near(struct draft *d, const struct generator *g)
+{
+    const int64_t columns = draw_between(d, 1, 3), points[] = {draw_between(d, 1, 9), columns};
+    const int64_t queries[] = {draw_between(d, 1, 6), columns};
+    if (!put_input(d, draw_leaf(d, FILL_REAL, 2, points, -2, 2)) ||
+        !put_input(d, draw_leaf(d, FILL_REAL, 2, queries, -2, 2)))
+        return 0;
+    if (is(g, "radius_search"))
+        put_float(d, "radius", 1.5);
+    put_int(d, is(g, "knn") ? "k" : "max_points", draw_between(d, 1, (int)points[0]));
+    return 1;
+}
+
 int draw_attention(struct draft *d, const struct generator *g)
 {
     const struct want want = {3, 4, g->lo, g->hi, 0, 0, 0, 1, 0, 0};

@@ -1,0 +1,141 @@
+/* A search in a tree of points, of one dtype: a template of core/box/each_float.h.
+ *
+ * A box is as near to a query as its nearest corner, edge or side: a sum of the same squares in the same order as
+ * distances are, each of which is at most that of any point within, after rounding too. So a box that is farther than
+ * the farthest candidate has no point that would become one. */
+#ifndef NAME /* read alone */
+#include "ops/points/neighbours_kernel.h"
+#include "core/box/as_f32.h"
+#include <tgmath.h>
+enum { DEPTH = 64 };
+#endif
+
+struct NAME(search) {
+    const struct stni_near_search_args *a;
+    const int64_t *index;
+    const ACC *x, *boxes, *query;
+    struct stni_candidate *heap;
+};
+
+/* Leaves a to b - 1, how far their box, number `node`, is. */
+struct NAME(node) {
+    int64_t node, a, b;
+    ACC square;
+};
+
+static inline ACC NAME(box_square)(const struct NAME(search) * s, int64_t node)
+{
+    const int64_t d = s->a->d;
+    const ACC *box = s->boxes + node * 2 * d;
+    ACC sum = 0;
+    for (int64_t c = 0; c < d; c++) {
+        const ACC below = box[c] - s->query[c], above = s->query[c] - box[d + c];
+        const ACC t = below > 0 ? below : above > 0 ? above : 0;
+        sum += t * t;
+    }
+    return sum;
+}
+
+/* `!(x > y)` is true of NaN, which a candidate may be. */
+static void NAME(visit_leaf)(const struct NAME(search) * s, int64_t leaf)
+{
+    const struct stni_near_search_args *a = s->a;
+    const int64_t first = leaf * STNI_LEAF, n = a->n - first < STNI_LEAF ? a->n - first : STNI_LEAF;
+    const ACC *x = s->x + first * a->d;
+    ACC square[STNI_LEAF] = {0}, farthest = MATH(near_square)(s->heap[0].key);
+    int any = 0;
+    for (int64_t c = 0; c < a->d; c++) {
+        const ACC q = s->query[c], *column = x + c * STNI_LEAF;
+#pragma omp simd
+        for (int i = 0; i < STNI_LEAF; i++) {
+            const ACC t = q - column[i];
+            square[i] += t * t;
+        }
+    }
+#pragma omp simd reduction(| : any)
+    for (int i = 0; i < STNI_LEAF; i++)
+        any |= !(square[i] > farthest);
+    if (!any)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        if (!(square[i] > farthest)) {
+            stni_near_put(s->heap, a->k, (struct stni_candidate){MATH(near_key)(square[i]), s->index[first + i]});
+            farthest = MATH(near_square)(s->heap[0].key);
+        }
+}
+
+/* The nearer child first; the other one waits. No more wait than the tree is deep. */
+static void NAME(search_query)(const struct NAME(search) * s)
+{
+    struct NAME(node) waiting[DEPTH], at = {0, 0, stni_leaves(s->a->n), 0};
+    int n = 0;
+    for (;;) {
+        if (at.square > MATH(near_square)(s->heap[0].key)) {
+            if (n == 0)
+                return;
+            at = waiting[--n];
+            continue;
+        }
+        if (at.b - at.a == 1) {
+            NAME(visit_leaf)(s, at.a);
+            if (n == 0)
+                return;
+            at = waiting[--n];
+            continue;
+        }
+        const int64_t middle = (at.a + at.b) / 2;
+        struct NAME(node) near = {at.node + 1, at.a, middle, 0}, far = {at.node + 2 * (middle - at.a), middle, at.b, 0};
+        near.square = NAME(box_square)(s, near.node), far.square = NAME(box_square)(s, far.node);
+        const int turned = far.square < near.square;
+        waiting[n++] = turned ? near : far;
+        at = turned ? far : near;
+    }
+}
+
+static void NAME(search)(const struct stni_near_search_args *a)
+{
+    const struct stni_block_layout at = stni_block_layout(a->dtype, a->n, a->d, 1);
+    const char *block = a->block;
+    ACC *query = a->work;
+    struct NAME(search) s = {.a = a, .query = query};
+    if (a->n > 0) {
+        s.index = (const int64_t *)(const void *)(block + at.indices);
+        s.x = (const ACC *)(const void *)(block + at.coordinates);
+        s.boxes = (const ACC *)(const void *)(block + at.boxes);
+    }
+    for (int64_t i = 0; i < a->queries.rows; i++) {
+        const T *row = (const T *)a->queries.data + i * a->queries.row;
+        s.heap = a->candidates + i * a->k;
+        for (int64_t j = 0; a->fresh && j < a->k; j++)
+            s.heap[j] = (struct stni_candidate){a->limit, -1};
+        for (int64_t c = 0; c < a->d; c++)
+            query[c] = LOAD(row[c * a->queries.col]);
+        if (a->n > 0)
+            NAME(search_query)(&s);
+    }
+}
+
+static void NAME(finish)(const struct stni_near_finish_args *a)
+{
+    T *distances = a->distances;
+    for (int64_t i = 0; i < a->n; i++) {
+        struct stni_candidate *heap = a->candidates + i * a->k;
+        int64_t found = 0;
+        for (int64_t part = 1; part < a->parts; part++)
+            for (int64_t j = 0; j < a->k; j++) {
+                const struct stni_candidate candidate = a->candidates[(part * a->n + i) * a->k + j];
+                if (candidate.index >= 0)
+                    stni_near_put(heap, a->k, candidate);
+            }
+        stni_near_sort(heap, a->k);
+        for (int64_t j = 0; j < a->k; j++) {
+            const int there = heap[j].index >= 0;
+            found += there;
+            a->indices[i * a->k + j] = there ? heap[j].index : 0;
+            const ACC distance = there ? sqrt(MATH(near_square)(heap[j].key)) : 0;
+            distances[i * a->k + j] = STORE(distance);
+        }
+        if (a->counts)
+            a->counts[i] = found;
+    }
+}

@@ -1,0 +1,108 @@
+/* Gradients of the distances of knn and radius_search: against one process in drawn layouts, against differences, and
+ * where there is none. */
+#include "core/shard/world.h"
+#include "ops/against_one.h"
+#include "ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct settings {
+    int64_t k;
+    double radius; /* 0: of knn */
+};
+
+static stn_tensor *call_distances(stn_tensor *const *in, const void *arg)
+{
+    const struct settings *s = arg;
+    stn_tensor *distances;
+    if (s->radius > 0)
+        stn_radius_search(in[0], in[1], s->radius, s->k, &distances, NULL);
+    else
+        stn_knn(in[0], in[1], s->k, &distances);
+    return distances;
+}
+
+/* Points around whole places, queries beside: no two distances are so close that a difference turns them round. */
+static stn_status layouts_body(stn_context *context, void *arg)
+{
+    static const struct random_shape shapes[][2] = {{{2, {9, 3}}, {2, {5, 3}}},
+                                                    {{2, {12, 2}}, {2, {1, 2}}},
+                                                    {{2, {3, 1}}, {2, {7, 1}}},
+                                                    {{2, {70, 2}}, {2, {4, 2}}},
+                                                    {{2, {4, 3}}, {2, {0, 3}}}};
+    static const struct settings settings[] = {{3, 0}, {1, 0}, {3, 4.25}};
+    uint64_t state = 4;
+    (void)arg;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            /* Along a line the second derivative is 0, and nothing to compare with. */
+            struct against_one_op op = {.call = call_distances,
+                                        .arg = &settings[i],
+                                        .n_in = 2,
+                                        .tolerance = 1e-10,
+                                        .first_order = shapes[s][0].shape[1] == 1};
+            double *v[2];
+            for (int k = 0; k < 2; k++) {
+                v[k] = against_one_draw(&state, against_one_numel(&shapes[s][k]));
+                op.in[k] = (struct against_one_input){STN_DTYPE_F64, shapes[s][k], v[k], 1u << STN_SUM};
+            }
+            for (int64_t j = 0; j < against_one_numel(&shapes[s][0]); j++)
+                v[0][j] += (double)(j / shapes[s][0].shape[1] * (j % 2 ? 2 : -2));
+            for (int round = 0; round < 3; round++)
+                against_one_check(context, &state, random_mesh(&state, context), &op);
+            if (stn_context_size(context) == 1)
+                against_one_differences(context, &state, &op);
+            free(v[0]), free(v[1]);
+        }
+    return STN_OK;
+}
+
+static void random_layouts_give_the_gradients_of_one_process(void)
+{
+    test_worlds(layouts_body, NULL);
+}
+
+/* A point finds itself at the distance 0, and the rest of its row is no point: neither pulls, even where point 0, which
+ * stands for none, is not finite. */
+static stn_status none_body(stn_context *context, void *arg)
+{
+    const struct random_shape points = {2, {3, 2}}, query = {2, {1, 2}};
+    const double p[] = {(double)INFINITY, 1, 3, 4, 6, 8}, q[] = {3, 4}, want_p[] = {0, 0, 0, 0, 0.6, 0.8},
+                 want_q[] = {-0.6, -0.8};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        const double tolerance = i < 2 ? 1e-6 : 3e-3;
+        stn_tensor *x, *y, *distances, *grads[2];
+        stn_scope_begin(context);
+        const struct random_shape *shapes[] = {&points, &query};
+        stn_tensor *whole[2];
+        for (int k = 0; k < 2; k++)
+            whole[k] = stn_cast(against_one_local(context, STN_DTYPE_F64, shapes[k], k ? q : p), dtypes[i]);
+        x = whole[0], y = whole[1];
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        CHECK_STATUS(stn_set_requires_grad(y, 1), STN_OK);
+        stn_radius_search(x, y, 6, 4, &distances, NULL);
+        stn_tensor *sum = stn_sum(distances, 0, NULL, 0), *inputs[] = {x, y};
+        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, inputs, 0, 0, grads), STN_OK);
+        against_one_compare(stn_cast(grads[0], STN_DTYPE_F64), want_p, tolerance);
+        against_one_compare(stn_cast(grads[1], STN_DTYPE_F64), want_q, tolerance);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void no_distance_and_no_point_pull_nowhere(void)
+{
+    test_ranks(1, none_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"random_layouts_give_the_gradients_of_one_process", random_layouts_give_the_gradients_of_one_process},
+        {"no_distance_and_no_point_pull_nowhere", no_distance_and_no_point_pull_nowhere},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
