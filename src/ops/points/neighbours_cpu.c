@@ -3,13 +3,20 @@
 
 #include <tgmath.h>
 
-/* Of a tree of as many leaves as there are numbers. */
-enum { DEPTH = 64 };
+enum {
+    DEPTH = 64,         /* of a tree of as many leaves as there are numbers */
+    PACKET = 16,        /* queries */
+    TOGETHER = 4,       /* of them, which read a point at once */
+    PACKET_COLUMNS = 10, /* from which on packets are faster */
+};
 
 #define TEMPLATE "ops/points/neighbours_tree_tmpl.h"
 #include "core/box/each_float.h"
 #undef TEMPLATE
 #define TEMPLATE "ops/points/neighbours_search_tmpl.h"
+#include "core/box/each_float.h"
+#undef TEMPLATE
+#define TEMPLATE "ops/points/neighbours_packet_tmpl.h"
 #include "core/box/each_float.h"
 
 stn_status STNI_ISA_NAME(stni_near_pack)(stn_queue *queue, const void *args)

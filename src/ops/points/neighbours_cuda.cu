@@ -12,9 +12,9 @@ namespace {
 enum {
     THREADS = 128,
     WARPS = THREADS / WARP,
-    TOGETHER = 4,            /* queries that read a point at once, where there are many */
-    AT_LEAST = 1 << 13,      /* queries from which on they do: enough for the processors of any device */
-    SHARED_CANDIDATES = 16   /* of a query, for which candidates are in shared memory */
+    TOGETHER = 4,          /* queries that read a point at once, where there are many */
+    AT_LEAST = 1 << 13,    /* queries from which on they do: enough for the processors of any device */
+    SHARED_CANDIDATES = 16 /* of a query, up to which they are in shared memory */
 };
 
 static_assert((int)STNI_LEAF == (int)WARP, "a lane each point of a leaf");
@@ -48,7 +48,8 @@ template <class A> struct block_parts {
 
 template <class A> STNI_HOST_DEVICE block_parts<A> parts_of(void *block, int64_t n, int64_t d)
 {
-    const struct stni_block_layout at = stni_block_layout(sizeof(A) == sizeof(double) ? STN_DTYPE_F64 : STN_DTYPE_F32, n, d, 0);
+    const stn_dtype dtype = sizeof(A) == sizeof(double) ? STN_DTYPE_F64 : STN_DTYPE_F32;
+    const struct stni_block_layout at = stni_block_layout(dtype, n, d, 0);
     char *begin = static_cast<char *>(block);
     return {reinterpret_cast<int64_t *>(begin + at.indices), reinterpret_cast<A *>(begin + at.coordinates)};
 }
@@ -71,7 +72,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) pack_points(const 
 
 /* Candidates among the points of a leaf, in the order of the lanes, for one query. All lanes have its farthest. */
 template <class A>
-STNI_DEVICE void take_candidates(stni_candidate *heap, int64_t k, const int64_t *index, bool there, A square, A &farthest)
+STNI_DEVICE void take_candidates(stni_candidate *heap, int64_t k, const int64_t *index, bool there, A square,
+                                 A &farthest)
 {
     unsigned left = __ballot_sync(WHOLE_WARP, there && !(square > farthest));
     while (left) {
@@ -124,7 +126,8 @@ STNI_DEVICE void search_block(const stni_near_search_args &a, int64_t first, stn
 }
 
 /* Candidates are the first lane's alone, but where they come from and go to. */
-template <class S, int Q> __global__ void __launch_bounds__(THREADS) search_points(const __grid_constant__ stni_near_search_args a)
+template <class S, int Q> __global__ void __launch_bounds__(THREADS)
+search_points(const __grid_constant__ stni_near_search_args a)
 {
     STNI_SHARED(stni_candidate, shared, WARPS * Q * SHARED_CANDIDATES);
     const int64_t first = ((int64_t)blockIdx.x * WARPS + threadIdx.x / WARP) * Q, lane = threadIdx.x % WARP;
@@ -137,7 +140,8 @@ template <class S, int Q> __global__ void __launch_bounds__(THREADS) search_poin
     for (int j = 0; j < Q; j++) {
         stni_candidate *own = a.candidates + (first + j) * a.k;
         const bool there = first + j < a.queries.rows;
-        near[j] = is_shared ? shared + ((int64_t)threadIdx.x / WARP * Q + j) * SHARED_CANDIDATES : there ? own : near[0];
+        stni_candidate *in_shared = shared + ((int64_t)threadIdx.x / WARP * Q + j) * SHARED_CANDIDATES;
+        near[j] = is_shared ? in_shared : there ? own : near[0];
         for (int64_t i = lane; i < a.k && (is_shared || (there && a.fresh)); i += WARP)
             near[j][i] = there && !a.fresh ? own[i] : none;
     }
@@ -151,7 +155,8 @@ template <class S, int Q> __global__ void __launch_bounds__(THREADS) search_poin
 }
 
 /* A thread each query. */
-template <class S> __global__ void __launch_bounds__(THREADS) finish_queries(const __grid_constant__ stni_near_finish_args a)
+template <class S> __global__ void __launch_bounds__(THREADS)
+finish_queries(const __grid_constant__ stni_near_finish_args a)
 {
     typedef typename computed<S>::type A;
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;

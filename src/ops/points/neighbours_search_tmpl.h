@@ -10,10 +10,16 @@
 enum { DEPTH = 64 };
 #endif
 
-struct NAME(search) {
+/* A block as its kernel sees it. */
+struct NAME(tree) {
     const struct stni_near_search_args *a;
     const int64_t *index;
-    const ACC *x, *boxes, *query;
+    const ACC *x, *boxes;
+};
+
+struct NAME(search) {
+    struct NAME(tree) tree;
+    const ACC *query;
     struct stni_candidate *heap;
 };
 
@@ -25,8 +31,8 @@ struct NAME(node) {
 
 static inline ACC NAME(box_square)(const struct NAME(search) * s, int64_t node)
 {
-    const int64_t d = s->a->d;
-    const ACC *box = s->boxes + node * 2 * d;
+    const int64_t d = s->tree.a->d;
+    const ACC *box = s->tree.boxes + node * 2 * d;
     ACC sum = 0;
     for (int64_t c = 0; c < d; c++) {
         const ACC below = box[c] - s->query[c], above = s->query[c] - box[d + c];
@@ -36,22 +42,13 @@ static inline ACC NAME(box_square)(const struct NAME(search) * s, int64_t node)
     return sum;
 }
 
-/* `!(x > y)` is true of NaN, which a candidate may be. */
-static void NAME(visit_leaf)(const struct NAME(search) * s, int64_t leaf)
+/* Candidates among the points of a leaf, with their squares. `!(x > y)` is true of NaN, which a candidate may be. */
+static inline void NAME(take)(const struct NAME(tree) * tree, int64_t leaf, const ACC *square,
+                              struct stni_candidate *heap)
 {
-    const struct stni_near_search_args *a = s->a;
-    const int64_t first = leaf * STNI_LEAF, n = a->n - first < STNI_LEAF ? a->n - first : STNI_LEAF;
-    const ACC *x = s->x + first * a->d;
-    ACC square[STNI_LEAF] = {0}, farthest = MATH(near_square)(s->heap[0].key);
+    const int64_t first = leaf * STNI_LEAF, n = tree->a->n - first < STNI_LEAF ? tree->a->n - first : STNI_LEAF;
+    ACC farthest = MATH(near_square)(heap[0].key);
     int any = 0;
-    for (int64_t c = 0; c < a->d; c++) {
-        const ACC q = s->query[c], *column = x + c * STNI_LEAF;
-#pragma omp simd
-        for (int i = 0; i < STNI_LEAF; i++) {
-            const ACC t = q - column[i];
-            square[i] += t * t;
-        }
-    }
 #pragma omp simd reduction(| : any)
     for (int i = 0; i < STNI_LEAF; i++)
         any |= !(square[i] > farthest);
@@ -59,15 +56,31 @@ static void NAME(visit_leaf)(const struct NAME(search) * s, int64_t leaf)
         return;
     for (int64_t i = 0; i < n; i++)
         if (!(square[i] > farthest)) {
-            stni_near_put(s->heap, a->k, (struct stni_candidate){MATH(near_key)(square[i]), s->index[first + i]});
-            farthest = MATH(near_square)(s->heap[0].key);
+            stni_near_put(heap, tree->a->k, (struct stni_candidate){MATH(near_key)(square[i]), tree->index[first + i]});
+            farthest = MATH(near_square)(heap[0].key);
         }
+}
+
+static void NAME(visit_leaf)(const struct NAME(search) * s, int64_t leaf)
+{
+    const int64_t d = s->tree.a->d;
+    const ACC *x = s->tree.x + leaf * STNI_LEAF * d;
+    ACC square[STNI_LEAF] = {0};
+    for (int64_t c = 0; c < d; c++) {
+        const ACC q = s->query[c], *column = x + c * STNI_LEAF;
+#pragma omp simd
+        for (int i = 0; i < STNI_LEAF; i++) {
+            const ACC t = q - column[i];
+            square[i] += t * t;
+        }
+    }
+    NAME(take)(&s->tree, leaf, square, s->heap);
 }
 
 /* The nearer child first; the other one waits. No more wait than the tree is deep. */
 static void NAME(search_query)(const struct NAME(search) * s)
 {
-    struct NAME(node) waiting[DEPTH], at = {0, 0, stni_leaves(s->a->n), 0};
+    struct NAME(node) waiting[DEPTH], at = {0, 0, stni_leaves(s->tree.a->n), 0};
     int n = 0;
     for (;;) {
         if (at.square > MATH(near_square)(s->heap[0].key)) {
@@ -92,26 +105,31 @@ static void NAME(search_query)(const struct NAME(search) * s)
     }
 }
 
-static void NAME(search)(const struct stni_near_search_args *a)
+static struct NAME(tree) NAME(tree_of)(const struct stni_near_search_args *a)
 {
     const struct stni_block_layout at = stni_block_layout(a->dtype, a->n, a->d, 1);
     const char *block = a->block;
-    ACC *query = a->work;
-    struct NAME(search) s = {.a = a, .query = query};
+    struct NAME(tree) tree = {.a = a};
     if (a->n > 0) {
-        s.index = (const int64_t *)(const void *)(block + at.indices);
-        s.x = (const ACC *)(const void *)(block + at.coordinates);
-        s.boxes = (const ACC *)(const void *)(block + at.boxes);
+        tree.index = (const int64_t *)(const void *)(block + at.indices);
+        tree.x = (const ACC *)(const void *)(block + at.coordinates);
+        tree.boxes = (const ACC *)(const void *)(block + at.boxes);
     }
-    for (int64_t i = 0; i < a->queries.rows; i++) {
+    return tree;
+}
+
+/* Queries from `first` on, one by one. */
+static void NAME(search_each)(const struct NAME(tree) * tree, int64_t first)
+{
+    const struct stni_near_search_args *a = tree->a;
+    ACC *query = a->work;
+    struct NAME(search) s = {.tree = *tree, .query = query};
+    for (int64_t i = first; i < a->queries.rows; i++) {
         const T *row = (const T *)a->queries.data + i * a->queries.row;
         s.heap = a->candidates + i * a->k;
-        for (int64_t j = 0; a->fresh && j < a->k; j++)
-            s.heap[j] = (struct stni_candidate){a->limit, -1};
         for (int64_t c = 0; c < a->d; c++)
             query[c] = LOAD(row[c * a->queries.col]);
-        if (a->n > 0)
-            NAME(search_query)(&s);
+        NAME(search_query)(&s);
     }
 }
 

@@ -12,5 +12,5 @@ size_t stni_near_search_workspace(stn_queue *queue, const void *args)
 {
     const struct stni_near_search_args *a = args;
     (void)queue;
-    return ((size_t)a->d + 1) * sizeof(double);
+    return 17 * ((size_t)a->d + 1) * sizeof(double); /* a packet of 16 queries, and one */
 }

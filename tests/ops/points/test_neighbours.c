@@ -47,7 +47,9 @@ static void want(const struct elements *points, const struct elements *queries, 
 
 static void check_layouts(stn_context *context, const stn_mesh *mesh, stn_dtype dtype, uint64_t *seed)
 {
-    const int64_t d = draw_below(seed, 5), points[] = {1 + draw_below(seed, draw_below(seed, 3) ? 20 : 200), d};
+    const int64_t d = draw_below(seed, 4) ? draw_below(seed, 5) : 12,
+                  n = 1 + draw_below(seed, draw_below(seed, 3) ? 20 : 200);
+    const int64_t points[] = {n, d};
     const int64_t queries[] = {draw_below(seed, draw_below(seed, 2) ? 4 : 40), d};
     const int64_t k = 1 + draw_below(seed, points[0] < 90 ? points[0] : 90), most = 1 + draw_below(seed, 30);
     const double radius = (double)draw_below(seed, 16) / 2; /* whole distances are at it */
@@ -254,6 +256,32 @@ static stn_status moves_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
+/* Beside the results of its own queries, 16 bytes a candidate, a rank holds its block and another one, however many
+ * ranks there are. */
+static stn_status holds_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {8192, 3}, chunk = shape[0] / stn_context_size(context), block = chunk * (8 + 12 + 2);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement cut = stn_shard(0);
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *points = test_tensor(context, mesh, &cut, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    stn_context_stats_reset(context);
+    stn_context_stats(context, &stats);
+    const int64_t before = stats.live_bytes;
+    stn_knn(points, points, 2, NULL);
+    stn_context_stats(context, &stats);
+    CHECK(stats.peak_bytes - before <= chunk * 2 * (8 + 4 + 16) + 2 * block + 4096);
+    return stn_scope_end(context);
+}
+
+static void a_rank_holds_two_blocks(void)
+{
+    test_ranks(2, holds_body, NULL);
+    test_ranks(4, holds_body, NULL);
+}
+
 static void points_go_round_or_candidates_meet_by_bytes(void)
 {
     test_ranks(2, moves_body, NULL);
@@ -304,6 +332,7 @@ int main(int argc, char **argv)
         {"what_is_at_the_radius_is_within", what_is_at_the_radius_is_within},
         {"nan_is_behind_infinity", nan_is_behind_infinity},
         {"points_go_round_or_candidates_meet_by_bytes", points_go_round_or_candidates_meet_by_bytes},
+        {"a_rank_holds_two_blocks", a_rank_holds_two_blocks},
         {"bad_arguments_are_named", bad_arguments_are_named},
     };
     return TEST_MAIN(argc, argv, cases);
