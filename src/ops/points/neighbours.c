@@ -1,5 +1,4 @@
-/* knn and radius_search: the points that are nearest to each query, and how far they are. Queries stay where they are;
- * what of the points goes where is decided here, by bytes. */
+/* knn and radius_search: the points that are nearest to each query, and how far they are. */
 #include "ops/points/neighbours.h"
 
 #include "core/base/dtype.h"
@@ -8,7 +7,7 @@
 #include "dispatch/registry.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
-#include "ops/placement/splits.h"
+#include "ops/points/blocks.h"
 #include "ops/points/neighbours_kernel.h"
 
 #include <shardtensor/ops.h>
@@ -18,7 +17,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { POINTS = STNI_NEAR_POINTS, QUERIES = STNI_NEAR_QUERIES };
+enum { POINTS = STNI_ROWS, QUERIES = STNI_QUERIES };
 enum { INDICES = STNI_NEAR_INDICES, DISTANCES = STNI_NEAR_DISTANCES, COUNTS = STNI_NEAR_COUNTS };
 
 static stn_tensor *search(enum stni_op_index op, stn_tensor *points, stn_tensor *queries,
@@ -97,71 +96,12 @@ static stn_status check_radius(stn_op_call *call)
     return STN_OK;
 }
 
-/* Rows that are cut stay so; what is cut along columns or pending becomes rows by one exchange. Returns the axes that
- * cut rows then. */
-static uint32_t cut_rows(struct stni_layout *layout)
-{
-    uint32_t axes = 0;
-    for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
-        if (layout->placement[a].kind != STN_PLACE_REPLICATE) {
-            layout->placement[a] = stn_shard(0);
-            axes |= 1u << a;
-        }
-    return axes;
-}
-
-/* Where the points are cut among p ranks, two ways lead to all of them. They go round: a rank receives what the others
- * have of n points, and searches for its share of the queries. Or each rank searches for all queries among its own:
- * then it receives k candidates for each query from every other rank. */
-static int candidates_are_fewer(const stn_op_call *call, uint32_t axes)
-{
-    const struct stni_layout *points = &call->in_spec[POINTS]->layout;
-    const struct stni_near_attrs *attrs = call->attrs;
-    double ranks = 1;
-    for (int a = 0; a < points->mesh->ndim; a++)
-        ranks *= axes >> a & 1 ? points->mesh->sizes[a] : 1;
-    const double row = (double)(points->shape[1] * (int64_t)stni_near_size(points->dtype)) + sizeof(int64_t);
-    const double candidates =
-        ranks * (double)call->in_spec[QUERIES]->layout.shape[0] * (double)attrs->k * sizeof(struct stni_candidate);
-    return candidates <= (double)points->shape[0] * row;
-}
-
-/* The layout with its placements set wants its rows cut as they were, where the same axes cut them. */
-static stn_status want(stn_op_call *call, int input, struct stni_layout *layout)
-{
-    memset(layout->split, 0, sizeof layout->split);
-    if (layout->mesh)
-        stni_splits_take(layout, 0, &call->in_spec[input]->layout, 0, 1);
-    return stni_spec_intern(call->context, layout, &call->want[input]);
-}
-
-static stn_status give(stn_op_call *call, int output)
-{
-    const struct stni_layout *queries = &call->want[QUERIES]->layout;
-    const stn_meta *meta = &call->out_meta[output];
-    struct stni_layout out;
-    stni_layout_init(&out, queries->mesh, meta->dtype, meta->ndim, meta->shape);
-    memcpy(out.placement, queries->placement, sizeof out.placement);
-    memcpy(out.axis_order, queries->axis_order, sizeof out.axis_order);
-    out.split[0] = queries->split[0];
-    return stni_spec_intern(call->context, &out, &call->out_spec[output]);
-}
-
 static stn_status place(stn_op_call *call)
 {
-    struct stni_layout points = call->in_spec[POINTS]->layout, queries = call->in_spec[QUERIES]->layout;
-    const uint32_t axes = cut_rows(&points);
-    const int meet = axes && candidates_are_fewer(call, axes);
-    cut_rows(&queries);
-    for (int a = 0; queries.mesh && a < queries.mesh->ndim; a++)
-        if (axes >> a & 1)
-            queries.placement[a] = meet ? stn_replicate() : stn_shard(0);
-    STNI_TRY(want(call, POINTS, &points));
-    STNI_TRY(want(call, QUERIES, &queries));
-    for (int k = 0; k < call->n_out; k++)
-        STNI_TRY(give(call, k));
-    call->note = axes | (meet ? STNI_NEAR_MEET : 0);
-    return STN_OK;
+    const struct stni_layout *points = &call->in_spec[POINTS]->layout;
+    const int64_t k = ((const struct stni_near_attrs *)call->attrs)->k;
+    const int64_t row = points->shape[1] * (int64_t)stni_near_size(points->dtype) + (int64_t)sizeof(int64_t);
+    return stni_blocks_place(call, row, (double)k * sizeof(struct stni_candidate));
 }
 
 static const stn_input_schema inputs[] = {[POINTS] = {.name = "points"}, [QUERIES] = {.name = "queries"}};
@@ -174,12 +114,12 @@ static const struct stni_near_attrs knn_init = {.k = 1, .radius = (double)NAN};
 static const struct stni_near_attrs radius_init = {.k = 1, .radius = 0};
 
 static const stn_kernel_slot slots[] = {
-    [STNI_NEAR_PACK] = {"pack", sizeof(struct stni_near_pack_args)},
+    [STNI_NEAR_PACK] = {"pack", sizeof(struct stni_block_pack_args)},
     [STNI_NEAR_SEARCH] = {"search", sizeof(struct stni_near_search_args)},
     [STNI_NEAR_FINISH] = {"finish", sizeof(struct stni_near_finish_args)},
 };
 static const stn_kernel kernels[] = {
-    STNI_ISA_ROWS("pack", STNI_NEAR_DTYPES, struct stni_near_pack_args, stni_near_pack, stni_near_pack_workspace),
+    STNI_ISA_ROWS("pack", STNI_NEAR_DTYPES, struct stni_block_pack_args, stni_block_pack, stni_block_pack_workspace),
     STNI_ISA_ROWS("search", STNI_NEAR_DTYPES, struct stni_near_search_args, stni_near_search,
                   stni_near_search_workspace),
     STNI_ISA_ROWS("finish", STNI_NEAR_DTYPES, struct stni_near_finish_args, stni_near_finish, NULL),

@@ -4,7 +4,6 @@
 
 #include <shardtensor/op.h>
 
-enum { STNI_NEAR_POINTS, STNI_NEAR_QUERIES };
 enum { STNI_NEAR_INDICES, STNI_NEAR_DISTANCES, STNI_NEAR_COUNTS };
 enum { STNI_NEAR_PACK, STNI_NEAR_SEARCH, STNI_NEAR_FINISH };
 
@@ -12,10 +11,6 @@ struct stni_near_attrs {
     int64_t k;     /* at most so many for each query */
     double radius; /* NaN: however far */
 };
-
-/* The note that place leaves for run: the axes that cut the points, and whether each of their ranks searches for all
- * queries, so that candidates meet; else the points go round. */
-#define STNI_NEAR_MEET (UINT64_C(1) << 32)
 
 stn_status stni_near_run(stn_op_call *call);
 uint64_t stni_near_saves(const stn_op_call *call, uint32_t needs);

@@ -4,13 +4,13 @@
 #include <tgmath.h>
 
 enum {
-    DEPTH = 64,         /* of a tree of as many leaves as there are numbers */
-    PACKET = 16,        /* queries */
-    TOGETHER = 4,       /* of them, which read a point at once */
+    DEPTH = 64,          /* of a tree of as many leaves as there are numbers */
+    PACKET = 16,         /* queries */
+    TOGETHER = 4,        /* of them, which read a point at once */
     PACKET_COLUMNS = 10, /* from which on packets are faster */
 };
 
-#define TEMPLATE "ops/points/neighbours_tree_tmpl.h"
+#define TEMPLATE "ops/points/block_box_tmpl.h"
 #include "core/box/each_float.h"
 #undef TEMPLATE
 #define TEMPLATE "ops/points/neighbours_search_tmpl.h"
@@ -19,21 +19,12 @@ enum {
 #define TEMPLATE "ops/points/neighbours_packet_tmpl.h"
 #include "core/box/each_float.h"
 
-stn_status STNI_ISA_NAME(stni_near_pack)(stn_queue *queue, const void *args)
-{
-    static void (*const of[])(const struct stni_near_pack_args *) = {pack_f32, pack_f64, pack_bf16, pack_f16};
-    const struct stni_near_pack_args *a = args;
-    (void)queue;
-    of[a->dtype](a);
-    return STN_OK;
-}
-
 stn_status STNI_ISA_NAME(stni_near_search)(stn_queue *queue, const void *args)
 {
     static void (*const of[])(const struct stni_near_search_args *) = {search_f32, search_f64, search_bf16, search_f16};
     const struct stni_near_search_args *a = args;
     (void)queue;
-    of[a->dtype](a);
+    of[a->shape.dtype](a);
     return STN_OK;
 }
 

@@ -1,8 +1,7 @@
 /* Searches for near points on a CUDA device: a warp has a few queries and reads all points, a lane each. */
 #include "core/device/cuda/block.cuh"
-#include "core/device/cuda/dispatch.cuh"
-#include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
+#include "ops/points/block_parts.cuh"
 #include "ops/points/neighbours_kernel.h"
 
 #include <math.h>
@@ -40,36 +39,6 @@ STNI_DEVICE double square_of(double, uint64_t key)
     return stni_near_square_f64(key);
 }
 
-/* The parts of a block, which has no boxes. */
-template <class A> struct block_parts {
-    int64_t *index;
-    A *x;
-};
-
-template <class A> STNI_HOST_DEVICE block_parts<A> parts_of(void *block, int64_t n, int64_t d)
-{
-    const stn_dtype dtype = sizeof(A) == sizeof(double) ? STN_DTYPE_F64 : STN_DTYPE_F32;
-    const struct stni_block_layout at = stni_block_layout(dtype, n, d, 0);
-    char *begin = static_cast<char *>(block);
-    return {reinterpret_cast<int64_t *>(begin + at.indices), reinterpret_cast<A *>(begin + at.coordinates)};
-}
-
-/* A thread each place in a leaf: those behind the last point are NaN. */
-template <class S> __global__ void __launch_bounds__(THREADS) pack_points(const __grid_constant__ stni_near_pack_args a)
-{
-    typedef typename computed<S>::type A;
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, n = a.points.rows;
-    const block_parts<A> to = parts_of<A>(a.block, n, a.d);
-    if (i >= stni_leaves(n) * STNI_LEAF)
-        return;
-    if (i < n)
-        to.index[i] = a.first + i;
-    const S *row = static_cast<const S *>(a.points.data) + (i < n ? i * a.points.row : 0);
-    A *x = to.x + i / STNI_LEAF * STNI_LEAF * a.d + i % STNI_LEAF;
-    for (int64_t c = 0; c < a.d; c++)
-        x[c * STNI_LEAF] = i < n ? (A)load(row[c * a.points.col]) : (A)NAN;
-}
-
 /* Candidates among the points of a leaf, in the order of the lanes, for one query. All lanes have its farthest. */
 template <class A>
 STNI_DEVICE void take_candidates(stni_candidate *heap, int64_t k, const int64_t *index, bool there, A square,
@@ -97,7 +66,7 @@ template <class S, int Q>
 STNI_DEVICE void search_block(const stni_near_search_args &a, int64_t first, stni_candidate *const (&near)[Q])
 {
     typedef typename computed<S>::type A;
-    const block_parts<A> from = parts_of<A>(const_cast<void *>(a.block), a.n, a.d);
+    const block_parts<A> from = parts_of<A>(const_cast<void *>(a.block), a.shape);
     const int64_t lane = threadIdx.x % WARP;
     const S *query[Q];
     A farthest[Q];
@@ -107,10 +76,10 @@ STNI_DEVICE void search_block(const stni_near_search_args &a, int64_t first, stn
         query[j] = static_cast<const S *>(a.queries.data) + i * a.queries.row;
         farthest[j] = square_of(A(), near[j][0].key);
     }
-    for (int64_t leaf = 0; leaf < stni_leaves(a.n); leaf++) {
-        const A *x = from.x + leaf * STNI_LEAF * a.d + lane;
+    for (int64_t leaf = 0; leaf < stni_leaves(a.shape.n); leaf++) {
+        const A *x = from.x + leaf * STNI_LEAF * a.shape.d + lane;
         A square[Q] = {};
-        for (int64_t c = 0; c < a.d; c++) {
+        for (int64_t c = 0; c < a.shape.d; c++) {
             const A p = x[c * STNI_LEAF];
             STNI_UNROLL
             for (int j = 0; j < Q; j++) {
@@ -121,7 +90,7 @@ STNI_DEVICE void search_block(const stni_near_search_args &a, int64_t first, stn
         STNI_UNROLL
         for (int j = 0; j < Q; j++)
             take_candidates(near[j], a.k, from.index + leaf * STNI_LEAF,
-                            leaf * STNI_LEAF + lane < a.n && first + j < a.queries.rows, square[j], farthest[j]);
+                            leaf * STNI_LEAF + lane < a.shape.n && first + j < a.queries.rows, square[j], farthest[j]);
     }
 }
 
@@ -182,18 +151,10 @@ finish_queries(const __grid_constant__ stni_near_finish_args a)
         a.counts[i] = found;
 }
 
-void launch_pack(const stni_near_pack_args &a, cudaStream_t stream)
-{
-    const unsigned blocks = blocks_for(stni_leaves(a.points.rows) * STNI_LEAF, THREADS);
-    dispatch_floating(a.dtype, [&](auto element) {
-        STNI_LAUNCH((pack_points<decltype(element)>), blocks, THREADS, stream, a);
-    });
-}
-
 void launch_search(const stni_near_search_args &a, cudaStream_t stream)
 {
     const int64_t m = a.queries.rows;
-    dispatch_floating(a.dtype, [&](auto element) {
+    dispatch_floating(a.shape.dtype, [&](auto element) {
         typedef decltype(element) S;
         if (m >= AT_LEAST)
             STNI_LAUNCH((search_points<S, TOGETHER>), blocks_for(m, WARPS * TOGETHER), THREADS, stream, a);
@@ -209,19 +170,11 @@ void launch_finish(const stni_near_finish_args &a, cudaStream_t stream)
     });
 }
 
-size_t pack_workspace(stn_queue *, const void *args)
-{
-    const stni_near_pack_args &a = *static_cast<const stni_near_pack_args *>(args);
-    return stni_block_layout(a.dtype, a.points.rows, a.d, 0).end;
-}
-
 }
 
 STNI_CUDA_KERNELS(neighbours) = {
-    STNI_CUDA_KERNEL_WITH("knn.pack", FLOATING_DTYPES, stni_near_pack_args, launch_pack, pack_workspace),
     STNI_CUDA_KERNEL("knn.search", FLOATING_DTYPES, stni_near_search_args, launch_search),
     STNI_CUDA_KERNEL("knn.finish", FLOATING_DTYPES, stni_near_finish_args, launch_finish),
-    STNI_CUDA_KERNEL_WITH("radius_search.pack", FLOATING_DTYPES, stni_near_pack_args, launch_pack, pack_workspace),
     STNI_CUDA_KERNEL("radius_search.search", FLOATING_DTYPES, stni_near_search_args, launch_search),
     STNI_CUDA_KERNEL("radius_search.finish", FLOATING_DTYPES, stni_near_finish_args, launch_finish),
     STNI_CUDA_KERNELS_END

@@ -8,6 +8,7 @@
 #include "core/box/as_f32.h"
 #include <tgmath.h>
 enum { DEPTH = 64, PACKET = 16, TOGETHER = 4, PACKET_COLUMNS = 10 };
+#include "ops/points/block_box_tmpl.h"
 #include "ops/points/neighbours_search_tmpl.h"
 #endif
 
@@ -24,9 +25,9 @@ struct NAME(packet_node) {
     uint32_t active; /* queries to which the box was not too far */
 };
 
-static void NAME(box_squares)(const struct NAME(packet) * p, int64_t node, ACC *square)
+static void NAME(box_squares)(const struct NAME(packet) *p, int64_t node, ACC *square)
 {
-    const int64_t d = p->tree.a->d;
+    const int64_t d = p->tree.a->shape.d;
     const ACC *box = p->tree.boxes + node * 2 * d;
     for (int i = 0; i < PACKET; i++)
         square[i] = 0;
@@ -42,10 +43,10 @@ static void NAME(box_squares)(const struct NAME(packet) * p, int64_t node, ACC *
 }
 
 /* Squares of TOGETHER queries to the points of a leaf. */
-static void NAME(leaf_squares)(const struct NAME(packet) * p, int64_t leaf, const int *which,
+static void NAME(leaf_squares)(const struct NAME(packet) *p, int64_t leaf, const int *which,
                                ACC square[TOGETHER][STNI_LEAF])
 {
-    const int64_t d = p->tree.a->d;
+    const int64_t d = p->tree.a->shape.d;
     const ACC *x = p->tree.x + leaf * STNI_LEAF * d;
     memset(square, 0, TOGETHER * sizeof *square);
     for (int64_t c = 0; c < d; c++) {
@@ -62,7 +63,7 @@ static void NAME(leaf_squares)(const struct NAME(packet) * p, int64_t leaf, cons
     }
 }
 
-static void NAME(visit_packet_leaf)(const struct NAME(packet) * p, int64_t leaf, uint32_t active)
+static void NAME(visit_packet_leaf)(const struct NAME(packet) *p, int64_t leaf, uint32_t active)
 {
     int which[PACKET + TOGETHER] = {0}, n = 0;
     ACC square[TOGETHER][STNI_LEAF];
@@ -77,7 +78,7 @@ static void NAME(visit_packet_leaf)(const struct NAME(packet) * p, int64_t leaf,
 }
 
 /* Of the queries of `active`, those to which a box is not too far. */
-static uint32_t NAME(near_queries)(const struct NAME(packet) * p, const ACC *square, uint32_t active)
+static uint32_t NAME(near_queries)(const struct NAME(packet) *p, const ACC *square, uint32_t active)
 {
     uint32_t near = 0;
     for (int i = 0; i < PACKET; i++)
@@ -87,15 +88,17 @@ static uint32_t NAME(near_queries)(const struct NAME(packet) * p, const ACC *squ
 }
 
 /* The leaf that is reached through the nearer of two boxes, again and again: its points set a first limit. */
-static void NAME(visit_home)(struct NAME(packet) * p, int which, ACC *query)
+static void NAME(visit_home)(struct NAME(packet) *p, int which, ACC *query)
 {
     struct NAME(search) s = {.tree = p->tree, .query = query, .heap = p->heaps + which * p->tree.a->k};
-    int64_t node = 0, a = 0, b = stni_leaves(p->tree.a->n);
-    for (int64_t c = 0; c < p->tree.a->d; c++)
+    const int64_t d = p->tree.a->shape.d;
+    int64_t node = 0, a = 0, b = stni_leaves(p->tree.a->shape.n);
+    for (int64_t c = 0; c < d; c++)
         query[c] = p->query[c * PACKET + which];
     while (b - a > 1) {
         const int64_t middle = (a + b) / 2, left = node + 1, right = node + 2 * (middle - a);
-        const int turned = NAME(box_square)(&s, right) < NAME(box_square)(&s, left);
+        const int turned =
+            NAME(box_square)(p->tree.boxes, right, query, d) < NAME(box_square)(p->tree.boxes, left, query, d);
         node = turned ? right : left;
         a = turned ? middle : a;
         b = turned ? b : middle;
@@ -104,9 +107,9 @@ static void NAME(visit_home)(struct NAME(packet) * p, int which, ACC *query)
     NAME(visit_leaf)(&s, a);
 }
 
-static void NAME(search_packet)(struct NAME(packet) * p, uint32_t active)
+static void NAME(search_packet)(struct NAME(packet) *p, uint32_t active)
 {
-    struct NAME(packet_node) waiting[DEPTH + 1] = {{0, 0, stni_leaves(p->tree.a->n), active}};
+    struct NAME(packet_node) waiting[DEPTH + 1] = {{0, 0, stni_leaves(p->tree.a->shape.n), active}};
     ACC square[PACKET];
     for (int n = 1; n > 0;) {
         struct NAME(packet_node) at = waiting[--n];
@@ -128,18 +131,18 @@ static void NAME(search_packet)(struct NAME(packet) * p, uint32_t active)
 }
 
 /* Queries in packets; the rest is fewer than one. Returns where it begins. */
-static int64_t NAME(search_packets)(const struct NAME(tree) * tree)
+static int64_t NAME(search_packets)(const struct NAME(tree) *tree)
 {
     const struct stni_near_search_args *a = tree->a;
-    ACC *query = a->work, *one = query + PACKET * a->d;
+    ACC *query = a->work, *one = query + PACKET * a->shape.d;
     struct NAME(packet) p = {.tree = *tree, .query = query};
     int64_t first = 0;
     for (; first + PACKET <= a->queries.rows; first += PACKET) {
         p.heaps = a->candidates + first * a->k;
         for (int i = 0; i < PACKET; i++)
-            for (int64_t c = 0; c < a->d; c++)
+            for (int64_t c = 0; c < a->shape.d; c++)
                 query[c * PACKET + i] =
-                    LOAD(((const T *)a->queries.data)[(first + i) * a->queries.row + c * a->queries.col]);
+                    LOAD(((const T *)a->queries.data)[(first + i) *a->queries.row + c * a->queries.col]);
         for (int i = 0; i < PACKET; i++)
             NAME(visit_home)(&p, i, one);
         NAME(search_packet)(&p, (1u << PACKET) - 1);
@@ -152,6 +155,6 @@ static void NAME(search)(const struct stni_near_search_args *a)
     const struct NAME(tree) tree = NAME(tree_of)(a);
     for (int64_t i = 0; a->fresh && i < a->queries.rows * a->k; i++)
         a->candidates[i] = (struct stni_candidate){a->limit, -1};
-    if (a->n > 0)
-        NAME(search_each)(&tree, a->d < PACKET_COLUMNS ? 0 : NAME(search_packets)(&tree));
+    if (a->shape.n > 0)
+        NAME(search_each)(&tree, a->shape.d < PACKET_COLUMNS ? 0 : NAME(search_packets)(&tree));
 }

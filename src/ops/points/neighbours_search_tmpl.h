@@ -1,13 +1,11 @@
 /* A search in a tree of points, of one dtype: a template of core/box/each_float.h.
- *
- * A box is as near to a query as its nearest corner, edge or side: a sum of the same squares in the same order as
- * distances are, each of which is at most that of any point within, after rounding too. So a box that is farther than
- * the farthest candidate has no point that would become one. */
+ */
 #ifndef NAME /* read alone */
 #include "ops/points/neighbours_kernel.h"
 #include "core/box/as_f32.h"
 #include <tgmath.h>
 enum { DEPTH = 64 };
+#include "ops/points/block_box_tmpl.h"
 #endif
 
 /* A block as its kernel sees it. */
@@ -29,24 +27,12 @@ struct NAME(node) {
     ACC square;
 };
 
-static inline ACC NAME(box_square)(const struct NAME(search) * s, int64_t node)
-{
-    const int64_t d = s->tree.a->d;
-    const ACC *box = s->tree.boxes + node * 2 * d;
-    ACC sum = 0;
-    for (int64_t c = 0; c < d; c++) {
-        const ACC below = box[c] - s->query[c], above = s->query[c] - box[d + c];
-        const ACC t = below > 0 ? below : above > 0 ? above : 0;
-        sum += t * t;
-    }
-    return sum;
-}
-
 /* Candidates among the points of a leaf, with their squares. `!(x > y)` is true of NaN, which a candidate may be. */
-static inline void NAME(take)(const struct NAME(tree) * tree, int64_t leaf, const ACC *square,
+static inline void NAME(take)(const struct NAME(tree) *tree, int64_t leaf, const ACC *square,
                               struct stni_candidate *heap)
 {
-    const int64_t first = leaf * STNI_LEAF, n = tree->a->n - first < STNI_LEAF ? tree->a->n - first : STNI_LEAF;
+    const int64_t first = leaf * STNI_LEAF,
+                  n = tree->a->shape.n - first < STNI_LEAF ? tree->a->shape.n - first : STNI_LEAF;
     ACC farthest = MATH(near_square)(heap[0].key);
     int any = 0;
 #pragma omp simd reduction(| : any)
@@ -61,9 +47,9 @@ static inline void NAME(take)(const struct NAME(tree) * tree, int64_t leaf, cons
         }
 }
 
-static void NAME(visit_leaf)(const struct NAME(search) * s, int64_t leaf)
+static void NAME(visit_leaf)(const struct NAME(search) *s, int64_t leaf)
 {
-    const int64_t d = s->tree.a->d;
+    const int64_t d = s->tree.a->shape.d;
     const ACC *x = s->tree.x + leaf * STNI_LEAF * d;
     ACC square[STNI_LEAF] = {0};
     for (int64_t c = 0; c < d; c++) {
@@ -78,9 +64,9 @@ static void NAME(visit_leaf)(const struct NAME(search) * s, int64_t leaf)
 }
 
 /* The nearer child first; the other one waits. No more wait than the tree is deep. */
-static void NAME(search_query)(const struct NAME(search) * s)
+static void NAME(search_query)(const struct NAME(search) *s)
 {
-    struct NAME(node) waiting[DEPTH], at = {0, 0, stni_leaves(s->tree.a->n), 0};
+    struct NAME(node) waiting[DEPTH], at = {0, 0, stni_leaves(s->tree.a->shape.n), 0};
     int n = 0;
     for (;;) {
         if (at.square > MATH(near_square)(s->heap[0].key)) {
@@ -98,7 +84,8 @@ static void NAME(search_query)(const struct NAME(search) * s)
         }
         const int64_t middle = (at.a + at.b) / 2;
         struct NAME(node) near = {at.node + 1, at.a, middle, 0}, far = {at.node + 2 * (middle - at.a), middle, at.b, 0};
-        near.square = NAME(box_square)(s, near.node), far.square = NAME(box_square)(s, far.node);
+        near.square = NAME(box_square)(s->tree.boxes, near.node, s->query, s->tree.a->shape.d);
+        far.square = NAME(box_square)(s->tree.boxes, far.node, s->query, s->tree.a->shape.d);
         const int turned = far.square < near.square;
         waiting[n++] = turned ? near : far;
         at = turned ? far : near;
@@ -107,10 +94,10 @@ static void NAME(search_query)(const struct NAME(search) * s)
 
 static struct NAME(tree) NAME(tree_of)(const struct stni_near_search_args *a)
 {
-    const struct stni_block_layout at = stni_block_layout(a->dtype, a->n, a->d, 1);
+    const struct stni_block_layout at = stni_block_layout(&a->shape, 1);
     const char *block = a->block;
     struct NAME(tree) tree = {.a = a};
-    if (a->n > 0) {
+    if (a->shape.n > 0) {
         tree.index = (const int64_t *)(const void *)(block + at.indices);
         tree.x = (const ACC *)(const void *)(block + at.coordinates);
         tree.boxes = (const ACC *)(const void *)(block + at.boxes);
@@ -119,7 +106,7 @@ static struct NAME(tree) NAME(tree_of)(const struct stni_near_search_args *a)
 }
 
 /* Queries from `first` on, one by one. */
-static void NAME(search_each)(const struct NAME(tree) * tree, int64_t first)
+static void NAME(search_each)(const struct NAME(tree) *tree, int64_t first)
 {
     const struct stni_near_search_args *a = tree->a;
     ACC *query = a->work;
@@ -127,7 +114,7 @@ static void NAME(search_each)(const struct NAME(tree) * tree, int64_t first)
     for (int64_t i = first; i < a->queries.rows; i++) {
         const T *row = (const T *)a->queries.data + i * a->queries.row;
         s.heap = a->candidates + i * a->k;
-        for (int64_t c = 0; c < a->d; c++)
+        for (int64_t c = 0; c < a->shape.d; c++)
             query[c] = LOAD(row[c * a->queries.col]);
         NAME(search_query)(&s);
     }
@@ -141,7 +128,7 @@ static void NAME(finish)(const struct stni_near_finish_args *a)
         int64_t found = 0;
         for (int64_t part = 1; part < a->parts; part++)
             for (int64_t j = 0; j < a->k; j++) {
-                const struct stni_candidate candidate = a->candidates[(part * a->n + i) * a->k + j];
+                const struct stni_candidate candidate = a->candidates[(part * a->n + i) *a->k + j];
                 if (candidate.index >= 0)
                     stni_near_put(heap, a->k, candidate);
             }
