@@ -1,4 +1,5 @@
-/* Points in space: which are near. A point is a row of a matrix, its coordinates are the columns.
+/* Points in space: which are near, and how far they are from a surface. A point is a row of a matrix, its coordinates
+ * are the columns.
  *
  * Distances are Euclidean: roots of sums of squared differences, taken in the order of the columns, in f64 of f64, in
  * f32 of f32 and of 16-bit floats, for which they are rounded at the end. So points that are close keep their distance,
@@ -46,6 +47,26 @@ STN_API stn_tensor *stn_knn(stn_tensor *points, stn_tensor *queries, int64_t k, 
  *         STN_ERR_COMM. */
 STN_API stn_tensor *stn_radius_search(stn_tensor *points, stn_tensor *queries, double radius, int64_t max_points,
                                       stn_tensor **distances, stn_tensor **counts);
+
+/** How far points are from a surface of triangles, below 0 behind it, where the triangles' corners go round clockwise:
+ *  inside of a closed surface whose corners go round counter-clockwise, seen from outside. Where several triangles are
+ *  nearest, at an edge or a corner, the sum of their normals, weighted by their angles there, tells the side. A surface
+ *  need not be closed. Computed in f64, and rounded once.
+ *
+ * Shapes:     vertices (v, 3), of a floating dtype, triangles (f, 3), i64 or i32, f > 0, and points (m, 3), of that
+ *             dtype -> distance (m) and nearest (m, 3), the nearest point of the surface, of that dtype, and faces (m),
+ *             i64: the triangle that it is on, of several that with the lowest index. Of a point with NaN these are
+ *             NaN and -1; a triangle with NaN is not there.
+ * Placement:  of results that of points, as of queries in stn_knn; triangles that are cut are searched as its points.
+ * Collective: over the mesh where vertices or triangles are cut, or an input has to move.
+ * Gradient:   of the distance, for vertices and points, once; 0 on the surface, at a point with NaN. The nearest point
+ *             is a constant.
+ * @param nearest, faces  the other results; may be NULL.
+ * @return the distance; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM; STN_ERR_VALUE at the next
+ *         agreement where a triangle names no vertex, whose place 0 takes.
+ * Source: signs, Baerentzen and Aanaes, "Signed distance computation using the angle weighted pseudonormal", 2005. */
+STN_API stn_tensor *stn_signed_distance_field(stn_tensor *vertices, stn_tensor *triangles, stn_tensor *points,
+                                              stn_tensor **nearest, stn_tensor **faces);
 
 STN_END_DECLS
 

@@ -33,6 +33,8 @@
     /* Points. */ \
     X(knn) \
     X(radius_search) \
+    X(signed_distance_field) \
+    X(surface_distance) \
     /* Scores of fields. */ \
     X(anomaly_correlation) \
     X(crps_ensemble) \

@@ -1,5 +1,5 @@
-/* Searches for near points on a CUDA device: the CPU's to the last bit, in blocks of several sizes, with few queries
- * and with many, with ties, NaN and infinities, few candidates and many. */
+/* Searches for near points, and distances from surfaces, on a CUDA device: near points are the CPU's to the last bit,
+ * in blocks of several sizes, with few queries and with many, with ties, NaN and infinities, few candidates and many. */
 #include "both.h"
 
 #include "harness.h"
@@ -39,8 +39,35 @@ static void searches_are_the_cpus(void)
                 both_compare(&work, dtypes[d], shapes[i], 0);
 }
 
+/* Triangles among vertices in steps: many share edges, corners and planes. */
+static int distances(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const int64_t flat[] = {3 * shape[POINTS]}, rows[] = {shape[POINTS], 3};
+    stn_tensor *vertices = cloud(context, dtype, 9, 3, 1), *points = cloud(context, dtype, shape[QUERIES], 3, 2);
+    stn_tensor *names = stn_cast(stn_add_number(both_input(context, dtype, 1, flat, 3), 4), STN_DTYPE_I64), *x[2];
+    stn_set_requires_grad(x[0] = vertices, 1);
+    stn_set_requires_grad(x[1] = points, 1);
+    out[0] = stn_signed_distance_field(vertices, stn_view(names, 2, rows), points, &out[1], &out[2]);
+    stn_tensor *cotangent = both_input(context, dtype, 1, stn_tensor_shape(out[0]), 4);
+    stn_grad(context, 1, &out[0], &cotangent, 2, x, 0, 0, out + 3);
+    return 5;
+}
+
+static void distances_from_surfaces_are_the_cpus(void)
+{
+    static const both_work work = {"distances", distances};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16};
+    static const double tolerances[] = {1e-5, 1e-13, 1e-2};
+    static const int64_t shapes[][2] = {{70, 133}, {32, 128}, {1, 5}};
+    for (int i = 0; i < 3; i++)
+        both_compare(&work, dtypes[i], shapes[i], tolerances[i]);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct test_case cases[] = {{"searches_are_the_cpus", searches_are_the_cpus}};
+    static const struct test_case cases[] = {
+        {"searches_are_the_cpus", searches_are_the_cpus},
+        {"distances_from_surfaces_are_the_cpus", distances_from_surfaces_are_the_cpus},
+    };
     return TEST_MAIN(argc, argv, cases);
 }

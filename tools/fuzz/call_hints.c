@@ -6,6 +6,7 @@
 static const struct call_hint hints[] = {
     {NULL, "index", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX},      {NULL, "indices", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX},
     {NULL, "repeats", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX},    {"embedding", "input", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX},
+    {"signed_distance_field", "triangles", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX},
     {"one_hot", "input", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX}, {NULL, "sorter", STN_DTYPE_I64, 85, 1, NUMBERS_RISING},
     {NULL, "mask", STN_DTYPE_BOOL, 80, 0, NUMBERS_REAL},       {NULL, "condition", STN_DTYPE_BOOL, 80, 0, NUMBERS_REAL},
     {NULL, "attn_mask", STN_DTYPE_BOOL, 50, 0, NUMBERS_REAL},  {"cross_entropy", "target", STN_DTYPE_I64, 70, 1, NUMBERS_INDEX},
@@ -34,7 +35,7 @@ static const struct pattern {
     {"cross_entropy", "nc,n,c"}, {"diagonal", "abc"}, {"dot", "i,i"}, {"dropout_channels", "nchw"}, {"embedding", "ab,vd"}, {"fold", "n8l"},
     {"gather", "ab,cb"}, {"grid_sample", "nchw,nab2"}, {"group_norm", "n4hw,4,4"}, {"im2col", "nchw"}, {"index_add", "abc,a,abc"},
     {"index_copy", "abc,a,abc"}, {"index_fill", "abc,i"}, {"index_put", "abc,i,i,i"}, {"index_select", "abc,i"}, {"instance_norm", "nchw,c,c,c,c"},
-    {"knn", "nd,md"}, {"radius_search", "nd,md"},
+    {"knn", "nd,md"}, {"radius_search", "nd,md"}, {"signed_distance_field", "v3,f3,m3"},
     {"interpolate", "nchw"}, {"layer_norm", "abc,c,c"}, {"linear", "abi,oi,o"}, {"masked_select", "ab,ab"}, {"matmul", "bij,bjk"},
     {"max_pool1d", "ncw"}, {"max_pool2d", "nchw"}, {"max_pool3d", "ncdhw"}, {"mm", "ij,jk"}, {"mv", "ij,j"}, {"nll_loss", "nc,n,c"},
     {"outer", "i,j"}, {"pixel_shuffle", "n4hw"}, {"pixel_unshuffle", "nc44"}, {"prelu", "nchw,c"}, {"repeat_interleave", "abc,b"},

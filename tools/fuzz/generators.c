@@ -185,6 +185,7 @@ static const struct generator table[] = {
     {.op = "cdist", .draw = draw_distances, .lo = -9, .hi = 9, .keeps_result = 1},
     {.op = "knn", .draw = draw_near},
     {.op = "radius_search", .draw = draw_near},
+    {.op = "signed_distance_field", .draw = draw_surface},
     {.op = "scaled_dot_product_attention", .draw = draw_attention, .lo = -9, .hi = 9, .keeps_result = 1},
     {.op = "linear", .draw = draw_linear, .lo = -9, .hi = 9},
     {.op = "matmul", .draw = draw_matmul, .lo = -9, .hi = 9},

@@ -108,6 +108,7 @@ int draw_movedim(struct draft *d, const struct generator *g);
 int draw_similarity(struct draft *d, const struct generator *g);
 int draw_distances(struct draft *d, const struct generator *g);
 int draw_near(struct draft *d, const struct generator *g);
+int draw_surface(struct draft *d, const struct generator *g);
 int draw_attention(struct draft *d, const struct generator *g);
 int draw_bucketized(struct draft *d, const struct generator *g);
 int draw_cast(struct draft *d, const struct generator *g);

@@ -110,6 +110,16 @@ int draw_near(struct draft *d, const struct generator *g)
     return 1;
 }
 
+int draw_surface(struct draft *d, const struct generator *g)
+{
+    const int64_t vertices[] = {draw_between(d, 4, 8), 3}, triangles[] = {draw_between(d, 1, 9), 3};
+    const int64_t points[] = {draw_between(d, 1, 6), 3};
+    (void)g;
+    return put_input(d, draw_leaf(d, FILL_REAL, 2, vertices, -2, 2)) &&
+           put_input(d, draw_leaf(d, FILL_INDEX, 2, triangles, 0, (double)vertices[0])) &&
+           put_input(d, draw_leaf(d, FILL_REAL, 2, points, -2, 2));
+}
+
 int draw_attention(struct draft *d, const struct generator *g)
 {
     const struct want want = {3, 4, g->lo, g->hi, 0, 0, 0, 1, 0, 0};

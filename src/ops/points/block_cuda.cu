@@ -42,5 +42,7 @@ size_t pack_workspace(stn_queue *, const void *args)
 STNI_CUDA_KERNELS(block) = {
     STNI_CUDA_KERNEL_WITH("knn.pack", FLOATING_DTYPES, stni_block_pack_args, launch_pack, pack_workspace),
     STNI_CUDA_KERNEL_WITH("radius_search.pack", FLOATING_DTYPES, stni_block_pack_args, launch_pack, pack_workspace),
+    STNI_CUDA_KERNEL_WITH("surface_distance.pack", dtype_bit(STN_DTYPE_F64), stni_block_pack_args, launch_pack,
+                          pack_workspace),
     STNI_CUDA_KERNELS_END
 };

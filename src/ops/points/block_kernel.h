@@ -1,7 +1,7 @@
 /* Blocks: what a search reads of a rank's points, or triangles, and what goes to other ranks. Shared by every device.
  *
- * A row has d numbers, the coordinates of one corner or of several. Rows stand leaf by leaf, a leaf column by column, so
- * that what is done to its rows is done in vectors. */
+ * A row has d numbers, the coordinates of one corner or of several. Rows stand leaf by leaf, a leaf column by column,
+ * so that what is done to its rows is done in vectors. */
 #ifndef STNI_OPS_POINTS_BLOCK_KERNEL_H
 #define STNI_OPS_POINTS_BLOCK_KERNEL_H
 
@@ -27,9 +27,9 @@ struct stni_block_shape {
     int64_t n, d, corners;
 };
 
-/* Where the parts of a block begin, in bytes. indices: i64 (n). coordinates: leaf by leaf d columns of STNI_LEAF. boxes:
- * of the tree's nodes, parents before children, lower bounds and upper ones; the CPU alone has them. The end: memory
- * for a leaf. */
+/* Where the parts of a block begin, in bytes. indices: i64 (n). coordinates: leaf by leaf d columns of STNI_LEAF.
+ * boxes: of the tree's nodes, parents before children, lower bounds and upper ones; the CPU alone has them. The end:
+ * memory for a leaf. */
 struct stni_block_layout {
     size_t indices, coordinates, boxes, end;
 };

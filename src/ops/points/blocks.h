@@ -9,9 +9,10 @@
 /* Inputs of ops that search among rows, which a block is made of, for queries. */
 enum { STNI_ROWS, STNI_QUERIES };
 
-/* Where rows are cut among p ranks, two ways lead to all of them. Blocks go round: a rank receives what the others have,
- * and searches for its share of the queries. Or each rank searches for all queries among its own: then it receives what
- * every other rank found for each. `row_bytes` and `found_bytes`, of a row and of a query, say which is less.
+/* Where rows are cut among p ranks, two ways lead to all of them. Blocks go round: a rank receives what the others
+ * have, and searches for its share of the queries. Or each rank searches for all queries among its own: then it
+ * receives what every other rank found for each. `row_bytes` and `found_bytes`, of a row and of a query, say which is
+ * less.
  *
  * Fills want and out_spec: queries that are cut by rows stay so, and results are cut as they are. What is cut along
  * columns, or pending, becomes rows by one exchange. The note tells run. */
