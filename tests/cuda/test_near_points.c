@@ -1,5 +1,5 @@
 /* Searches for near points, and distances from surfaces, on a CUDA device: near points are the CPU's to the last bit,
- * in blocks of several sizes, with few queries and with many, with ties, NaN and infinities, few candidates and many. */
+ * in blocks of several sizes, of few queries and many, with ties, NaN and infinities, few and many candidates. */
 #include "both.h"
 
 #include "harness.h"
