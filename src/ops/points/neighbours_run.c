@@ -75,7 +75,7 @@ static stn_status finish(const struct searching *s, int64_t first, int64_t n, in
 /* The candidates of some queries at a time meet on every rank. */
 static stn_status meet(const struct searching *s)
 {
-    enum { BUFFER = 1 << 20 };
+    enum { BUFFER = 1 << 18 };
     const int ranks = s->blocks.comm->size;
     const int64_t m = s->args.queries.rows, k = s->args.k, own = k * (int64_t)sizeof(struct stni_candidate);
     const int64_t at_once = stni_clamp(BUFFER / (own * ranks), 1, m);

@@ -132,7 +132,7 @@ static stn_status finish(const struct searching *s, int64_t first, int64_t n, in
 
 static stn_status meet(const struct searching *s)
 {
-    enum { AT_ONCE = 1 << 13 };
+    enum { AT_ONCE = 1 << 11 };
     const int ranks = s->blocks.comm->size;
     const int64_t m = s->args.queries.rows, at_once = m < AT_ONCE ? m : AT_ONCE;
     const int64_t hit = (int64_t)sizeof(struct stni_hit);

@@ -287,6 +287,79 @@ static void points_go_round_or_candidates_meet_by_bytes(void)
     test_ranks(2, moves_body, NULL);
 }
 
+/* Candidates of many queries among still more points meet in parts. */
+static stn_status parts_body(stn_context *context, void *arg)
+{
+    enum { N = 14100, M = 1100, K = 8 };
+    static _Thread_local double points[3 * N], got[2 * M * K], want[2 * M * K];
+    const int64_t shapes[][2] = {{N, 3}, {M, 3}};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement cut = stn_shard(0);
+    uint64_t state = 40;
+    (void)arg;
+    for (int i = 0; i < 3 * N; i++)
+        points[i] = (double)draw_below(&state, 64) / 64;
+    stn_scope_begin(context);
+    for (int sharded = 0; sharded < 2; sharded++) {
+        stn_tensor *in[2], *distances;
+        for (int k = 0; k < 2; k++) {
+            const stn_spec *spec = NULL;
+            CHECK_STATUS(stn_spec_create(context, sharded ? mesh : NULL, sharded ? &cut : NULL, STN_DTYPE_F64, 2,
+                                         shapes[k], NULL, &spec),
+                         STN_OK);
+            in[k] = stn_from_host_global(context, spec, points);
+            stn_spec_release(&spec);
+        }
+        double *out = sharded ? got : want;
+        stn_tensor *near = stn_knn(in[0], in[1], K, &distances);
+        CHECK(stn_spec_placement(stn_tensor_spec(near), 0).kind == STN_PLACE_REPLICATE || !sharded);
+        test_read(near, out, M * K);
+        test_read(distances, out + M * K, M * K);
+    }
+    CHECK(memcmp(got, want, sizeof got) == 0);
+    return stn_scope_end(context);
+}
+
+static void many_candidates_meet_in_parts(void)
+{
+    test_ranks(2, parts_body, NULL);
+}
+
+/* The way round is recorded with its kernels: nothing about it depends on values. */
+static stn_status captured_body(stn_context *context, void *arg)
+{
+    enum { N = 90, K = 3 };
+    const int64_t shape[] = {N, 2};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement cut = stn_shard(0);
+    double want[2 * N * K], got[2 * N * K];
+    stn_step *step = NULL;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *points = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    stn_tensor *others = stn_flip(points, 1, (const int[]){1}), *near, *distances;
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    near = stn_knn(points, others, K, &distances);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    for (int round = 0; round < 3; round++) {
+        stn_tensor *far;
+        stn_copy_(points, stn_add_number(stn_mul_number(points, -1.5), 0.25));
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+        test_read(stn_knn(points, others, K, &far), want, N * K);
+        test_read(far, want + N * K, N * K);
+        test_read(near, got, N * K);
+        test_read(distances, got + N * K, N * K);
+        CHECK(memcmp(got, want, sizeof got) == 0);
+    }
+    stn_step_destroy(&step);
+    return stn_scope_end(context);
+}
+
+static void a_captured_search_is_repeated(void)
+{
+    test_ranks(2, captured_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const struct random_shape s23 = {2, {2, 3}}, s24 = {2, {2, 4}}, s6 = {1, {6}};
@@ -333,6 +406,8 @@ int main(int argc, char **argv)
         {"nan_is_behind_infinity", nan_is_behind_infinity},
         {"points_go_round_or_candidates_meet_by_bytes", points_go_round_or_candidates_meet_by_bytes},
         {"a_rank_holds_two_blocks", a_rank_holds_two_blocks},
+        {"many_candidates_meet_in_parts", many_candidates_meet_in_parts},
+        {"a_captured_search_is_repeated", a_captured_search_is_repeated},
         {"bad_arguments_are_named", bad_arguments_are_named},
     };
     return TEST_MAIN(argc, argv, cases);

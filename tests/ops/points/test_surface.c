@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VERTICES = 600, MOST_TRIANGLES = 1200 };
+enum { MOST_VERTICES = 2002, MOST_TRIANGLES = 4000 };
 
 struct surface {
     int64_t n_vertices, n_triangles;
@@ -220,7 +220,7 @@ static stn_status layouts_body(stn_context *context, void *arg)
         stn_tensor *given[3], *out[3];
         stn_scope_begin(context);
         elements_draw(&e[0], dtype, 2, vertices, &seed);
-        elements_draw(&e[1], STN_DTYPE_I64, 2, triangles, &seed);
+        elements_draw(&e[1], round & 4 ? STN_DTYPE_I32 : STN_DTYPE_I64, 2, triangles, &seed);
         elements_draw(&e[2], dtype, 2, points, &seed);
         for (int64_t i = 0; i < e[1].n; i++)
             e[1].v[i] = (double)draw_below(&seed, vertices[0]);
@@ -252,6 +252,43 @@ static void every_layout_gives_what_one_process_gives(void)
     for (int ranks = 1; ranks <= 3; ranks++)
         test_ranks(ranks, layouts_body, NULL);
     test_ranks(6, layouts_body, "two axes");
+}
+
+/* What ranks found of many points for a surface of more triangles is gathered in parts. */
+static stn_status parts_body(stn_context *context, void *arg)
+{
+    enum { M = 2100 };
+    static _Thread_local struct surface s;
+    static _Thread_local double points[3 * M], got[2 * M], want[2 * M];
+    uint64_t state = 2;
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement cut = stn_shard(0);
+    stn_tensor *in[3], *faces;
+    (void)arg;
+    bumps(&s, 40, 50);
+    for (int i = 0; i < 3 * M; i++)
+        points[i] = (double)draw_below(&state, 3000) / 1000 - 1.5;
+    stn_scope_begin(context);
+    tensors(context, &s, STN_DTYPE_F64, M, points, in);
+    for (int sharded = 0; sharded < 2; sharded++) {
+        double *out = sharded ? got : want;
+        for (int k = 0; k < 3 && sharded; k++) {
+            const stn_spec *spec = NULL;
+            const stn_dtype dtype = stn_tensor_dtype(in[k]);
+            CHECK_STATUS(stn_spec_create(context, mesh, &cut, dtype, 2, stn_tensor_shape(in[k]), NULL, &spec), STN_OK);
+            in[k] = stn_from_host_global(context, spec, stn_tensor_data(in[k]));
+            stn_spec_release(&spec);
+        }
+        test_read(stn_signed_distance_field(in[0], in[1], in[2], NULL, &faces), out, M);
+        test_read(faces, out + M, M);
+    }
+    CHECK(memcmp(got, want, sizeof got) == 0);
+    return stn_scope_end(context);
+}
+
+static void many_points_come_in_parts(void)
+{
+    test_ranks(2, parts_body, NULL);
 }
 
 static stn_tensor *call_distance(stn_tensor *const *in, const void *arg)
@@ -364,6 +401,7 @@ int main(int argc, char **argv)
         {"the_side_is_that_of_the_solid_angles", the_side_is_that_of_the_solid_angles},
         {"angles_weigh_normals", angles_weigh_normals},
         {"every_layout_gives_what_one_process_gives", every_layout_gives_what_one_process_gives},
+        {"many_points_come_in_parts", many_points_come_in_parts},
         {"random_layouts_give_the_gradients_of_one_process", random_layouts_give_the_gradients_of_one_process},
         {"nan_is_nowhere", nan_is_nowhere},
         {"bad_arguments_are_named", bad_arguments_are_named},
