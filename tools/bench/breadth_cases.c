@@ -73,6 +73,12 @@ OP(bmm, stn_bmm(x[0], x[1]))
 OP(linear, stn_linear(x[0], x[1], x[2]))
 OP(einsum, stn_einsum("bhnk,bhkm->bhnm", 2, x))
 OP(cdist, stn_cdist(x[0], x[1], 2))
+static stn_tensor *knn(stn_tensor *const *x)
+{
+    stn_tensor *distances;
+    stn_knn(x[0], x[1], 16, &distances);
+    return distances;
+}
 OP(attention, stn_scaled_dot_product_attention(x[0], x[1], x[2], NULL, &plain))
 OP(attention_causal, stn_scaled_dot_product_attention(x[0], x[1], x[2], NULL, &causal))
 OP(conv2d, stn_conv2d(x[0], x[1], x[2], &same))
@@ -185,6 +191,8 @@ const struct breadth_case breadth_cases[] = {
     {"linear, contracted dim cut", linear, "F.linear(*x)", 0, {IN(F32, 2, 8, 256, 512), IN(F32, 1, 2048, 512), IN(F32, -1, 2048)}},
     {"einsum", einsum, "torch.einsum('bhnk,bhkm->bhnm', *x)", 0, {IN(F32, 0, 8, 8, 256, 256), HEADS(8, 256)}},
     {"cdist", cdist, "torch.cdist(*x)", 0, {IN(F32, 0, 1024, 64), IN(F32, -1, 1024, 64)}},
+    {"knn of 4096", knn, "torch.topk(torch.cdist(x[1], x[0]), 16, 1, False).values", 1,
+     {IN(F32, 0, 4096, 3), IN(F32, 0, 4096, 3)}},
     {"attention over 256", attention, "F.scaled_dot_product_attention(*x)", 1, {HEADS(8, 256), HEADS(8, 256), HEADS(8, 256)}},
     {"attention over 1024", attention, "F.scaled_dot_product_attention(*x)", 1, {HEADS(2, 1024), HEADS(2, 1024), HEADS(2, 1024)}},
     {"attention over 1024, causal", attention_causal, "F.scaled_dot_product_attention(*x, is_causal=True)", 0,
