@@ -102,7 +102,7 @@ static int64_t NAME(bound)(const struct NAME(rows) *r, int64_t lo, int64_t hi, A
 /* A leaf of n rows to columns; columns of fewer than STNI_LEAF end in NaN. */
 static void NAME(turn)(ACC *leaf, int64_t d, int64_t n, ACC *work)
 {
-    memcpy(work, leaf, (size_t)(n * d) *sizeof *leaf);
+    memcpy(work, leaf, (size_t)(n * d) * sizeof *leaf);
     for (int64_t c = 0; c < d; c++)
         for (int64_t i = 0; i < STNI_LEAF; i++)
             leaf[c * STNI_LEAF + i] = i < n ? work[i * d + c] : (ACC)NAN;

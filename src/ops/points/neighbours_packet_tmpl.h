@@ -142,7 +142,7 @@ static int64_t NAME(search_packets)(const struct NAME(tree) *tree)
         for (int i = 0; i < PACKET; i++)
             for (int64_t c = 0; c < a->shape.d; c++)
                 query[c * PACKET + i] =
-                    LOAD(((const T *)a->queries.data)[(first + i) *a->queries.row + c * a->queries.col]);
+                    LOAD(((const T *)a->queries.data)[(first + i) * a->queries.row + c * a->queries.col]);
         for (int i = 0; i < PACKET; i++)
             NAME(visit_home)(&p, i, one);
         NAME(search_packet)(&p, (1u << PACKET) - 1);

@@ -104,9 +104,9 @@ static stn_status begin(struct searching *s, stn_op_call *call)
                                              .k = attrs->k,
                                              .fresh = 1,
                                              .limit = limit_of(dtype, attrs->radius)};
-    if (s->args.queries.rows > 0)
-        STNI_TRY(
-            stn_op_scratch(call, (size_t)(s->args.queries.rows * attrs->k) * sizeof *s->args.candidates, &candidates));
+    const size_t candidates_bytes = (size_t)(s->args.queries.rows * attrs->k) * sizeof *s->args.candidates;
+    if (candidates_bytes > 0)
+        STNI_TRY(stn_op_scratch(call, candidates_bytes, &candidates));
     s->args.candidates = candidates;
     const size_t bytes = stn_op_workspace(call, STNI_NEAR_SEARCH, dtype, &s->args);
     return bytes > 0 ? stn_op_scratch(call, bytes, &s->args.work) : STN_OK;

@@ -1,5 +1,5 @@
-/* A search in a tree of points, of one dtype: a template of core/box/each_float.h.
- */
+/* A search in a tree of points, of one dtype: a template of core/box/each_float.h. From the root the nearer child comes
+ * first, and what is farther than the farthest candidate is left out. */
 #ifndef NAME /* read alone */
 #include "ops/points/neighbours_kernel.h"
 #include "core/box/as_f32.h"
@@ -128,7 +128,7 @@ static void NAME(finish)(const struct stni_near_finish_args *a)
         int64_t found = 0;
         for (int64_t part = 1; part < a->parts; part++)
             for (int64_t j = 0; j < a->k; j++) {
-                const struct stni_candidate candidate = a->candidates[(part * a->n + i) *a->k + j];
+                const struct stni_candidate candidate = a->candidates[(part * a->n + i) * a->k + j];
                 if (candidate.index >= 0)
                     stni_near_put(heap, a->k, candidate);
             }
