@@ -5,6 +5,7 @@
 #include "ops/common/check.h"
 #include "ops/common/dims.h"
 #include "ops/placement/follow.h"
+#include "ops/placement/head_groups.h"
 #include "ops/cpu/widen.h"
 
 #include <inttypes.h>
@@ -126,27 +127,6 @@ static struct stni_follower follower(const stn_op_call *call, int k, int out_ndi
     return f;
 }
 
-/* Whether a cut keeps groups of heads whole. */
-static int keeps_groups(const struct stni_split *split, int64_t group)
-{
-    for (int i = 0; i < split->n_parts; i++)
-        if (stni_split_offset(split, i) % group != 0)
-            return 0;
-    return 1;
-}
-
-/* Cuts heads by whole groups where each rank can have one. */
-static stn_status cut_groups(const stn_op_call *call, struct stni_layout *leader)
-{
-    const int64_t group = stni_attention_group(call);
-    const int head = leader->ndim - 3;
-    const struct stni_split *split = group > 1 ? leader->split[head] : NULL;
-    if (split == NULL || keeps_groups(split, group) || split->n / group < split->n_parts)
-        return STN_OK;
-    STNI_TRY(stni_split_balanced(call->context, split->n / group, split->n_levels, split->parts, &split));
-    return stni_split_multiplied(call->context, split, group, &leader->split[head]);
-}
-
 stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, struct stni_layout *leader)
 {
     struct stni_follower followers[4];
@@ -156,29 +136,20 @@ stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, str
             followers[n++] = follower(call, k, out->ndim);
     stni_layout_init(leader, call->in_spec[QUERY]->layout.mesh, out->dtype, out->ndim, out->shape);
     STNI_TRY(stni_follow_lead(call, n, followers, out->ndim - 1, leader));
-    return cut_groups(call, leader);
-}
-
-/* Heads of keys are sharded as those of queries where these are sharded by whole groups. */
-static stn_status follow_groups(const stn_op_call *call, const struct stni_layout *leader, struct stni_layout *layout, const stn_spec **out)
-{
     const int64_t group = stni_attention_group(call);
-    const int head = leader->ndim - 3, own = layout->ndim - 3;
-    int axes[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(leader, head, axes);
-    if (n == 0 || !keeps_groups(leader->split[head], group))
-        return STN_OK;
-    for (int i = 0; i < n; i++)
-        layout->placement[axes[i]] = stn_shard(own);
-    STNI_TRY(stni_split_divided(call->context, leader->split[head], group, &layout->split[own]));
-    return stni_spec_intern(call->context, layout, out);
+    return leader->ndim < 3 ? STN_OK : stni_head_groups_cut(call->context, leader, leader->ndim - 3, group);
 }
 
 stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum, const stn_spec **out)
 {
     const struct stni_follower f = follower(call, k, leader->ndim);
     struct stni_layout layout = call->in_spec[k]->layout;
+    const int64_t group = stni_attention_group(call);
     STNI_TRY(stni_follow(call, leader, f.of, is_sum, &layout, out));
-    return (k == KEY || k == VALUE) && stni_attention_group(call) > 1 ? follow_groups(call, leader, &layout, out) : STN_OK;
+    if ((k != KEY && k != VALUE) || group == 1)
+        return STN_OK;
+    STNI_TRY(stni_head_groups_follow(call->context, leader, leader->ndim - 3, group, &layout, layout.ndim - 3));
+    return stni_spec_intern(call->context, &layout, out);
 }
 
 stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out)
