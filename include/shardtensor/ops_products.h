@@ -140,6 +140,38 @@ typedef struct stn_attention_attrs {
 STN_API stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
                                                      const stn_attention_attrs *attrs);
 
+/** Of neighborhood attention; entry d is for the d-th dim of space. All zero but `size` and kernel_size: dilation 1,
+ *  not causal, scale 1 / sqrt(e). */
+typedef struct stn_neighborhood_attrs {
+    size_t size;            /* sizeof(stn_neighborhood_attrs) */
+    int64_t kernel_size[3]; /* keys that a query attends to along the dim, at least 1 */
+    int64_t dilation[3];    /* 0: 1 */
+    int is_causal[3];       /* 1: keys at the query's position and before it */
+    int has_scale;
+    double scale;
+} stn_neighborhood_attrs;
+
+/** Neighborhood attention in 1, 2 or 3 dims of space, as NATTEN's na1d, na2d and na3d: softmax(query key^T scale) value
+ *  over the window of keys around each query. A window has kernel_size keys along each dim, `dilation` apart, from
+ *  kernel_size / 2 before the query on; where it would reach beyond an end it is moved inward, so that every query
+ *  attends to as many. Along a causal dim it ends at the query, and keys before the dim's begin are left out.
+ *
+ * Shapes:     query (b, space…, heads, e), key (b, space…, key heads, e), value (b, space…, key heads, v)
+ *             -> (b, space…, heads, v). Query heads are a multiple of key heads; consecutive ones share a head. Dtypes
+ *             are equal, floating; 16-bit floats are computed in f32. kernel_size times dilation is at most the dim's
+ *             size.
+ * Placement:  per axis: b, heads or a dim of space sharded stay sharded. Along space keys and values keep cuts of keys'
+ *             own by the same axes; what windows need of other ranks' is fetched as a halo, of any width. What is
+ *             sharded along e or v, or Partial, goes to a Shard of the longest of the other dims.
+ * Collective: over the mesh where a dim of space is sharded, or an input has to move.
+ * Gradient:   yes, once. Probabilities are computed again from a number of each query; keys gather theirs from the
+ *             queries that attend to them, of which those of other ranks come as a halo.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Hassani et al. 2023, "Neighborhood attention transformer"; Hassani and Shi 2022; the backward from row sums:
+ *  Dao et al. 2022. */
+STN_API stn_tensor *stn_neighborhood_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value,
+                                               const stn_neighborhood_attrs *attrs);
+
 /** Of convolutions; entry d is windowed dim d's. All zero but `size`: stride 1, no padding, dilation 1, one group, zeros. */
 typedef struct stn_conv_attrs {
     size_t size;         /* sizeof(stn_conv_attrs) */

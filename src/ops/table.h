@@ -86,6 +86,8 @@
     X(matmul) \
     X(mm) \
     X(mv) \
+    X(neighborhood_attention) \
+    X(neighborhood_attention_backward) \
     X(normalize) \
     X(outer) \
     X(scaled_dot_product_attention) \

@@ -38,6 +38,7 @@ static const struct pattern {
     {"knn", "nd,md"}, {"radius_search", "nd,md"}, {"signed_distance_field", "v3,f3,m3"},
     {"interpolate", "nchw"}, {"layer_norm", "abc,c,c"}, {"linear", "abi,oi,o"}, {"masked_select", "ab,ab"}, {"matmul", "bij,bjk"},
     {"max_pool1d", "ncw"}, {"max_pool2d", "nchw"}, {"max_pool3d", "ncdhw"}, {"mm", "ij,jk"}, {"mv", "ij,j"}, {"nll_loss", "nc,n,c"},
+    {"neighborhood_attention", "bhwce,bhwce,bhwcv"},
     {"outer", "i,j"}, {"pixel_shuffle", "n4hw"}, {"pixel_unshuffle", "nc44"}, {"prelu", "nchw,c"}, {"repeat_interleave", "abc,b"},
     {"rms_norm", "abc,c"}, {"scaled_dot_product_attention", "bhse,bhte,bhtv,st"}, {"scatter", "ab,cb,cb"}, {"scatter_add", "ab,cb,cb"},
     {"scatter_reduce", "ab,cb,cb"}, {"searchsorted", "ab,ac"}, {"bucketize", "ab,c"}, {"stack", "abc,abc,abc"}, {"take_along_dim", "ab,cb"},
@@ -59,7 +60,7 @@ static const struct range {
     {"stride", 1, 2}, {"dilation", 1, 2}, {"kernel_size", 1, 3}, {"padding", 0, 1}, {"groups", 1, 1}, {"output_padding", 0, 1}, {"num_groups", 1, 4},
     {"output_size", 1, 4}, {"upscale_factor", 1, 2}, {"downscale_factor", 1, 2}, {"size", 1, 4}, {"k", 1, 2}, {"chunks", 1, 3}, {"split_size", 1, 3},
     {"repeats", 0, 3}, {"start", 0, 2}, {"length", 0, 2}, {"step", 1, 2}, {"num_classes", 8, 9}, {"mesh", 0, 3},
-    {"max_points", 1, 4},
+    {"max_points", 1, 4}, {"is_causal", 0, 1},
 };
 
 int call_range_of(const char *attr, int *least, int *most)

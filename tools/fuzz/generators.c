@@ -187,6 +187,7 @@ static const struct generator table[] = {
     {.op = "radius_search", .draw = draw_near, .keeps_result = 1},
     {.op = "signed_distance_field", .draw = draw_surface, .keeps_result = 1},
     {.op = "scaled_dot_product_attention", .draw = draw_attention, .lo = -9, .hi = 9, .keeps_result = 1},
+    {.op = "neighborhood_attention", .draw = draw_neighborhood, .lo = -9, .hi = 9, .keeps_result = 1},
     {.op = "linear", .draw = draw_linear, .lo = -9, .hi = 9},
     {.op = "matmul", .draw = draw_matmul, .lo = -9, .hi = 9},
     /* Shapes. */

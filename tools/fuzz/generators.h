@@ -110,6 +110,7 @@ int draw_distances(struct draft *d, const struct generator *g);
 int draw_near(struct draft *d, const struct generator *g);
 int draw_surface(struct draft *d, const struct generator *g);
 int draw_attention(struct draft *d, const struct generator *g);
+int draw_neighborhood(struct draft *d, const struct generator *g);
 int draw_bucketized(struct draft *d, const struct generator *g);
 int draw_cast(struct draft *d, const struct generator *g);
 int draw_columns(struct draft *d, const struct generator *g);

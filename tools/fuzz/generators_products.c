@@ -137,6 +137,24 @@ int draw_attention(struct draft *d, const struct generator *g)
     return put_input(d, draw_leaf(d, FILL_REAL, n, key, -1, 1)) && put_input(d, draw_leaf(d, FILL_REAL, n, value, -1, 1));
 }
 
+/* A window that fits into the one dim of space. Heads share one head of keys now and then. */
+int draw_neighborhood(struct draft *d, const struct generator *g)
+{
+    const struct want want = {4, 4, g->lo, g->hi, 0, 0, 0, 1, 0, 0};
+    const int t = draw_term(d, &want);
+    if (!put_input(d, t))
+        return 0;
+    const int64_t *shape = term_of(d, t)->shape, heads = draw_chance(d, 3) ? 1 : shape[2];
+    const int64_t key[] = {shape[0], shape[1], heads, shape[3]};
+    const int64_t value[] = {shape[0], shape[1], heads, draw_between(d, 1, 4)};
+    const int kernel = draw_between(d, 1, shape[1] < 4 ? (int)shape[1] : 4);
+    put_int(d, "kernel_size", kernel);
+    put_int(d, "dilation", draw_between(d, 1, (int)shape[1] / kernel));
+    put_int(d, "is_causal", draw_chance(d, 2));
+    return put_input(d, draw_leaf(d, FILL_REAL, 4, key, -1, 1)) &&
+           put_input(d, draw_leaf(d, FILL_REAL, 4, value, -1, 1));
+}
+
 /* Along several dims, the last two where none are named, of the lengths that are there or others. */
 int draw_transforms(struct draft *d, const struct generator *g)
 {

@@ -12,7 +12,7 @@
 
 #include <shardtensor/op.h>
 
-enum { STNI_STENCIL_DIMS = 3, STNI_STENCIL_SOURCES = 2 };
+enum { STNI_STENCIL_DIMS = 3, STNI_STENCIL_SOURCES = 4 };
 
 struct stni_stencil {
     int dims;  /* 1 to STNI_STENCIL_DIMS */
