@@ -40,8 +40,8 @@ static int contracts(const char *op)
     static const char *const names[] = {
         "addmm", "anomaly_correlation", "baddbmm", "bmm", "cdist", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
         "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "crps_ensemble", "dot", "einsum", "energy_score",
-        "linear", "lp_loss", "matmul", "mm", "mv", "rmse", "scaled_dot_product_attention", "weighted_mean",
-        "weighted_var"};
+        "linear", "lp_loss", "matmul", "mm", "mv", "neighborhood_attention", "rmse", "scaled_dot_product_attention",
+        "weighted_mean", "weighted_var"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(op, names[i]) == 0)
             return 1;
