@@ -16,6 +16,7 @@ static const stn_pool_attrs thirds = {.size = sizeof thirds, .kernel_size = {3, 
 static const stn_interpolate_attrs linear_twice = {.size = sizeof linear_twice, .mode = STN_INTERPOLATE_LINEAR, .scale_factor = {2, 2}},
                                    nearest_twice = {.size = sizeof nearest_twice, .mode = STN_INTERPOLATE_NEAREST, .scale_factor = {2, 2}};
 static const stn_attention_attrs plain = {.size = sizeof plain}, causal = {.size = sizeof causal, .is_causal = 1};
+static const stn_neighborhood_attrs around = {.size = sizeof around, .kernel_size = {7, 7}};
 
 /* Elements */
 OP(add, stn_add(x[0], x[1]))
@@ -81,6 +82,7 @@ static stn_tensor *knn(stn_tensor *const *x)
 }
 OP(attention, stn_scaled_dot_product_attention(x[0], x[1], x[2], NULL, &plain))
 OP(attention_causal, stn_scaled_dot_product_attention(x[0], x[1], x[2], NULL, &causal))
+OP(neighborhood, stn_neighborhood_attention(x[0], x[1], x[2], &around))
 OP(conv2d, stn_conv2d(x[0], x[1], x[2], &same))
 OP(conv2d_point, stn_conv2d(x[0], x[1], x[2], &point))
 OP(conv2d_stem, stn_conv2d(x[0], x[1], x[2], &stem))
@@ -127,6 +129,14 @@ OP(pad, stn_pad(x[0], 4, ones, STN_PAD_CIRCULAR, 0))
 #define IMAGES IN(F32, 0, 8, 64, 64, 128)
 #define CHANNELS IN(F32, -1, 64)
 #define HEADS(b, s) IN(F32, 0, b, 8, s, 64)
+#define PLACES IN(F32, 1, 1, 64, 64, 4, 32)
+
+/* PyTorch has no neighborhood attention: each query's keys and values are indexed. */
+static const char around_by_index[] =
+    "(s := torch.arange(64).sub(3).clamp(0, 57)[:, None] + torch.arange(7),"
+    " i := (s[:, None, :, None] * 64 + s[:, None]).view(4096, 49),"
+    " p := torch.einsum('bnhe,bnkhe->bnhk', x[0].flatten(1, 2), x[1].flatten(1, 2)[:, i]).mul(32 ** -.5).softmax(-1),"
+    " torch.einsum('bnhk,bnkhe->bnhe', p, x[2].flatten(1, 2)[:, i]).view_as(x[0]))[-1]";
 
 const struct breadth_case breadth_cases[] = {
     {"add", add, "torch.add(*x)", 0, {PLANE, PLANE}},
@@ -197,6 +207,7 @@ const struct breadth_case breadth_cases[] = {
     {"attention over 1024", attention, "F.scaled_dot_product_attention(*x)", 1, {HEADS(2, 1024), HEADS(2, 1024), HEADS(2, 1024)}},
     {"attention over 1024, causal", attention_causal, "F.scaled_dot_product_attention(*x, is_causal=True)", 0,
      {HEADS(2, 1024), HEADS(2, 1024), HEADS(2, 1024)}},
+    {"neighborhood attention 7x7, cut rows", neighborhood, around_by_index, 1, {PLACES, PLACES, PLACES}},
     {"conv2d 3x3", conv2d, "F.conv2d(*x, padding=1)", 1, {IN(F32, 0, 8, 64, 64, 64), IN(F32, -1, 64, 64, 3, 3), CHANNELS}},
     {"conv2d 3x3, cut rows", conv2d, "F.conv2d(*x, padding=1)", 1, {IN(F32, 2, 8, 64, 64, 64), IN(F32, -1, 64, 64, 3, 3), CHANNELS}},
     {"conv2d 1x1", conv2d_point, "F.conv2d(*x)", 1, {IN(F32, 0, 8, 64, 64, 64), IN(F32, -1, 128, 64, 1, 1), IN(F32, -1, 128)}},

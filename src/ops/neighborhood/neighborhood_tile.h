@@ -4,6 +4,8 @@
 
 #include "core/base/dtype.h"
 #include "ops/cpu/math.h"
+#include "ops/cpu/tile.h"
+#include "ops/cpu/widen.h"
 #include "ops/neighborhood/neighborhood_space.h"
 
 #include <string.h>

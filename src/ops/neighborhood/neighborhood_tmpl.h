@@ -22,7 +22,7 @@ struct NAME(space) {
     ACC *sum_e, *sum_v;                       /* and of what they gather */
     ACC *score, *grad_score;
     NAME(mask) *valid;
-    ACC *lane; /* three numbers of each */
+    struct stni_tile_kernels reads, writes;
     struct tile tile;
 };
 
@@ -46,7 +46,8 @@ static void NAME(open)(const struct stni_neighborhood_args *p, struct NAME(space
     s->score = take(&space, stni_neighborhood_scores(&c), sizeof(ACC));
     s->grad_score = take(&space, stni_neighborhood_scores(&c), sizeof(ACC));
     s->valid = take(&space, c.along * c.lanes, sizeof(ACC));
-    s->lane = take(&space, 3 * c.lanes, sizeof(ACC));
+    s->reads = stni_tile_kernels(stni_wide_dtype(p->dtype), p->dtype, STNI_ISA_THIS);
+    s->writes = stni_tile_kernels(p->dtype, stni_wide_dtype(p->dtype), STNI_ISA_THIS);
     memset(&s->tile, 0, sizeof s->tile);
     s->tile.taps = take(&space, c.taps, sizeof *s->tile.taps);
 }
@@ -60,11 +61,13 @@ static struct NAME(plane) NAME(plane_of)(const struct stni_neighborhood_args *p,
 }
 
 /* Copies one head's sources into a plane. */
-static void NAME(pack)(const struct stni_neighborhood_args *p, const struct stni_neighborhood_operand *o, int64_t at,
-                       const struct NAME(plane) *plane)
+static void NAME(pack)(const struct stni_neighborhood_args *p, const struct NAME(space) *s,
+                       const struct stni_neighborhood_operand *o, int64_t at, const struct NAME(plane) *plane)
 {
     enum { LANES = NAME(LANES) };
     const int64_t n = stni_range_length(p->source[2]), rows = stni_range_length(p->source[1]);
+    const struct stni_tile turned = {.rows = plane->cols, .cols = n, .to_row = plane->width, .to_col = 1,
+                                     .from_row = o->col, .from_col = o->space[2]};
     ACC *to = plane->data;
     for (int64_t r = 0; r < stni_range_length(p->source[0]) * rows; r++, to += plane->cols * plane->width) {
         const T *row = (const T *)o->data + at + r / rows * o->space[0] + r % rows * o->space[1];
@@ -72,13 +75,8 @@ static void NAME(pack)(const struct stni_neighborhood_args *p, const struct stni
             memset(to + c * plane->width, 0, LANES * sizeof(ACC));
             memset(to + c * plane->width + LANES + n, 0, LANES * sizeof(ACC));
         }
-        for (int64_t x = 0; x < n; x += LANES)
-            for (int64_t c = 0; c < plane->cols; c++) {
-                const T *from = row + x * o->space[2] + c * o->col;
-                ACC *line = to + c * plane->width + LANES + x;
-                for (int64_t l = 0; l < LANES && l < n - x; l++)
-                    line[l] = LOAD(from[l * o->space[2]]);
-            }
+        if (plane->cols > 0)
+            stni_tile_read(&s->reads, to + LANES, row, &turned);
     }
 }
 
@@ -96,14 +94,17 @@ static void NAME(pack_numbers)(const struct stni_neighborhood_args *p, const str
 }
 
 /* A tile of targets' elements, times a factor. */
-static void NAME(load)(const struct stni_neighborhood_operand *o, int64_t at, int64_t n, int64_t cols, ACC factor,
-                       ACC *tile)
+static void NAME(load)(const struct NAME(space) *s, const struct stni_neighborhood_operand *o, int64_t at, int64_t n,
+                       int64_t cols, ACC factor, ACC *tile)
 {
-    for (int64_t l = 0; l < NAME(LANES); l++) {
-        const T *from = (const T *)o->data + at + stni_neighborhood_least(l, n - 1) * o->space[2];
-        for (int64_t c = 0; c < cols; c++)
-            tile[c * NAME(LANES) + l] = LOAD(from[c * o->col]) * factor;
-    }
+    const struct stni_tile turned = {.rows = cols, .cols = n, .to_row = NAME(LANES), .to_col = 1, .from_row = o->col,
+                                     .from_col = o->space[2]};
+    if (n < NAME(LANES))
+        memset(tile, 0, (size_t)(cols * NAME(LANES)) * sizeof *tile);
+    if (cols > 0)
+        stni_tile_read(&s->reads, tile, (const T *)o->data + at, &turned);
+    for (int64_t i = 0; i < cols * NAME(LANES) && factor != 1; i++)
+        tile[i] *= factor;
 }
 
 static void NAME(load_numbers)(const struct stni_neighborhood_operand *o, int64_t at, int64_t n, ACC *lane)
@@ -112,14 +113,17 @@ static void NAME(load_numbers)(const struct stni_neighborhood_operand *o, int64_
         lane[l] = ((const ACC *)o->data)[at + stni_neighborhood_least(l, n - 1) * o->space[2]];
 }
 
-static void NAME(store)(const struct stni_neighborhood_operand *o, int64_t at, int64_t n, int64_t cols,
-                        const ACC *factor, const ACC *tile)
+/* Stores a tile, each lane of which is multiplied by a factor of its own first. */
+static void NAME(store)(const struct NAME(space) *s, const struct stni_neighborhood_operand *o, int64_t at, int64_t n,
+                        int64_t cols, const ACC *restrict factor, ACC *restrict tile)
 {
-    for (int64_t l = 0; l < n; l++) {
-        T *to = (T *)o->data + at + l * o->space[2];
-        for (int64_t c = 0; c < cols; c++)
-            to[c * o->col] = STORE(tile[c * NAME(LANES) + l] * factor[l]);
-    }
+    const struct stni_tile turned = {.rows = cols, .cols = n, .to_row = o->col, .to_col = o->space[2],
+                                     .from_row = NAME(LANES), .from_col = 1};
+    for (int64_t c = 0; c < cols; c++)
+        for (int l = 0; l < NAME(LANES); l++)
+            tile[c * NAME(LANES) + l] *= factor[l];
+    if (cols > 0)
+        stni_tile_write(&s->writes, (T *)o->data + at, tile, &turned);
 }
 
 static void NAME(store_numbers)(const struct stni_neighborhood_operand *o, int64_t at, int64_t n, const ACC *lane)
@@ -151,13 +155,17 @@ static void NAME(multiply)(const struct tile *t, const struct NAME(plane) *plane
         NAME(vector) sum[TOGETHER][VECTORS];
         for (int i = 0; i < TOGETHER; i++)
             from[i] = NAME(source)(plane, &t->taps[stni_neighborhood_least(k + i, t->n_taps - 1)]);
-        memset(sum, 0, sizeof sum);
+        for (int i = 0; i < TOGETHER; i++)
+            for (int v = 0; v < (int)VECTORS; v++)
+                sum[i][v] = (NAME(vector)){0};
         for (int64_t c = 0, at = 0; c < plane->cols; c++, at += plane->width)
             for (int i = 0; i < TOGETHER; i++)
                 for (int v = 0; v < (int)VECTORS; v++)
                     sum[i][v] += ((const NAME(vector) *)(tile + c * NAME(LANES)))[v] *
                                  ((const NAME(vector) *)(from[i] + at))[v];
-        memcpy(score, sum, sizeof sum);
+        for (int i = 0; i < TOGETHER; i++)
+            for (int v = 0; v < (int)VECTORS; v++)
+                ((NAME(vector) *)score)[i * VECTORS + v] = sum[i][v];
     }
 }
 
@@ -171,7 +179,8 @@ STNI_KERNEL_INLINE void NAME(gather_cols)(const struct tile *t, const struct NAM
     for (int i = 0; i < TOGETHER; i++) {
         col[i] = stni_neighborhood_least(c + i, plane->cols - 1);
         at[i] = col[i] * plane->width;
-        memcpy(sum[i], to + col[i] * NAME(LANES), sizeof sum[i]);
+        for (int v = 0; v < (int)VECTORS; v++)
+            sum[i][v] = ((const NAME(vector) *)(to + col[i] * NAME(LANES)))[v];
     }
     for (int64_t k = 0; k < t->n_taps; k++) {
         const struct stni_neighborhood_tap *tap = &t->taps[k];
@@ -187,7 +196,8 @@ STNI_KERNEL_INLINE void NAME(gather_cols)(const struct tile *t, const struct NAM
         }
     }
     for (int i = TOGETHER - 1; i >= 0; i--)
-        memcpy(to + col[i] * NAME(LANES), sum[i], sizeof sum[i]);
+        for (int v = 0; v < (int)VECTORS; v++)
+            ((NAME(vector) *)(to + col[i] * NAME(LANES)))[v] = sum[i][v];
 }
 
 static void NAME(gather)(const struct tile *t, const struct NAME(plane) *plane, const ACC *score,
@@ -202,19 +212,20 @@ static void NAME(gather)(const struct tile *t, const struct NAME(plane) *plane, 
 /* `without` where a lane does not have a tap. */
 static void NAME(select)(const struct tile *t, const NAME(mask) *valid, ACC without, ACC *score)
 {
-    enum { WIDTH = VECTOR_BYTES / sizeof(ACC) };
+    const NAME(mask) other = (NAME(mask))((NAME(vector)){0} + without);
     for (int64_t k = 0; k < t->n_taps && !t->is_whole; k++)
-        for (int l = 0; l < NAME(LANES); l++) {
-            ACC *one = &score[k * NAME(LANES) + l];
-            *one = valid[t->taps[k].valid * VECTORS + l / WIDTH][l % WIDTH] ? *one : without;
+        for (int v = 0; v < (int)VECTORS; v++) {
+            NAME(vector) *at = (NAME(vector) *)(score + k * NAME(LANES)) + v;
+            const NAME(mask) own = valid[t->taps[k].valid * VECTORS + v];
+            *at = (NAME(vector))(((NAME(mask))*at & own) | (other & ~own));
         }
 }
 
 /* Forward */
 
-/* Scores become exponentials relative to each lane's largest one; `lane` gets one over their sum, and the logarithm of
- * the sum. */
-static void NAME(exponentials)(const struct tile *t, ACC *score, ACC *over, ACC *lse)
+/* Scores become exponentials relative to each lane's largest one; `over` gets one over their sum, `lse` the logarithm
+ * of the sum. */
+static void NAME(exponentials)(const struct tile *t, ACC *restrict score, ACC *restrict over, ACC *restrict lse)
 {
     enum { LANES = NAME(LANES) };
     ACC largest[LANES], sum[LANES] = {0};
@@ -238,19 +249,19 @@ static void NAME(exponentials)(const struct tile *t, ACC *score, ACC *over, ACC 
 static void NAME(forward_head)(const struct stni_neighborhood_args *p, int64_t b, int64_t h, struct NAME(space) *s)
 {
     struct tile *t = &s->tile;
-    ACC *over = s->lane, *lse = s->lane + NAME(LANES);
+    ACC over[NAME(LANES)], lse[NAME(LANES)];
     for (t->n = 0; next_tile(p, NAME(LANES), t);) {
         const int64_t query = b * p->query.batch + h * p->query.head + offset_of_tile(p, &p->query, t),
                       out = b * p->out.batch + h * p->out.head + offset_of_tile(p, &p->out, t),
                       to = b * p->lse.batch + h * p->lse.head + offset_of_tile(p, &p->lse, t);
         NAME(find_valid)(t, s->valid);
-        NAME(load)(&p->query, query, t->n, p->e, (ACC)p->scale, s->e);
+        NAME(load)(s, &p->query, query, t->n, p->e, (ACC)p->scale, s->e);
         NAME(multiply)(t, &s->of_e, s->e, s->score);
         NAME(select)(t, s->valid, -(ACC)INFINITY, s->score);
         NAME(exponentials)(t, s->score, over, lse);
         memset(s->sum_v, 0, (size_t)(p->v * NAME(LANES)) * sizeof(ACC));
         NAME(gather)(t, &s->of_v, s->score, s->valid, s->sum_v);
-        NAME(store)(&p->out, out, t->n, p->v, over, s->sum_v);
+        NAME(store)(s, &p->out, out, t->n, p->v, over, s->sum_v);
         NAME(store_numbers)(&p->lse, to, t->n, lse);
     }
 }
@@ -258,8 +269,8 @@ static void NAME(forward_head)(const struct stni_neighborhood_args *p, int64_t b
 /* Backward */
 
 /* Scores and their probabilities' gradients become probabilities and the scores' gradients. */
-static void NAME(grad_scores)(const struct tile *t, const NAME(mask) *valid, const ACC *lse, const ACC *mean,
-                              ACC *score, ACC *grad_score)
+static void NAME(grad_scores)(const struct tile *t, const NAME(mask) *valid, const ACC *restrict lse,
+                              const ACC *restrict mean, ACC *restrict score, ACC *restrict grad_score)
 {
     enum { LANES = NAME(LANES) };
     for (int64_t k = 0; k < t->n_taps; k++)
@@ -276,34 +287,35 @@ static void NAME(queries_head)(const struct stni_neighborhood_args *p, int64_t b
 {
     enum { LANES = NAME(LANES) };
     struct tile *t = &s->tile;
-    ACC *lse = s->lane, *mean = s->lane + LANES, *scale = s->lane + 2 * LANES;
+    ACC lse[LANES], mean[LANES], scale[LANES];
     for (int l = 0; l < LANES; l++)
         scale[l] = (ACC)p->scale;
     for (t->n = 0; next_tile(p, LANES, t);) {
 #define AT(o) (b * p->o.batch + h * p->o.head + offset_of_tile(p, &p->o, t))
         NAME(find_valid)(t, s->valid);
-        NAME(load)(&p->grad, AT(grad), t->n, p->v, 1, s->v);
-        NAME(load)(&p->out, AT(out), t->n, p->v, 1, s->sum_v);
-        memset(mean, 0, LANES * sizeof *mean);
+        NAME(load)(s, &p->grad, AT(grad), t->n, p->v, 1, s->v);
+        NAME(load)(s, &p->out, AT(out), t->n, p->v, 1, s->sum_v);
+        memset(mean, 0, sizeof mean);
         for (int64_t c = 0; c < p->v; c++)
             for (int l = 0; l < LANES; l++)
                 mean[l] += s->v[c * LANES + l] * s->sum_v[c * LANES + l];
         NAME(store_numbers)(&p->mean, AT(mean), t->n, mean);
         NAME(load_numbers)(&p->lse, AT(lse), t->n, lse);
-        NAME(load)(&p->query, AT(query), t->n, p->e, (ACC)p->scale, s->e);
+        NAME(load)(s, &p->query, AT(query), t->n, p->e, (ACC)p->scale, s->e);
         NAME(multiply)(t, &s->of_e, s->e, s->score);
         NAME(multiply)(t, &s->of_v, s->v, s->grad_score);
         NAME(grad_scores)(t, s->valid, lse, mean, s->score, s->grad_score);
         memset(s->sum_e, 0, (size_t)(p->e * LANES) * sizeof(ACC));
         NAME(gather)(t, &s->of_e, s->grad_score, s->valid, s->sum_e);
-        NAME(store)(&p->grad_query, AT(grad_query), t->n, p->e, scale, s->sum_e);
+        NAME(store)(s, &p->grad_query, AT(grad_query), t->n, p->e, scale, s->sum_e);
 #undef AT
     }
 }
 
 /* As grad_scores, where the queries are the taps. */
 static void NAME(grad_scores_of_taps)(const struct tile *t, const NAME(mask) *valid, const struct NAME(plane) *lse,
-                                      const struct NAME(plane) *mean, ACC *score, ACC *grad_score)
+                                      const struct NAME(plane) *mean, ACC *restrict score,
+                                      ACC *restrict grad_score)
 {
     enum { LANES = NAME(LANES) };
     for (int64_t k = 0; k < t->n_taps; k++) {
@@ -323,14 +335,14 @@ static void NAME(keys_head)(const struct stni_neighborhood_args *p, int64_t b, i
     enum { LANES = NAME(LANES) };
     const int64_t heads = stni_range_length(stni_neighborhood_group(p, h));
     struct tile *t = &s->tile;
-    ACC *scale = s->lane, *one = s->lane + LANES;
+    ACC scale[LANES], one[LANES];
     for (int l = 0; l < LANES; l++)
         scale[l] = (ACC)p->scale, one[l] = 1;
     for (t->n = 0; next_tile(p, LANES, t);) {
 #define AT(o) (b * p->o.batch + h * p->o.head + offset_of_tile(p, &p->o, t))
         NAME(find_valid)(t, s->valid);
-        NAME(load)(&p->key, AT(key), t->n, p->e, (ACC)p->scale, s->e);
-        NAME(load)(&p->value, AT(value), t->n, p->v, 1, s->v);
+        NAME(load)(s, &p->key, AT(key), t->n, p->e, (ACC)p->scale, s->e);
+        NAME(load)(s, &p->value, AT(value), t->n, p->v, 1, s->v);
         memset(s->sum_e, 0, (size_t)(p->e * LANES) * sizeof(ACC));
         memset(s->sum_v, 0, (size_t)(p->v * LANES) * sizeof(ACC));
         for (int64_t k = 0; k < heads; k++) {
@@ -342,8 +354,8 @@ static void NAME(keys_head)(const struct stni_neighborhood_args *p, int64_t b, i
             NAME(gather)(t, &query, s->grad_score, s->valid, s->sum_e);
             NAME(gather)(t, &grad, s->score, s->valid, s->sum_v);
         }
-        NAME(store)(&p->grad_key, AT(grad_key), t->n, p->e, scale, s->sum_e);
-        NAME(store)(&p->grad_value, AT(grad_value), t->n, p->v, one, s->sum_v);
+        NAME(store)(s, &p->grad_key, AT(grad_key), t->n, p->e, scale, s->sum_e);
+        NAME(store)(s, &p->grad_value, AT(grad_value), t->n, p->v, one, s->sum_v);
 #undef AT
     }
 }
@@ -359,8 +371,8 @@ static void NAME(walk)(const struct stni_neighborhood_args *p, int is_forward)
             const struct stni_range heads = stni_neighborhood_group(p, h);
             if (stni_range_length(heads) == 0)
                 continue;
-            NAME(pack)(p, &p->key, b * p->key.batch + h * p->key.head, &s.of_e);
-            NAME(pack)(p, &p->value, b * p->value.batch + h * p->value.head, &s.of_v);
+            NAME(pack)(p, &s, &p->key, b * p->key.batch + h * p->key.head, &s.of_e);
+            NAME(pack)(p, &s, &p->value, b * p->value.batch + h * p->value.head, &s.of_v);
             for (int64_t k = heads.begin; k < heads.end; k++)
                 is_forward ? NAME(forward_head)(p, b, k, &s) : NAME(queries_head)(p, b, k, &s);
         }
@@ -388,8 +400,8 @@ static void NAME(keys)(const struct stni_neighborhood_args *p)
                                          grad = NAME(plane_of)(p, s.of_v, k - heads.begin),
                                          lse = NAME(plane_of)(p, s.lse, k - heads.begin),
                                          mean = NAME(plane_of)(p, s.mean, k - heads.begin);
-                NAME(pack)(p, &p->query, b * p->query.batch + k * p->query.head, &query);
-                NAME(pack)(p, &p->grad, b * p->grad.batch + k * p->grad.head, &grad);
+                NAME(pack)(p, &s, &p->query, b * p->query.batch + k * p->query.head, &query);
+                NAME(pack)(p, &s, &p->grad, b * p->grad.batch + k * p->grad.head, &grad);
                 NAME(pack_numbers)(p, &p->lse, b * p->lse.batch + k * p->lse.head, &lse);
                 NAME(pack_numbers)(p, &p->mean, b * p->mean.batch + k * p->mean.head, &mean);
             }
