@@ -77,6 +77,10 @@ static const struct row {
     {"conv_transpose2d", {{S(2), 0, SHAPE(2, 8, 256, 256)}, {R, 0, SHAPE(8, 8, 3, 3)}}, {{0}}, 2},
     {"cdist", {{S(0), 0, SHAPE(4096, 64)}, {R, 0, SHAPE(256, 64)}}, {{0}}, 1},
     {"scaled_dot_product_attention", {{S(2), 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}}, {{0}}, 0.5},
+    {"neighborhood_attention", /* six rows at both ends of 16, of keys and of values, and planes of a head */
+     {{S(1), 0, SHAPE(1, 128, 128, 4, 16)}, {S(1), 0, SHAPE(1, 128, 128, 4, 16)}, {S(1), 0, SHAPE(1, 128, 128, 4, 16)}},
+     {{"kernel_size", ONE(5)}},
+     2.4},
     {"cross_entropy", {{S(1), 0, SHAPE(1024, 1024)}, {R, 1, SHAPE(1024)}}, {{0}}, 2},
     {"embedding", {{S(0), 1, SHAPE(1024)}, {S(0), 0, SHAPE(2048, 512)}}, {{0}}, 2.5},
 };

@@ -133,5 +133,5 @@ const stn_op_desc stni_op_neighborhood_attention = {
     .n_private = 1,
     .flags = STN_OP_FIRST_ORDER,
     .impl = &impl,
-    .signature = "query, key, value, kernel_size, dilation=1, is_causal=0, scale=",
+    .signature = "query, key, value, kernel_size, dilation=, is_causal=, scale=",
 };

@@ -13,11 +13,12 @@ enum { STNI_NEIGHBORHOOD_FIRST = 1 };
 
 struct stni_neighborhood_attrs {
     stn_ints kernel_size, dilation, is_causal; /* one number stands for all dims */
+    int64_t all_causal;                        /* of all dims, where there is no list of them */
     double scale;                              /* NaN: 1 / sqrt(e) */
 };
 
 extern const struct stni_neighborhood_attrs stni_neighborhood_attrs_init;
-extern const stn_attr_schema stni_neighborhood_schema[4];
+extern const stn_attr_schema stni_neighborhood_schema[5];
 
 /* A call with its numbers resolved. */
 struct stni_neighborhood {

@@ -15,11 +15,12 @@ enum { QUERY = STNI_NEIGHBORHOOD_QUERY, KEY = STNI_NEIGHBORHOOD_KEY, VALUE = STN
 enum { DIMS = STNI_NEIGHBORHOOD_DIMS, FIRST = STNI_NEIGHBORHOOD_FIRST };
 
 const struct stni_neighborhood_attrs stni_neighborhood_attrs_init = {
-    .kernel_size = {.n = -1}, .dilation = {.n = -1}, .is_causal = {.n = -1}, .scale = NAN};
+    .kernel_size = {.n = -1}, .dilation = {1, {1}}, .is_causal = {.n = -1}, .scale = NAN};
 
 const stn_attr_schema stni_neighborhood_schema[] = {
     {"kernel_size", STN_ATTR_INTS, offsetof(struct stni_neighborhood_attrs, kernel_size), NULL},
     {"dilation", STN_ATTR_INTS, offsetof(struct stni_neighborhood_attrs, dilation), NULL},
+    {"is_causal", STN_ATTR_BOOL, offsetof(struct stni_neighborhood_attrs, all_causal), NULL},
     {"is_causal", STN_ATTR_INTS, offsetof(struct stni_neighborhood_attrs, is_causal), NULL},
     {"scale", STN_ATTR_FLOAT, offsetof(struct stni_neighborhood_attrs, scale), NULL},
 };
@@ -103,7 +104,8 @@ stn_status stni_neighborhood_read(const stn_op_call *call, struct stni_neighborh
     for (int d = 0; d < out->dims; d++) {
         struct stni_neighborhood_dim *dim = &out->dim[d];
         *dim = (struct stni_neighborhood_dim){query->shape[FIRST + d], entry(&attrs->kernel_size, d, 1),
-                                              entry(&attrs->dilation, d, 1), entry(&attrs->is_causal, d, 0) != 0};
+                                              entry(&attrs->dilation, d, 1),
+                                              entry(&attrs->is_causal, d, attrs->all_causal) != 0};
         if (dim->kernel > dim->n || dim->dilation > dim->n / dim->kernel)
             return stn_op_fail(call, STN_ERR_SHAPE,
                                "'kernel_size' got %" PRId64 " with a dilation of %" PRId64

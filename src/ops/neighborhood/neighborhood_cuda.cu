@@ -1,6 +1,7 @@
-/* Neighborhood attention on a CUDA device: a warp each target. 32 sources at a time each lane has the score of one; then
- * the lanes are columns of the result, to which the sources' rows are added, one after the other, times their scores.
- * No number is added to by two warps, so that results have the same bits in every run and whatever the cuts of space. */
+/* Neighborhood attention on a CUDA device: a warp each target. 32 sources at a time each lane has the score of one;
+ * then the lanes are columns of the result, to which the sources' rows are added, one after the other, times their
+ * scores. No number is added to by two warps, so that results have the same bits in every run and whatever the cuts of
+ * space. */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
