@@ -16,8 +16,9 @@ namespace {
 typedef stni_neighborhood_args arguments;
 typedef stni_neighborhood_operand operand;
 
-/* Columns are gathered COLS * WARP at a time; beyond that many scores are computed again. */
-enum { THREADS = 128, COLS = 4 };
+/* Columns are gathered COLS * WARP at a time; beyond that many scores are computed again. BLOCKS of a processor leave
+ * each thread as many registers as it takes. */
+enum { THREADS = 128, COLS = 4, BLOCKS = 3 };
 
 /* A target: where it lies, relative to the first one, and what it has along each dim. */
 struct target {
@@ -74,12 +75,24 @@ STNI_DEVICE void find_source(const arguments &p, const target &t, int64_t source
         at[d] = t.along[d].first + at[d] * p.dim[d].dilation - p.source[d].begin;
 }
 
-template <class S>
+/* Element by element, in PACKED rows too, which are read 16 bytes at a time: the bits are the same. */
+template <bool PACKED, class S>
 STNI_DEVICE typename computed<S>::type dot(const S *a, int64_t a_col, const S *b, int64_t b_col, int64_t n)
 {
     typename computed<S>::type sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum = multiply_add(load(a[i * a_col]), load(b[i * b_col]), sum);
+    if constexpr (PACKED) {
+        enum { SIZE = pack<S>::SIZE };
+        STNI_KEEP_LOOP
+        for (int64_t i = 0; i < n / SIZE; i++) {
+            const pack<S> x = reinterpret_cast<const pack<S> *>(a)[i], y = reinterpret_cast<const pack<S> *>(b)[i];
+            STNI_UNROLL
+            for (int k = 0; k < SIZE; k++)
+                sum = multiply_add(load(x.v[k]), load(y.v[k]), sum);
+        }
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            sum = multiply_add(load(a[i * a_col]), load(b[i * b_col]), sum);
+    }
     return sum;
 }
 
@@ -150,7 +163,8 @@ STNI_DEVICE bool is_first_lane(int64_t first)
 }
 
 /* Online softmax over the sources. */
-template <class S> __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ arguments p)
+template <class S, bool PACKED>
+__global__ void __launch_bounds__(THREADS, BLOCKS) attend(const __grid_constant__ arguments p)
 {
     typedef typename computed<S>::type A;
     const int lane = (int)(threadIdx.x % WARP);
@@ -166,7 +180,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) attend(const __gri
             const bool is_there = begin + lane < t.sources;
             find_source(p, t, is_there ? begin + lane : 0, at);
             const S *key = row_of<S>(p.key, offset_of(p.key, t.batch, key_head, at));
-            const A score = is_there ? (A)p.scale * dot(query, p.query.col, key, p.key.col, p.e) : -(A)INFINITY;
+            const A product = (A)p.scale * dot<PACKED>(query, p.query.col, key, p.key.col, p.e);
+            const A score = is_there ? product : -(A)INFINITY;
             const A most = largest_of(largest, reduce_warp_to_all(score, largest_of<A>));
             const A measure = most > -(A)INFINITY ? most : (A)0;
             const A before = largest > -(A)INFINITY ? exp(largest - measure) : (A)0;
@@ -189,12 +204,12 @@ template <class A> struct entry {
     A weight, grad_score;
 };
 
-template <class S, class A>
+template <bool PACKED, class S, class A>
 STNI_DEVICE entry<A> entry_of(const arguments &p, const S *query, const S *key, const S *grad, const S *value, A lse,
                               A mean)
 {
-    const A weight = exp((A)p.scale * dot(query, p.query.col, key, p.key.col, p.e) - lse);
-    return {weight, weight * (dot(grad, p.grad.col, value, p.value.col, p.v) - mean)};
+    const A weight = exp((A)p.scale * dot<PACKED>(query, p.query.col, key, p.key.col, p.e) - lse);
+    return {weight, weight * (dot<PACKED>(grad, p.grad.col, value, p.value.col, p.v) - mean)};
 }
 
 /* The product of a query's row of the result with its cotangent. */
@@ -206,7 +221,8 @@ template <class S> STNI_DEVICE typename computed<S>::type mean_of(const argument
     return sum_of_warp(sum);
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS) gather_queries(const __grid_constant__ arguments p)
+template <class S, bool PACKED>
+__global__ void __launch_bounds__(THREADS, BLOCKS) gather_queries(const __grid_constant__ arguments p)
 {
     typedef typename computed<S>::type A;
     const int lane = (int)(threadIdx.x % WARP);
@@ -226,7 +242,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) gather_queries(con
             find_source(p, t, is_there ? begin + lane : 0, at);
             const int64_t key = offset_of(p.key, t.batch, key_head, at);
             const S *value = row_of<S>(p.value, offset_of(p.value, t.batch, key_head, at));
-            const entry<A> e = entry_of<S>(p, query, row_of<S>(p.key, key), grad, value, lse, mean);
+            const entry<A> e = entry_of<PACKED>(p, query, row_of<S>(p.key, key), grad, value, lse, mean);
             gather<S>(p.key, key, e.grad_score, t.sources - begin, first, p.e, sum);
         }
         store_cols<S>(p.grad_query, offset_of(p.grad_query, t.batch, t.head, t.at), (A)p.scale, first, p.e, sum);
@@ -236,7 +252,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) gather_queries(con
 }
 
 /* Over the query heads that share the key's, and the queries that attend to it. */
-template <class S> __global__ void __launch_bounds__(THREADS) gather_keys(const __grid_constant__ arguments p)
+template <class S, bool PACKED>
+__global__ void __launch_bounds__(THREADS, BLOCKS) gather_keys(const __grid_constant__ arguments p)
 {
     typedef typename computed<S>::type A;
     const int lane = (int)(threadIdx.x % WARP);
@@ -256,8 +273,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) gather_keys(const 
                 const int64_t query = offset_of(p.query, t.batch, h, at), grad = offset_of(p.grad, t.batch, h, at);
                 const A lse = ((const A *)p.lse.data)[offset_of(p.lse, t.batch, h, at)];
                 const A mean = ((const A *)p.mean.data)[offset_of(p.mean, t.batch, h, at)];
-                const entry<A> e =
-                    entry_of<S>(p, row_of<S>(p.query, query), key, row_of<S>(p.grad, grad), value, lse, mean);
+                const entry<A> e = entry_of<PACKED>(p, row_of<S>(p.query, query), key, row_of<S>(p.grad, grad), value,
+                                                    lse, mean);
                 gather<S>(p.query, query, e.grad_score, t.sources - begin, first, p.e, of_key);
                 gather<S>(p.grad, grad, e.weight, t.sources - begin, first, p.v, of_value);
             }
@@ -274,24 +291,51 @@ inline unsigned blocks_of(const arguments &p)
     return blocks_for(targets, THREADS / WARP);
 }
 
+/* Whether all rows of `cols` elements are packs. */
+template <class S> bool has_packs(const operand &o, int64_t cols)
+{
+    int64_t bytes = (o.batch | o.head | cols) * (int64_t)sizeof(S);
+    for (int d = 0; d < STNI_NEIGHBORHOOD_DIMS; d++)
+        bytes |= o.space[d] * (int64_t)sizeof(S);
+    return o.col == 1 && is_pack_aligned((uintptr_t)o.data | (uintptr_t)bytes);
+}
+
 void launch_forward(const arguments &p, cudaStream_t stream)
 {
     dispatch_floating(p.dtype, [&](auto element) {
-        STNI_LAUNCH(attend<decltype(element)>, blocks_of(p), THREADS, stream, p);
+        typedef decltype(element) S;
+        if (has_packs<S>(p.query, p.e) && has_packs<S>(p.key, p.e))
+            STNI_LAUNCH((attend<S, true>), blocks_of(p), THREADS, stream, p);
+        else
+            STNI_LAUNCH((attend<S, false>), blocks_of(p), THREADS, stream, p);
     });
+}
+
+template <class S> bool has_packs_of_backward(const arguments &p)
+{
+    return has_packs<S>(p.query, p.e) && has_packs<S>(p.key, p.e) && has_packs<S>(p.grad, p.v) &&
+           has_packs<S>(p.value, p.v);
 }
 
 void launch_queries(const arguments &p, cudaStream_t stream)
 {
     dispatch_floating(p.dtype, [&](auto element) {
-        STNI_LAUNCH(gather_queries<decltype(element)>, blocks_of(p), THREADS, stream, p);
+        typedef decltype(element) S;
+        if (has_packs_of_backward<S>(p))
+            STNI_LAUNCH((gather_queries<S, true>), blocks_of(p), THREADS, stream, p);
+        else
+            STNI_LAUNCH((gather_queries<S, false>), blocks_of(p), THREADS, stream, p);
     });
 }
 
 void launch_keys(const arguments &p, cudaStream_t stream)
 {
     dispatch_floating(p.dtype, [&](auto element) {
-        STNI_LAUNCH(gather_keys<decltype(element)>, blocks_of(p), THREADS, stream, p);
+        typedef decltype(element) S;
+        if (has_packs_of_backward<S>(p))
+            STNI_LAUNCH((gather_keys<S, true>), blocks_of(p), THREADS, stream, p);
+        else
+            STNI_LAUNCH((gather_keys<S, false>), blocks_of(p), THREADS, stream, p);
     });
 }
 
