@@ -60,6 +60,12 @@ static struct NAME(plane) NAME(plane_of)(const struct stni_neighborhood_args *p,
     return plane;
 }
 
+/* How far ahead positions are prefetched, in bytes: a head's elements lie apart, where no processor looks for them. */
+static int64_t NAME(ahead)(const struct stni_neighborhood_operand *o)
+{
+    return 4 * NAME(LANES) * o->space[2] * (int64_t)sizeof(T);
+}
+
 /* Copies one head's sources into a plane. */
 static void NAME(pack)(const struct stni_neighborhood_args *p, const struct NAME(space) *s,
                        const struct stni_neighborhood_operand *o, int64_t at, const struct NAME(plane) *plane)
@@ -67,7 +73,7 @@ static void NAME(pack)(const struct stni_neighborhood_args *p, const struct NAME
     enum { LANES = NAME(LANES) };
     const int64_t n = stni_range_length(p->source[2]), rows = stni_range_length(p->source[1]);
     const struct stni_tile turned = {.rows = plane->cols, .cols = n, .to_row = plane->width, .to_col = 1,
-                                     .from_row = o->col, .from_col = o->space[2]};
+                                     .from_row = o->col, .from_col = o->space[2], .ahead = NAME(ahead)(o)};
     ACC *to = plane->data;
     for (int64_t r = 0; r < stni_range_length(p->source[0]) * rows; r++, to += plane->cols * plane->width) {
         const T *row = (const T *)o->data + at + r / rows * o->space[0] + r % rows * o->space[1];
@@ -98,7 +104,7 @@ static void NAME(load)(const struct NAME(space) *s, const struct stni_neighborho
                        int64_t cols, ACC factor, ACC *tile)
 {
     const struct stni_tile turned = {.rows = cols, .cols = n, .to_row = NAME(LANES), .to_col = 1, .from_row = o->col,
-                                     .from_col = o->space[2]};
+                                     .from_col = o->space[2], .ahead = NAME(ahead)(o)};
     if (n < NAME(LANES))
         memset(tile, 0, (size_t)(cols * NAME(LANES)) * sizeof *tile);
     if (cols > 0)
