@@ -109,11 +109,11 @@ static int next_tile(const struct stni_neighborhood_args *p, int64_t lanes, stru
     return 1;
 }
 
-/* Where the elements of a tile's first target lie, of an operand that begins at the first target. */
-static int64_t offset_of_tile(const struct stni_neighborhood_args *p, const struct stni_neighborhood_operand *o,
-                              const struct tile *t)
+/* Where the elements of a tile's first target lie, of a head of an operand that begins at the first target. */
+static int64_t offset_of(const struct stni_neighborhood_args *p, const struct stni_neighborhood_operand *o, int64_t b,
+                         int64_t h, const struct tile *t)
 {
-    int64_t at = 0;
+    int64_t at = b * o->batch + h * o->head;
     for (int d = 0; d < 3; d++)
         at += (t->at[d] - p->target[d].begin) * o->space[d];
     return at;

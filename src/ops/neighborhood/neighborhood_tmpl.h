@@ -257,18 +257,15 @@ static void NAME(forward_head)(const struct stni_neighborhood_args *p, int64_t b
     struct tile *t = &s->tile;
     ACC over[NAME(LANES)], lse[NAME(LANES)];
     for (t->n = 0; next_tile(p, NAME(LANES), t);) {
-        const int64_t query = b * p->query.batch + h * p->query.head + offset_of_tile(p, &p->query, t),
-                      out = b * p->out.batch + h * p->out.head + offset_of_tile(p, &p->out, t),
-                      to = b * p->lse.batch + h * p->lse.head + offset_of_tile(p, &p->lse, t);
         NAME(find_valid)(t, s->valid);
-        NAME(load)(s, &p->query, query, t->n, p->e, (ACC)p->scale, s->e);
+        NAME(load)(s, &p->query, offset_of(p, &p->query, b, h, t), t->n, p->e, (ACC)p->scale, s->e);
         NAME(multiply)(t, &s->of_e, s->e, s->score);
         NAME(select)(t, s->valid, -(ACC)INFINITY, s->score);
         NAME(exponentials)(t, s->score, over, lse);
         memset(s->sum_v, 0, (size_t)(p->v * NAME(LANES)) * sizeof(ACC));
         NAME(gather)(t, &s->of_v, s->score, s->valid, s->sum_v);
-        NAME(store)(s, &p->out, out, t->n, p->v, over, s->sum_v);
-        NAME(store_numbers)(&p->lse, to, t->n, lse);
+        NAME(store)(s, &p->out, offset_of(p, &p->out, b, h, t), t->n, p->v, over, s->sum_v);
+        NAME(store_numbers)(&p->lse, offset_of(p, &p->lse, b, h, t), t->n, lse);
     }
 }
 
@@ -297,24 +294,22 @@ static void NAME(queries_head)(const struct stni_neighborhood_args *p, int64_t b
     for (int l = 0; l < LANES; l++)
         scale[l] = (ACC)p->scale;
     for (t->n = 0; next_tile(p, LANES, t);) {
-#define AT(o) (b * p->o.batch + h * p->o.head + offset_of_tile(p, &p->o, t))
         NAME(find_valid)(t, s->valid);
-        NAME(load)(s, &p->grad, AT(grad), t->n, p->v, 1, s->v);
-        NAME(load)(s, &p->out, AT(out), t->n, p->v, 1, s->sum_v);
+        NAME(load)(s, &p->grad, offset_of(p, &p->grad, b, h, t), t->n, p->v, 1, s->v);
+        NAME(load)(s, &p->out, offset_of(p, &p->out, b, h, t), t->n, p->v, 1, s->sum_v);
         memset(mean, 0, sizeof mean);
         for (int64_t c = 0; c < p->v; c++)
             for (int l = 0; l < LANES; l++)
                 mean[l] += s->v[c * LANES + l] * s->sum_v[c * LANES + l];
-        NAME(store_numbers)(&p->mean, AT(mean), t->n, mean);
-        NAME(load_numbers)(&p->lse, AT(lse), t->n, lse);
-        NAME(load)(s, &p->query, AT(query), t->n, p->e, (ACC)p->scale, s->e);
+        NAME(store_numbers)(&p->mean, offset_of(p, &p->mean, b, h, t), t->n, mean);
+        NAME(load_numbers)(&p->lse, offset_of(p, &p->lse, b, h, t), t->n, lse);
+        NAME(load)(s, &p->query, offset_of(p, &p->query, b, h, t), t->n, p->e, (ACC)p->scale, s->e);
         NAME(multiply)(t, &s->of_e, s->e, s->score);
         NAME(multiply)(t, &s->of_v, s->v, s->grad_score);
         NAME(grad_scores)(t, s->valid, lse, mean, s->score, s->grad_score);
         memset(s->sum_e, 0, (size_t)(p->e * LANES) * sizeof(ACC));
         NAME(gather)(t, &s->of_e, s->grad_score, s->valid, s->sum_e);
-        NAME(store)(s, &p->grad_query, AT(grad_query), t->n, p->e, scale, s->sum_e);
-#undef AT
+        NAME(store)(s, &p->grad_query, offset_of(p, &p->grad_query, b, h, t), t->n, p->e, scale, s->sum_e);
     }
 }
 
@@ -345,10 +340,9 @@ static void NAME(keys_head)(const struct stni_neighborhood_args *p, int64_t b, i
     for (int l = 0; l < LANES; l++)
         scale[l] = (ACC)p->scale, one[l] = 1;
     for (t->n = 0; next_tile(p, LANES, t);) {
-#define AT(o) (b * p->o.batch + h * p->o.head + offset_of_tile(p, &p->o, t))
         NAME(find_valid)(t, s->valid);
-        NAME(load)(s, &p->key, AT(key), t->n, p->e, (ACC)p->scale, s->e);
-        NAME(load)(s, &p->value, AT(value), t->n, p->v, 1, s->v);
+        NAME(load)(s, &p->key, offset_of(p, &p->key, b, h, t), t->n, p->e, (ACC)p->scale, s->e);
+        NAME(load)(s, &p->value, offset_of(p, &p->value, b, h, t), t->n, p->v, 1, s->v);
         memset(s->sum_e, 0, (size_t)(p->e * LANES) * sizeof(ACC));
         memset(s->sum_v, 0, (size_t)(p->v * LANES) * sizeof(ACC));
         for (int64_t k = 0; k < heads; k++) {
@@ -360,9 +354,8 @@ static void NAME(keys_head)(const struct stni_neighborhood_args *p, int64_t b, i
             NAME(gather)(t, &query, s->grad_score, s->valid, s->sum_e);
             NAME(gather)(t, &grad, s->score, s->valid, s->sum_v);
         }
-        NAME(store)(s, &p->grad_key, AT(grad_key), t->n, p->e, scale, s->sum_e);
-        NAME(store)(s, &p->grad_value, AT(grad_value), t->n, p->v, one, s->sum_v);
-#undef AT
+        NAME(store)(s, &p->grad_key, offset_of(p, &p->grad_key, b, h, t), t->n, p->e, scale, s->sum_e);
+        NAME(store)(s, &p->grad_value, offset_of(p, &p->grad_value, b, h, t), t->n, p->v, one, s->sum_v);
     }
 }
 
