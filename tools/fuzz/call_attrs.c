@@ -63,15 +63,24 @@ static void draw_order(struct call_draft *d, int ndim, stn_ints *ints)
     }
 }
 
-/* As many as the op's name says dims, or the end of a shape, or some order of dims, or anything. */
+/* Dims that windows of an op have; 0: it has none, or tensors say how many. */
+static int window_dims(const char *op)
+{
+    const char *digit = strpbrk(op, "123");
+    if (digit && digit[1] == 'd')
+        return *digit - '0';
+    return strcmp(op, "neighborhood_attention") == 0 ? 2 : 0;
+}
+
+/* As many as windows have dims, or the end of a shape, or some order of dims, or anything. */
 static void draw_ints(struct call_draft *d, const char *attr, stn_ints *ints)
 {
-    const char *op = d->call->op->name, *digit = strpbrk(op, "123");
+    const int dims = window_dims(d->call->op->name);
     const struct call_input *first = d->call->n_inputs > 0 ? &d->call->inputs[0] : NULL;
     const int of_shape = strstr(attr, "shape") != NULL ? 80 : 15;
     ints->n = call_below(d, 5);
-    if (digit && digit[1] == 'd' && call_chance(d, 80))
-        ints->n = call_chance(d, 30) ? 1 : *digit - '0';
+    if (dims > 0 && call_chance(d, 80))
+        ints->n = call_chance(d, 30) ? 1 : dims;
     for (int i = 0; i < STN_MAX_NDIM; i++)
         ints->v[i] = draw_int(d, attr);
     if (first && call_chance(d, of_shape)) {
@@ -156,10 +165,15 @@ static int is_extreme(const stn_attr *a)
     return !(fabs(x) < 1e4);
 }
 
+static int is_needed(const stn_attr_schema *schema)
+{
+    return schema->type == STN_ATTR_STRING || strcmp(schema->name, "kernel_size") == 0;
+}
+
 void call_draw_attrs(struct call_draft *d)
 {
     for (int i = 0; i < d->call->op->n_attrs && d->call->n_attrs < CALL_ATTRS - 2; i++)
-        if (call_chance(d, d->call->op->attrs[i].type == STN_ATTR_STRING ? 95 : 55)) {
+        if (call_chance(d, is_needed(&d->call->op->attrs[i]) ? 95 : 55)) {
             draw_attr(d, i);
             d->call->special |= is_extreme(&d->call->attrs[d->call->n_attrs - 1].attr);
         }
