@@ -24,6 +24,7 @@
 #include <shardtensor/ops_scan.h>
 #include <shardtensor/ops_scores.h>
 #include <shardtensor/ops_shape.h>
+#include <shardtensor/ops_sht.h>
 #include <shardtensor/ops_window.h>
 
 #endif

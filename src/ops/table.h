@@ -127,6 +127,13 @@
     X(rfftn) \
     X(view_as_complex) \
     X(view_as_real) \
+    /* Spherical harmonics. */ \
+    X(isht) \
+    X(ivsht) \
+    X(legendre_analysis) \
+    X(legendre_synthesis) \
+    X(sht) \
+    X(vsht) \
     /* Losses. */ \
     X(binary_cross_entropy) \
     X(binary_cross_entropy_with_logits) \

@@ -10,7 +10,8 @@ static const struct call_hint hints[] = {
     {"one_hot", "input", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX}, {NULL, "sorter", STN_DTYPE_I64, 85, 1, NUMBERS_RISING},
     {NULL, "mask", STN_DTYPE_BOOL, 80, 0, NUMBERS_REAL},       {NULL, "condition", STN_DTYPE_BOOL, 80, 0, NUMBERS_REAL},
     {NULL, "attn_mask", STN_DTYPE_BOOL, 50, 0, NUMBERS_REAL},  {"cross_entropy", "target", STN_DTYPE_I64, 70, 1, NUMBERS_INDEX},
-    {"nll_loss", "target", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX},
+    {"nll_loss", "target", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX}, {"isht", "input", STN_DTYPE_C64, 80, 0, NUMBERS_REAL},
+    {"ivsht", "input", STN_DTYPE_C64, 80, 0, NUMBERS_REAL},
     /* Searched by halves: unsorted ones have no one answer. */
     {NULL, "boundaries", STN_DTYPE_F32, 0, 1, NUMBERS_RISING}, {NULL, "sorted_sequence", STN_DTYPE_F32, 0, 1, NUMBERS_RISING},
 };
@@ -42,7 +43,8 @@ static const struct pattern {
     {"outer", "i,j"}, {"pixel_shuffle", "n4hw"}, {"pixel_unshuffle", "nc44"}, {"prelu", "nchw,c"}, {"repeat_interleave", "abc,b"},
     {"rms_norm", "abc,c"}, {"scaled_dot_product_attention", "bhse,bhte,bhtv,st"}, {"scatter", "ab,cb,cb"}, {"scatter_add", "ab,cb,cb"},
     {"scatter_reduce", "ab,cb,cb"}, {"searchsorted", "ab,ac"}, {"bucketize", "ab,c"}, {"stack", "abc,abc,abc"}, {"take_along_dim", "ab,cb"},
-    {"tril", "nab"}, {"triu", "nab"}, {"triplet_margin_loss", "nd,nd,nd"}, {"view_as_complex", "ab2"},
+    {"tril", "nab"}, {"triu", "nab"}, {"triplet_margin_loss", "nd,nd,nd"},
+    {"vsht", "b2hw"}, {"ivsht", "b2hw"}, {"view_as_complex", "ab2"},
 };
 
 const char *call_pattern_of(const char *op)
@@ -60,7 +62,7 @@ static const struct range {
     {"stride", 1, 2}, {"dilation", 1, 2}, {"kernel_size", 1, 3}, {"padding", 0, 1}, {"groups", 1, 1}, {"output_padding", 0, 1}, {"num_groups", 1, 4},
     {"output_size", 1, 4}, {"upscale_factor", 1, 2}, {"downscale_factor", 1, 2}, {"size", 1, 4}, {"k", 1, 2}, {"chunks", 1, 3}, {"split_size", 1, 3},
     {"repeats", 0, 3}, {"start", 0, 2}, {"length", 0, 2}, {"step", 1, 2}, {"num_classes", 8, 9}, {"mesh", 0, 3},
-    {"max_points", 1, 4}, {"is_causal", 0, 1},
+    {"max_points", 1, 4}, {"is_causal", 0, 1}, {"nlat", 2, 5}, {"nlon", 4, 9}, {"lmax", 1, 4}, {"mmax", 1, 2},
 };
 
 int call_range_of(const char *attr, int *least, int *most)

@@ -185,6 +185,28 @@ int draw_spectrum(struct draft *d, const struct generator *g)
     return 1;
 }
 
+/* Fields or coefficients, of scalars or, behind a dim of two components, of vectors. */
+int draw_harmonics(struct draft *d, const struct generator *g)
+{
+    static const char *const bases[] = {"equiangular", "legendre-gauss", "lobatto"};
+    const int is_vector = is(g, "vsht") || is(g, "ivsht"), is_inverse = g->is_complex;
+    const int64_t shape[] = {2, draw_between(d, 2, 5), draw_between(d, 1, 6)};
+    const int t =
+        is_vector && !is_inverse ? draw_leaf(d, FILL_REAL, 3, shape, -2, 2) : draw_first(d, g, 2 + is_vector, 4);
+    if (!put_input(d, t) || term_numel(term_of(d, t)) == 0 || size_at(d, t, -2) < 2)
+        return 0;
+    if (is_vector && size_at(d, t, -3) != 2)
+        return 0;
+    put_text(d, "grid", bases[draw_below(d, 3)]);
+    if (is_inverse) {
+        put_int(d, "nlat", draw_between(d, 2, 5));
+        put_int(d, "nlon", 2 * size_at(d, t, -1) - 2 + draw_between(d, size_at(d, t, -1) == 1, 2));
+    } else if (draw_chance(d, 2)) {
+        put_int(d, "lmax", draw_between(d, 1, 5));
+    }
+    return 1;
+}
+
 static int dim_of_three(const struct term *term)
 {
     int dim = 0;

@@ -1,0 +1,22 @@
+/* The latitudes of a grid and their weights, for callers. */
+#include "ops/sht/quadrature.h"
+
+stn_status stn_sht_latitudes(stn_sht_grid grid, int64_t nlat, double *colatitudes, double *weights)
+{
+    struct stni_quadrature_nodes nodes;
+    if ((unsigned)grid > STN_SHT_LOBATTO || nlat < (grid == STN_SHT_LEGENDRE_GAUSS ? 1 : 2))
+        return STN_ERR_ARGUMENT;
+    for (int64_t k = 0; k < (nlat + 1) / 2; k++) {
+        const int64_t i = k % STNI_QUADRATURE_LANES, mirror = nlat - 1 - k;
+        if (i == 0)
+            stni_quadrature_nodes(grid, nlat, k, &nodes, STNI_QUADRATURE_LANES);
+        const double theta = atan2(nodes.sine[i], nodes.cosine[i]);
+        if (colatitudes) {
+            colatitudes[mirror] = STNI_PI - theta;
+            colatitudes[k] = theta;
+        }
+        if (weights)
+            weights[mirror] = weights[k] = nodes.weight[i];
+    }
+    return STN_OK;
+}

@@ -1,0 +1,104 @@
+/* Latitudes of a grid and the weights of the quadrature over cos(theta), for C, C++ and CUDA compilers. Grids are
+ * symmetric about the equator: a node of the northern half stands for one of the southern too, and the equator is met
+ * exactly. */
+#ifndef STNI_OPS_SHT_QUADRATURE_H
+#define STNI_OPS_SHT_QUADRATURE_H
+
+#include "core/base/inline.h"
+
+#include <shardtensor/ops_sht.h>
+
+#include <math.h>
+
+#define STNI_PI 3.14159265358979323846
+
+/* Nodes side by side, as many as `lanes` says, so that recurrences become vectors. */
+enum { STNI_QUADRATURE_LANES = 8 };
+
+struct stni_quadrature_nodes {
+    double cosine[STNI_QUADRATURE_LANES], sine[STNI_QUADRATURE_LANES], weight[STNI_QUADRATURE_LANES];
+};
+
+/* The Legendre polynomials of degree n (p) and n - 1 (q), n >= 1. */
+STNI_INLINE void stni_quadrature_legendre(int64_t n, const double *x, double *p, double *q, int lanes)
+{
+    for (int i = 0; i < lanes; i++) {
+        q[i] = 1;
+        p[i] = x[i];
+    }
+    for (int64_t k = 2; k <= n; k++) {
+        const double factor = 1 - 1 / (double)k;
+        for (int i = 0; i < lanes; i++) {
+            const double t = x[i] * p[i], next = t + factor * (t - q[i]);
+            q[i] = p[i];
+            p[i] = next;
+        }
+    }
+}
+
+/* Newton's steps from a guess that is near enough for each to double the digits. Gauss: roots of P_n. Lobatto: those of
+ * (1 - x^2) P'_{n-1}, whose derivative is -n (n - 1) P_{n-1}. */
+STNI_INLINE void stni_quadrature_newton(int lobatto, int64_t n, int64_t first, struct stni_quadrature_nodes *out,
+                                        int lanes)
+{
+    enum { STEPS = 5 };
+    const double d = (double)n;
+    double *x = out->cosine, p[STNI_QUADRATURE_LANES], q[STNI_QUADRATURE_LANES];
+    for (int i = 0; i < lanes; i++) {
+        const double k = (double)(first + i);
+        x[i] = lobatto ? cos(STNI_PI * k / (d - 1))
+                       : (1 - (d - 1) / (8 * d * d * d)) * cos(STNI_PI * (4 * k + 3) / (4 * d + 2));
+    }
+    for (int step = 0; step < STEPS + lobatto; step++) {
+        stni_quadrature_legendre(n - lobatto, x, p, q, lanes);
+        for (int i = 0; i < lanes; i++)
+            x[i] -= lobatto ? (x[i] * p[i] - q[i]) / (d * p[i]) : p[i] * (1 - x[i] * x[i]) / (d * (q[i] - x[i] * p[i]));
+    }
+    for (int i = 0; i < lanes; i++) {
+        x[i] = 2 * (first + i) + 1 == n ? 0 : lobatto && first + i == 0 ? 1 : x[i];
+        out->sine[i] = sqrt((1 - x[i]) * (1 + x[i]));
+    }
+    stni_quadrature_legendre(n - lobatto, x, p, q, lanes);
+    for (int i = 0; i < lanes; i++)
+        out->weight[i] = lobatto ? 2 / (d * (d - 1) * p[i] * p[i])
+                                 : 2 * (1 - x[i]) * (1 + x[i]) / (d * d * (q[i] - x[i] * p[i]) * (q[i] - x[i] * p[i]));
+}
+
+/* Clenshaw and Curtis on n points equally far apart, poles included: the sum over cosines by Clenshaw's recurrence. */
+STNI_INLINE void stni_quadrature_equiangular(int64_t n, int64_t first, struct stni_quadrature_nodes *out, int lanes)
+{
+    const int64_t last = n - 1;
+    double c[STNI_QUADRATURE_LANES], one[STNI_QUADRATURE_LANES], two[STNI_QUADRATURE_LANES];
+    for (int i = 0; i < lanes; i++) {
+        const double theta = STNI_PI * (double)(first + i) / (double)last;
+        const int equator = 2 * (first + i) == last;
+        out->cosine[i] = equator ? 0 : cos(theta);
+        out->sine[i] = equator ? 1 : first + i == 0 || first + i == last ? 0 : sin(theta);
+        c[i] = 2 * cos(2 * theta);
+        one[i] = two[i] = 0;
+    }
+    for (int64_t j = last / 2; j >= 1; j--) {
+        const double term = (2 * j == last ? 1 : 2) / (4 * (double)j * (double)j - 1);
+        for (int i = 0; i < lanes; i++) {
+            const double next = term + c[i] * one[i] - two[i];
+            two[i] = one[i];
+            one[i] = next;
+        }
+    }
+    for (int i = 0; i < lanes; i++) {
+        const double sum = c[i] / 2 * one[i] - two[i];
+        out->weight[i] = (first + i == 0 || first + i == last ? 1 : 2) / (double)last * (1 - sum);
+    }
+}
+
+/* Nodes first, first + 1, … of n; the last of them may lie beyond the grid. */
+STNI_INLINE void stni_quadrature_nodes(int64_t grid, int64_t n, int64_t first, struct stni_quadrature_nodes *out,
+                                       int lanes)
+{
+    if (grid == STN_SHT_EQUIANGULAR)
+        stni_quadrature_equiangular(n, first, out, lanes);
+    else
+        stni_quadrature_newton(grid == STN_SHT_LOBATTO, n, first, out, lanes);
+}
+
+#endif
