@@ -120,10 +120,11 @@ static int is_beside_nan(const struct call_pair *p, const struct call_result *re
 }
 
 /* Where a product of complex infinities is NaN, C's has a part that is infinite (its Annex G), and a device's has not.
- * Fourier transforms are made of such products. */
+ * Fourier transforms are made of such products, and harmonic ones of Fourier transforms. */
 static int differs_on_devices(const struct call_pair *p, stn_dtype dtype)
 {
-    const int is_complex = number_parts(dtype) == 2 || strstr(p->call->op->name, "fft") != NULL;
+    const char *name = p->call->op->name;
+    const int is_complex = number_parts(dtype) == 2 || strstr(name, "fft") != NULL || strstr(name, "sht") != NULL;
     return p->call->world.on_device && p->call->special && is_complex;
 }
 

@@ -51,7 +51,7 @@ static void make_nodes(const struct stni_legendre_args *a, const struct stni_leg
     struct stni_quadrature_nodes n;
     for (int64_t k = 0; k < s->half; k += LANES) {
         const size_t bytes = (size_t)(s->half - k < LANES ? s->half - k : LANES) * sizeof(double);
-        stni_quadrature_nodes(a->of.grid, a->nlat, k, &n, LANES);
+        stni_quadrature_nodes_of(a->of.grid, a->nlat, k, &n, LANES);
         memcpy((double *)(void *)(at + s->cosine) + k, n.cosine, bytes);
         memcpy((double *)(void *)(at + s->sine) + k, n.sine, bytes);
         memcpy((double *)(void *)(at + s->weight) + k, n.weight, bytes);

@@ -102,7 +102,7 @@ struct stni_legendre_row {
     double here, below;
 };
 
-STNI_INLINE struct stni_legendre_row stni_legendre_row(const struct stni_legendre_function *f, int64_t l, int64_t m)
+STNI_INLINE struct stni_legendre_row stni_legendre_row_of(const struct stni_legendre_function *f, int64_t l, int64_t m)
 {
     const double n = (double)l, o = (double)m, s = stni_legendre_scale(f, l, m);
     struct stni_legendre_row row = {s, 0};

@@ -31,7 +31,7 @@ static void NAME(store_row)(const struct NAME(work) *w, int64_t l, ACC *restrict
 {
     const struct functions *f = &w->functions;
     const struct stni_legendre_function *of = &w->args->of;
-    const struct stni_legendre_row row = stni_legendre_row(of, l, w->m);
+    const struct stni_legendre_row row = stni_legendre_row_of(of, l, w->m);
     const double *restrict x = f->cosine, *restrict s = f->sine, *restrict q = f->weight;
     const double *restrict here = f->here, *restrict below = f->below;
     int64_t from = f->near;

@@ -9,7 +9,7 @@ stn_status stn_sht_latitudes(stn_sht_grid grid, int64_t nlat, double *colatitude
     for (int64_t k = 0; k < (nlat + 1) / 2; k++) {
         const int64_t i = k % STNI_QUADRATURE_LANES, mirror = nlat - 1 - k;
         if (i == 0)
-            stni_quadrature_nodes(grid, nlat, k, &nodes, STNI_QUADRATURE_LANES);
+            stni_quadrature_nodes_of(grid, nlat, k, &nodes, STNI_QUADRATURE_LANES);
         const double theta = atan2(nodes.sine[i], nodes.cosine[i]);
         if (colatitudes) {
             colatitudes[mirror] = STNI_PI - theta;

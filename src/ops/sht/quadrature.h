@@ -92,8 +92,8 @@ STNI_INLINE void stni_quadrature_equiangular(int64_t n, int64_t first, struct st
 }
 
 /* Nodes first, first + 1, … of n; the last of them may lie beyond the grid. */
-STNI_INLINE void stni_quadrature_nodes(int64_t grid, int64_t n, int64_t first, struct stni_quadrature_nodes *out,
-                                       int lanes)
+STNI_INLINE void stni_quadrature_nodes_of(int64_t grid, int64_t n, int64_t first, struct stni_quadrature_nodes *out,
+                                          int lanes)
 {
     if (grid == STN_SHT_EQUIANGULAR)
         stni_quadrature_equiangular(n, first, out, lanes);
