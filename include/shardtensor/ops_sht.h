@@ -87,7 +87,7 @@ STN_API stn_tensor *stn_ivsht(stn_tensor *input, int64_t nlat, int64_t nlon, con
  *  the areas of stn_weighted_mean, say. To full f64 precision; local, any thread.
  *  @param colatitudes  nlat angles from the north pole, in radians; may be NULL.
  *  @param weights      nlat of them; may be NULL.
- *  @return STN_ERR_ARGUMENT (grid; nlat below 1, 2 on grids with poles), and nothing is written.
+ *  @return STN_ERR_ARGUMENT (grid; nlat below 1, 2 on grids with poles, or above 32768), and nothing is written.
  *  Source: Newton's method on Legendre polynomials; Waldvogel 2006. */
 STN_API stn_status stn_sht_latitudes(stn_sht_grid grid, int64_t nlat, double *colatitudes, double *weights);
 

@@ -15,11 +15,12 @@
 """
 from ._c import (ArgumentError, CallbackError, CommunicationError, Context, DeviceError, DTypeError, Error, FileError,
                  InternalError, LayoutError, Mesh, NotFoundError, Op, OutOfMemoryError, OutOfRangeError, Pullback,
-                 ShapeError, Spec, StateError, Tensor, UnsupportedError, VersionError, launch, version as __version__)
+                 ShapeError, Spec, StateError, Tensor, UnsupportedError, VersionError, launch,
+                 sht_latitudes, version as __version__)
 from . import methods, ops
 from .methods import no_grad, no_sync
 
-__all__ = ["Context", "Mesh", "Op", "Pullback", "Spec", "Tensor", "launch", "no_grad", "no_sync", "ops",
+__all__ = ["Context", "Mesh", "Op", "Pullback", "Spec", "Tensor", "launch", "no_grad", "no_sync", "ops", "sht_latitudes",
            "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
            "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
            "StateError", "UnsupportedError", "VersionError"]

@@ -255,6 +255,7 @@ PyObject *stnp_tensor_dlpack_device(PyObject *self, PyObject *none);
 PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *stnp_function(PyObject *module, PyObject *name);
+PyObject *stnp_sht_latitudes(PyObject *module, PyObject *args, PyObject *keywords);
 
 /** A communicator whose entries are methods of a Python object, to which it owns a reference; or what a capsule holds,
  * which knows its rank and size itself. @return STN_OK and `*out`, else the text. */

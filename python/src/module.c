@@ -7,6 +7,8 @@ static PyMethodDef functions[] = {
      "threads.\n"
      "A list of what they return."},
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},
+    {"sht_latitudes", STNP_KEYWORDS(stnp_sht_latitudes),
+     "sht_latitudes(grid, nlat): angles from the north pole, and weights whose sum is 2: two lists."},
     {"close_all", stnp_close_all, METH_NOARGS, "Closes all contexts, for the end of the interpreter."},
     {0},
 };

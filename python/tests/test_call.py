@@ -46,6 +46,20 @@ class Call(TestCase):
         for operands in ((x, x), ([x, x],)):
             self.assertEqual(values(st.ops.einsum("ij,ij->i", *operands)), [5, 50])
 
+    def test_harmonics_come_back_and_areas_add_up(self):
+        x = make(self.context, None, None, (5, 8), [0.0] * 40)
+        angles, areas = st.sht_latitudes("legendre-gauss", nlat=5)
+        self.assertAlmostEqual(sum(areas), 2, 14)
+        self.assertAlmostEqual(angles[2], math.pi / 2, 14)
+        field = make(self.context, None, None, (5, 8), [math.cos(t) for t in angles for _ in range(8)])
+        c = st.ops.sht(field + x, lmax=3, grid="legendre-gauss")
+        self.assertEqual((c.dtype, c.shape), ("c128", (3, 3)))
+        self.assertAlmostEqual(values(st.ops.real(c))[3], math.sqrt(4 * math.pi / 3), 14)
+        for got, wanted in zip(values(st.ops.isht(c, 5, 8, "legendre-gauss")), values(field)):
+            self.assertAlmostEqual(got, wanted, 14)
+        for grid, nlat in (("lobatto", 1), ("equiangular", 32769), ("healpix", 4)):
+            self.assertRaises(ValueError, st.sht_latitudes, grid, nlat)
+
     def test_outputs_are_what_the_signature_says(self):
         single = st.ops.max(self.x)
         self.assertIsInstance(single, st.Tensor)

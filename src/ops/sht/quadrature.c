@@ -4,7 +4,7 @@
 stn_status stn_sht_latitudes(stn_sht_grid grid, int64_t nlat, double *colatitudes, double *weights)
 {
     struct stni_quadrature_nodes nodes;
-    if ((unsigned)grid > STN_SHT_LOBATTO || nlat < (grid == STN_SHT_LEGENDRE_GAUSS ? 1 : 2))
+    if ((unsigned)grid > STN_SHT_LOBATTO || nlat < (grid == STN_SHT_LEGENDRE_GAUSS ? 1 : 2) || nlat > 32768)
         return STN_ERR_ARGUMENT;
     for (int64_t k = 0; k < (nlat + 1) / 2; k++) {
         const int64_t i = k % STNI_QUADRATURE_LANES, mirror = nlat - 1 - k;
