@@ -1,10 +1,11 @@
 /* Flow on a rotating sphere by spherical harmonics: the barotropic vorticity equation
  *
- *     d zeta / dt = -div(v (zeta + 2 OMEGA cos(theta))),  zeta the vorticity, v the wind without divergence that has it,
+ *     d zeta / dt = -div(v (zeta + 2 OMEGA cos(theta))),
  *
- * on a grid whose latitudes and longitudes are cut over the ranks. Vorticity is kept as its coefficients. The toroidal
- * part of the wind has zeta's divided by l (l + 1), and the divergence of a vector field is its spheroidal part times
- * -l (l + 1), so that a step is two transforms to the grid, a product there, and one back.
+ * zeta the vorticity and v the wind without divergence that has it, on a grid whose latitudes and longitudes are cut
+ * over the ranks. Vorticity is kept as its coefficients. The toroidal part of the wind has zeta's divided by l (l + 1),
+ * and the divergence of a vector field is its spheroidal part times -l (l + 1), so that a step is two transforms to the
+ * grid, a product there, and one back.
  *
  * The program checks that energy and enstrophy stay what they are, that a wave of one degree goes round as Rossby and
  * Haurwitz found, and that all numbers of ranks give the same. */

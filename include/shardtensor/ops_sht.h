@@ -44,7 +44,7 @@ typedef struct stn_sht_basis {
  * Placement:  kept: degrees are cut as latitudes were, orders as longitudes, in proportion. Partial(sum) is kept, other
  *             pending reductions are done first. Sharded longitudes become whole by one exchange, which cuts other dims
  *             instead, sharded latitudes by another, and one leads to the result's layout; where neither is sharded
- *             nothing moves. The bits are those of one process.
+ *             nothing moves. On the CPU the bits are those of one process.
  * Collective: over the mesh where latitudes or longitudes are sharded, or Partial is reduced.
  * Gradient:   yes, differentiable as often as one likes: the adjoint.
  * Functions of latitude are made anew in each call, once for all fields of a rank, in f64, and need no tables: they

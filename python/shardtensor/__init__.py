@@ -20,7 +20,8 @@ from ._c import (ArgumentError, CallbackError, CommunicationError, Context, Devi
 from . import methods, ops
 from .methods import no_grad, no_sync
 
-__all__ = ["Context", "Mesh", "Op", "Pullback", "Spec", "Tensor", "launch", "no_grad", "no_sync", "ops", "sht_latitudes",
+__all__ = ["Context", "Mesh", "Op", "Pullback", "Spec", "Tensor", "launch", "no_grad", "no_sync", "ops",
+           "sht_latitudes",
            "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
            "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
            "StateError", "UnsupportedError", "VersionError"]

@@ -178,6 +178,29 @@ static void each_cut_dim_costs_one_exchange_and_one_leads_back(void)
     test_ranks(4, moves_body, NULL);
 }
 
+/* Degrees are cut as latitudes are, orders as longitudes; and back. */
+static stn_status proportions_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {8, 12}, rows[] = {6, 2}, columns[] = {2, 0, 10}, *const sizes[] = {rows, columns};
+    const stn_placement both[] = {stn_shard(0), stn_shard(1)};
+    int64_t got[3];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 3), both, STN_DTYPE_F64, 2, shape, sizes, test_value);
+    stn_tensor *c = stn_sht(x, 4, 6, &gauss);
+    CHECK_I64(stn_spec_sizes(stn_tensor_spec(c), 0, got), 2);
+    CHECK(got[0] == 3 && got[1] == 1);
+    CHECK_I64(stn_spec_sizes(stn_tensor_spec(c), 1, got), 3);
+    CHECK(got[0] == 1 && got[1] == 0 && got[2] == 5);
+    CHECK(stn_tensor_spec(stn_isht(c, 8, 12, &gauss)) == stn_tensor_spec(x));
+    return stn_scope_end(context);
+}
+
+static void degrees_and_orders_are_cut_in_proportion(void)
+{
+    test_ranks(6, proportions_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[64];
@@ -222,6 +245,7 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"bits_are_those_of_one_process", bits_are_those_of_one_process},
         {"each_cut_dim_costs_one_exchange_and_one_leads_back", each_cut_dim_costs_one_exchange_and_one_leads_back},
+        {"degrees_and_orders_are_cut_in_proportion", degrees_and_orders_are_cut_in_proportion},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
