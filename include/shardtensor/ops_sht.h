@@ -83,6 +83,17 @@ STN_API stn_tensor *stn_vsht(stn_tensor *input, int64_t lmax, int64_t mmax, cons
  * Shapes:     (…, 2, lmax, mmax), s and t -> (…, 2, nlat, nlon), v_theta and v_phi. */
 STN_API stn_tensor *stn_ivsht(stn_tensor *input, int64_t nlat, int64_t nlon, const stn_sht_basis *basis);
 
+/** How much of a field's square each degree has: |c(l, 0)|^2 + 2 sum_{m > 0} |c(l, m)|^2. With norm "ortho" they add up
+ *  to the integral of the square over the sphere; of t and s of a vector field, times l (l + 1), to that of its length.
+ *
+ * Shapes:     (…, lmax, mmax) c64 or c128 -> (…, lmax) f32 or f64.
+ * Placement:  Shards of other dims are kept; where orders are sharded the result is Partial(sum), as of stn_sum.
+ * Collective: where Partial is reduced, which is done first.
+ * Gradient:   yes, twice differentiable.
+ * @return new tensor; STN_ERR_DTYPE, STN_ERR_SHAPE (less than 2 dims), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: Parseval's identity. */
+STN_API stn_tensor *stn_degree_power(stn_tensor *input);
+
 /** The latitudes of a grid, from north to south, and the weights of its quadrature over cos(theta), whose sum is 2:
  *  the areas of stn_weighted_mean, say. To full f64 precision; local, any thread.
  *  @param colatitudes  nlat angles from the north pole, in radians; may be NULL.

@@ -12,6 +12,7 @@ static const struct call_hint hints[] = {
     {NULL, "attn_mask", STN_DTYPE_BOOL, 50, 0, NUMBERS_REAL},  {"cross_entropy", "target", STN_DTYPE_I64, 70, 1, NUMBERS_INDEX},
     {"nll_loss", "target", STN_DTYPE_I64, 85, 1, NUMBERS_INDEX}, {"isht", "input", STN_DTYPE_C64, 80, 0, NUMBERS_REAL},
     {"ivsht", "input", STN_DTYPE_C64, 80, 0, NUMBERS_REAL},
+    {"degree_power", "input", STN_DTYPE_C64, 80, 0, NUMBERS_REAL},
     /* Searched by halves: unsorted ones have no one answer. */
     {NULL, "boundaries", STN_DTYPE_F32, 0, 1, NUMBERS_RISING}, {NULL, "sorted_sequence", STN_DTYPE_F32, 0, 1, NUMBERS_RISING},
 };

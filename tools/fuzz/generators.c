@@ -160,6 +160,7 @@ static const struct generator table[] = {
     {.op = "vsht", .draw = draw_harmonics, .lo = -5, .hi = 5},
     {.op = "isht", .draw = draw_harmonics, .is_complex = 1},
     {.op = "ivsht", .draw = draw_harmonics, .is_complex = 1},
+    {.op = "degree_power", .draw = draw_degrees, .is_complex = 1},
     {.op = "rfft2", .draw = draw_transforms, .lo = -5, .hi = 5},
     {.op = "rfftn", .draw = draw_transforms, .lo = -5, .hi = 5},
     {.op = "ihfft", .draw = draw_transform, .lo = -5, .hi = 5},

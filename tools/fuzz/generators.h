@@ -137,6 +137,7 @@ int draw_searched(struct draft *d, const struct generator *g);
 int draw_signed(struct draft *d, const struct generator *g);
 int draw_spectrum(struct draft *d, const struct generator *g);
 int draw_harmonics(struct draft *d, const struct generator *g);
+int draw_degrees(struct draft *d, const struct generator *g);
 int draw_transforms(struct draft *d, const struct generator *g);
 int draw_triplet(struct draft *d, const struct generator *g);
 int draw_unbound(struct draft *d, const struct generator *g);

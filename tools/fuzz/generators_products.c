@@ -207,6 +207,11 @@ int draw_harmonics(struct draft *d, const struct generator *g)
     return 1;
 }
 
+int draw_degrees(struct draft *d, const struct generator *g)
+{
+    return put_input(d, draw_first(d, g, 2, 4));
+}
+
 static int dim_of_three(const struct term *term)
 {
     int dim = 0;

@@ -174,7 +174,7 @@ static void draw(double *c)
 static void identities_of(const struct grid *g)
 {
     enum { TURN = 3 };
-    double c[COEFFICIENTS * 2], turned[COEFFICIENTS * 2], field[N], integral = 0, energy = 0;
+    double c[COEFFICIENTS * 2], turned[COEFFICIENTS * 2], field[N], power[LMAX] = {0}, integral = 0, energy = 0;
     draw(c);
     stn_tensor *x = stn_isht(coefficients_of(g, 1, c), NLAT, NLON, &g->basis);
     compare(stn_view_as_real(stn_sht(x, LMAX, MMAX, &g->basis)), c, COEFFICIENTS * 2);
@@ -185,10 +185,12 @@ static void identities_of(const struct grid *g)
         const int m = i % MMAX;
         const complex_number z = (c[2 * i] + I * c[2 * i + 1]) * cexp(-I * (m * longitude(TURN)));
         energy += (m == 0 ? 1 : 2) * pow(cabs(z), 2);
+        power[i / MMAX] += (m == 0 ? 1 : 2) * pow(cabs(z), 2);
         turned[2 * i] = creal(z);
         turned[2 * i + 1] = cimag(z);
     }
     CHECK_NEAR(integral, energy, 1e-13);
+    compare(stn_degree_power(stn_sht(x, LMAX, MMAX, &g->basis)), power, LMAX);
     x = stn_roll(x, 1, (const int64_t[]){TURN}, (const int[]){2});
     compare(stn_view_as_real(stn_sht(x, LMAX, MMAX, &g->basis)), turned, COEFFICIENTS * 2);
 }

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum kind { SHT, ISHT, VSHT, IVSHT };
+enum kind { SHT, ISHT, VSHT, IVSHT, POWER };
 
 struct transform {
     enum kind kind;
@@ -35,6 +35,7 @@ static const struct transform transforms[] = {
     {VSHT, {3, {2, 6, 7}}, 3, 4, BASIS(STN_SHT_EQUIANGULAR, STN_SHT_ORTHO, 1)},
     {IVSHT, {5, {3, 2, 4, 3, 2}}, 5, 6, BASIS(STN_SHT_LOBATTO, STN_SHT_SCHMIDT, 0)},
     {IVSHT, {4, {2, 3, 4, 2}}, 4, 7, BASIS(STN_SHT_LEGENDRE_GAUSS, STN_SHT_FOUR_PI, 1)},
+    {POWER, {4, {2, 5, 4, 2}}, 0, 0, BASIS(STN_SHT_EQUIANGULAR, STN_SHT_ORTHO, 0)},
 };
 enum { N_TRANSFORMS = sizeof transforms / sizeof *transforms };
 
@@ -45,6 +46,7 @@ static stn_tensor *call_transform(stn_tensor *const *in, const void *arg)
     case SHT: return stn_view_as_real(stn_sht(in[0], t->first, t->second, &t->basis));
     case ISHT: return stn_isht(stn_view_as_complex(in[0]), t->first, t->second, &t->basis);
     case VSHT: return stn_view_as_real(stn_vsht(in[0], t->first, t->second, &t->basis));
+    case POWER: return stn_degree_power(stn_view_as_complex(in[0]));
     case IVSHT: return stn_ivsht(stn_view_as_complex(in[0]), t->first, t->second, &t->basis);
     }
     return NULL;
@@ -231,6 +233,9 @@ static stn_status refusals_body(stn_context *context, void *arg)
                   "sht: 'basis' got size 4, wanted sizeof(stn_sht_basis)");
     CHECK_REFUSED(context, stn_sht(x, 0, 0, &(stn_sht_basis)BASIS((stn_sht_grid)7, STN_SHT_ORTHO, 0)), STN_ERR_ARGUMENT,
                   "sht: attribute 'grid' got 7, wanted 0 to 2");
+    CHECK_REFUSED(context, stn_degree_power(x), STN_ERR_DTYPE, "degree_power: 'input' got f32, wanted c64 or c128");
+    CHECK_REFUSED(context, stn_degree_power(stn_select(z, 0, 0)), STN_ERR_SHAPE,
+                  "degree_power: 'input' got 1 dims, wanted at least 2");
     return stn_scope_end(context);
 }
 
