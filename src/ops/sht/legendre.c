@@ -51,27 +51,60 @@ static stn_status check(stn_op_call *call)
     return STN_OK;
 }
 
-/* What cuts columns cuts fields instead, where each rank keeps some of them: the work of an order is the less the
- * higher it is, and that of making functions is shared by all fields of a rank. Else the longest dim. */
-static stn_status make_columns_whole(stn_context *context, struct stni_layout *layout)
+/* What an order costs: as many functions as there are degrees from it on, and a column that is read and written. */
+static double cost_of(int64_t lmax, int64_t m)
+{
+    return (double)(m < lmax ? lmax - m : 0) + (double)lmax / 8;
+}
+
+/* Orders that were whole and have been cut, into as many pieces that cost the same. Of many ranks each has few orders,
+ * and a split that is not balanced would grow with their number. */
+static stn_status balance_orders(stn_context *context, struct stni_layout *layout, int64_t lmax)
+{
+    enum { MOST_PIECES = 64 };
+    const int order = layout->ndim - 1;
+    const int64_t n = layout->shape[order];
+    const struct stni_split *even = layout->split[order];
+    int64_t offsets[MOST_PIECES + 1] = {0};
+    double all = 0, before = 0;
+    int piece = 1;
+    if (!even || even->n_parts > MOST_PIECES)
+        return STN_OK;
+    for (int64_t m = 0; m < n; m++)
+        all += cost_of(lmax, m);
+    for (int64_t m = 0; m < n; m++) {
+        before += cost_of(lmax, m);
+        while (piece < even->n_parts && before * even->n_parts >= all * piece)
+            offsets[piece++] = m + 1;
+    }
+    for (; piece <= even->n_parts; piece++)
+        offsets[piece] = n;
+    return stni_split_explicit(context, n, even->n_levels, even->parts, offsets, &layout->split[order]);
+}
+
+/* What cuts columns cuts fields instead, where each rank keeps some of them: functions are made once for all fields of a
+ * rank. Else the longest dim. */
+static stn_status make_columns_whole(stn_context *context, struct stni_layout *layout, int64_t lmax)
 {
     enum { FEW = 4 };
-    const int row = layout->ndim - 2;
+    const int row = layout->ndim - 2, order = row + 1, was_cut = layout->split[order] != NULL;
     const uint32_t kept = 3u << row;
     uint32_t axes;
     int64_t fields;
     const int ranks = stni_dim_ranks(layout, row, &axes), dim = stni_longest_dim(layout, kept, &fields);
     if (axes != 0 && dim >= 0 && fields >= (int64_t)FEW * ranks)
         return stni_layout_recut(context, layout, row, dim);
-    return stni_layout_unshard(context, layout, 1u << row);
+    STNI_TRY(stni_layout_unshard(context, layout, 1u << row));
+    return was_cut ? STN_OK : balance_orders(context, layout, lmax);
 }
 
 static stn_status place(stn_op_call *call)
 {
     const stn_meta *meta = &call->out_meta[0];
     struct stni_layout layout = call->in_spec[0]->layout;
+    const int64_t lmax = is_synthesis(call) ? layout.shape[layout.ndim - 2] : meta->shape[layout.ndim - 2];
     stni_layout_reduce(&layout, 1u << STN_SUM);
-    STNI_TRY(make_columns_whole(call->context, &layout));
+    STNI_TRY(make_columns_whole(call->context, &layout, lmax));
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     layout = call->want[0]->layout;
     layout.shape[layout.ndim - 2] = meta->shape[layout.ndim - 2];

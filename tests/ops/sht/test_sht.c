@@ -2,6 +2,7 @@
  * operands are pairs. What the numbers are: test_harmonics.c. */
 #include "core/shard/world.h"
 #include "ops/against_one.h"
+#include "ops/sht/legendre.h"
 #include "ranks.h"
 #include "stats.h"
 
@@ -203,6 +204,33 @@ static void degrees_and_orders_are_cut_in_proportion(void)
     test_ranks(6, proportions_body, NULL);
 }
 
+/* Where orders take the cuts of latitudes, low ones, which have more functions, are fewer. */
+static stn_status orders_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {1, 16, 16, 2};
+    const stn_placement rows = stn_shard(1);
+    const struct stni_legendre_function of = {.weighted = 1};
+    int64_t sizes[3], cost[3] = {0}, m = 0;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = stn_view_as_complex(
+        test_tensor(context, test_mesh(context, 3, 0), &rows, STN_DTYPE_F64, 4, shape, NULL, test_value));
+    stn_tensor *c = stni_legendre_analysis(x, &of, 16);
+    CHECK_I64(stn_spec_sizes(stn_tensor_spec(c), 2, sizes), 3);
+    CHECK_I64(sizes[0] + sizes[1] + sizes[2], 16);
+    for (int piece = 0; piece < 3; piece++)
+        for (int64_t i = 0; i < sizes[piece]; i++)
+            cost[piece] += 16 - m++ + 2;
+    for (int piece = 0; piece < 3; piece++)
+        CHECK(cost[piece] > 42 && cost[piece] < 70); /* 168 in all */
+    return stn_scope_end(context);
+}
+
+static void orders_are_cut_by_what_they_cost(void)
+{
+    test_ranks(3, orders_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[64];
@@ -251,6 +279,7 @@ int main(int argc, char **argv)
         {"bits_are_those_of_one_process", bits_are_those_of_one_process},
         {"each_cut_dim_costs_one_exchange_and_one_leads_back", each_cut_dim_costs_one_exchange_and_one_leads_back},
         {"degrees_and_orders_are_cut_in_proportion", degrees_and_orders_are_cut_in_proportion},
+        {"orders_are_cut_by_what_they_cost", orders_are_cut_by_what_they_cost},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
