@@ -95,7 +95,7 @@ STN_API stn_tensor *stn_ivsht(stn_tensor *input, int64_t nlat, int64_t nlon, con
 STN_API stn_tensor *stn_degree_power(stn_tensor *input);
 
 /** The latitudes of a grid, from north to south, and the weights of its quadrature over cos(theta), whose sum is 2:
- *  the areas of stn_weighted_mean, say. To full f64 precision; local, any thread.
+ *  the areas of stn_weighted_mean, say. Angles are right to 1e-15, weights to 1e-12 of each. Local; any thread.
  *  @param colatitudes  nlat angles from the north pole, in radians; may be NULL.
  *  @param weights      nlat of them; may be NULL.
  *  @return STN_ERR_ARGUMENT (grid; nlat below 1, 2 on grids with poles, or above 32768), and nothing is written.

@@ -82,8 +82,8 @@ static stn_status balance_orders(stn_context *context, struct stni_layout *layou
     return stni_split_explicit(context, n, even->n_levels, even->parts, offsets, &layout->split[order]);
 }
 
-/* What cuts columns cuts fields instead, where each rank keeps some of them: functions are made once for all fields of a
- * rank. Else the longest dim. */
+/* What cuts columns cuts fields instead, where each rank keeps some of them: functions are made once for all fields of
+ * a rank. Else the longest dim. */
 static stn_status make_columns_whole(stn_context *context, struct stni_layout *layout, int64_t lmax)
 {
     enum { FEW = 4 };

@@ -12,11 +12,14 @@
 
 #define STNI_PI 3.14159265358979323846
 
-/* Nodes side by side, as many as `lanes` says, so that recurrences become vectors. */
+/* Nodes side by side, as many as `lanes` says, so that recurrences become vectors. The sine goes with the cosine, which
+ * is what a double holds of the node; the rest of it, beyond the cosine's last place, changes the angle and the weight
+ * near the poles. */
 enum { STNI_QUADRATURE_LANES = 8 };
 
 struct stni_quadrature_nodes {
     double cosine[STNI_QUADRATURE_LANES], sine[STNI_QUADRATURE_LANES], weight[STNI_QUADRATURE_LANES];
+    double rest[STNI_QUADRATURE_LANES];
 };
 
 /* The Legendre polynomials of degree n (p) and n - 1 (q), n >= 1. */
@@ -36,8 +39,31 @@ STNI_INLINE void stni_quadrature_legendre(int64_t n, const double *x, double *p,
     }
 }
 
-/* Newton's steps from a guess that is near enough for each to double the digits. Gauss: roots of P_n. Lobatto: those of
- * (1 - x^2) P'_{n-1}, whose derivative is -n (n - 1) P_{n-1}. */
+/* What Newton's step adds to a node. Gauss: a root of P_n. Lobatto: of (1 - x^2) P'_{n-1}, whose derivative is
+ * -n (n - 1) P_{n-1}. p and q are the polynomials of the highest degree and of the one below. */
+STNI_INLINE double stni_quadrature_step(int lobatto, double n, double x, double p, double q)
+{
+    return lobatto ? (q - x * p) / (n * p) : p * (x - 1) * (x + 1) / (n * (q - x * p));
+}
+
+/* The weight is that of the root x + rest. The derivative of P_n is known at x, and its own derivative there is
+ * 2 x / (1 - x^2) times it. */
+STNI_INLINE void stni_quadrature_finish(int lobatto, double n, double p, double q, struct stni_quadrature_nodes *out,
+                                        int i)
+{
+    const double x = out->cosine[i], rest = stni_quadrature_step(lobatto, n, x, p, q);
+    const double square = (1 - x - rest) * (1 + x + rest);
+    out->sine[i] = sqrt((1 - x) * (1 + x));
+    out->rest[i] = rest;
+    if (lobatto) {
+        out->weight[i] = 2 / (n * (n - 1) * p * p);
+    } else {
+        const double slope = n * (q - x * p) / ((1 - x) * (1 + x)) * (1 + 2 * x * rest / square);
+        out->weight[i] = 2 / (square * slope * slope);
+    }
+}
+
+/* Newton's steps from a guess that is near enough for each to double the digits. */
 STNI_INLINE void stni_quadrature_newton(int lobatto, int64_t n, int64_t first, struct stni_quadrature_nodes *out,
                                         int lanes)
 {
@@ -52,16 +78,13 @@ STNI_INLINE void stni_quadrature_newton(int lobatto, int64_t n, int64_t first, s
     for (int step = 0; step < STEPS + lobatto; step++) {
         stni_quadrature_legendre(n - lobatto, x, p, q, lanes);
         for (int i = 0; i < lanes; i++)
-            x[i] -= lobatto ? (x[i] * p[i] - q[i]) / (d * p[i]) : p[i] * (1 - x[i] * x[i]) / (d * (q[i] - x[i] * p[i]));
+            x[i] += stni_quadrature_step(lobatto, d, x[i], p[i], q[i]);
     }
-    for (int i = 0; i < lanes; i++) {
+    for (int i = 0; i < lanes; i++)
         x[i] = 2 * (first + i) + 1 == n ? 0 : lobatto && first + i == 0 ? 1 : x[i];
-        out->sine[i] = sqrt((1 - x[i]) * (1 + x[i]));
-    }
     stni_quadrature_legendre(n - lobatto, x, p, q, lanes);
     for (int i = 0; i < lanes; i++)
-        out->weight[i] = lobatto ? 2 / (d * (d - 1) * p[i] * p[i])
-                                 : 2 * (1 - x[i]) * (1 + x[i]) / (d * d * (q[i] - x[i] * p[i]) * (q[i] - x[i] * p[i]));
+        stni_quadrature_finish(lobatto, d, p[i], q[i], out, i);
 }
 
 /* Clenshaw and Curtis on n points equally far apart, poles included: the sum over cosines by Clenshaw's recurrence. */
@@ -74,6 +97,7 @@ STNI_INLINE void stni_quadrature_equiangular(int64_t n, int64_t first, struct st
         const int equator = 2 * (first + i) == last;
         out->cosine[i] = equator ? 0 : cos(theta);
         out->sine[i] = equator ? 1 : first + i == 0 || first + i == last ? 0 : sin(theta);
+        out->rest[i] = 0;
         c[i] = 2 * cos(2 * theta);
         one[i] = two[i] = 0;
     }

@@ -73,6 +73,24 @@ static void nodes_and_weights_are_those_of_tables(void)
     CHECK_STATUS(stn_sht_latitudes((stn_sht_grid)3, 5, theta, weight), STN_ERR_ARGUMENT);
 }
 
+/* By Newton's method in 80-bit numbers: near the poles a cosine in f64 says little of the angle. */
+static void nodes_near_the_poles_have_their_digits(void)
+{
+    static const struct {
+        int k;
+        double theta, weight;
+    } known[] = {{0, 2.40362364577193404e-3, 7.413338416432104804e-6},
+                 {1, 5.517319220902010009e-3, 1.725676977373919769e-5},
+                 {250, 7.873608019346159705e-1, 2.224684178668292939e-3}};
+    double theta[1000], weight[1000];
+    stn_sht_latitudes(STN_SHT_LEGENDRE_GAUSS, 1000, theta, weight);
+    for (int i = 0; i < 3; i++) {
+        CHECK_NEAR(theta[known[i].k], known[i].theta, 1e-15 / known[i].theta);
+        CHECK_NEAR(theta[999 - known[i].k], M_PI - known[i].theta, 1e-15);
+        CHECK_NEAR(weight[known[i].k], known[i].weight, 2e-12);
+    }
+}
+
 static void run(stn_kernel_fn kernel, struct stni_legendre_args *a)
 {
     a->workspace = aligned_alloc(64, stni_legendre_workspace(&queue, a));
@@ -183,6 +201,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"quadratures_are_exact_up_to_their_degree", quadratures_are_exact_up_to_their_degree},
         {"nodes_and_weights_are_those_of_tables", nodes_and_weights_are_those_of_tables},
+        {"nodes_near_the_poles_have_their_digits", nodes_near_the_poles_have_their_digits},
         {"functions_of_2000_degrees_are_orthonormal", functions_of_2000_degrees_are_orthonormal},
         {"squares_of_a_degree_add_up_to_the_same_everywhere", squares_of_a_degree_add_up_to_the_same_everywhere},
     };
