@@ -231,6 +231,34 @@ static void orders_are_cut_by_what_they_cost(void)
     test_ranks(3, orders_body, NULL);
 }
 
+/* There and back, of whatever the field is by then. */
+static stn_status captured_body(stn_context *context, void *arg)
+{
+    enum { CAPTURED_NLAT = 6, CAPTURED_NLON = 8, CAPTURED = CAPTURED_NLAT * CAPTURED_NLON };
+    const int64_t shape[] = {CAPTURED_NLAT, CAPTURED_NLON};
+    const stn_placement both[] = {stn_shard(0), stn_shard(1)};
+    double want[CAPTURED];
+    stn_step *step = NULL;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 2), both, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_tensor *y = stn_isht(stn_sht(x, 0, 0, &gauss), CAPTURED_NLAT, CAPTURED_NLON, &gauss);
+    if (CHECK_STATUS(stn_capture_end(context, &step), STN_OK)) {
+        stn_mul_number_(x, -3);
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+        test_read(stn_isht(stn_sht(x, 0, 0, &gauss), CAPTURED_NLAT, CAPTURED_NLON, &gauss), want, CAPTURED);
+        test_compare(y, want, CAPTURED, 0);
+    }
+    stn_step_destroy(&step);
+    return stn_scope_end(context);
+}
+
+static void a_captured_step_transforms_anew(void)
+{
+    test_ranks(4, captured_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const double zeros[64];
@@ -280,6 +308,7 @@ int main(int argc, char **argv)
         {"each_cut_dim_costs_one_exchange_and_one_leads_back", each_cut_dim_costs_one_exchange_and_one_leads_back},
         {"degrees_and_orders_are_cut_in_proportion", degrees_and_orders_are_cut_in_proportion},
         {"orders_are_cut_by_what_they_cost", orders_are_cut_by_what_they_cost},
+        {"a_captured_step_transforms_anew", a_captured_step_transforms_anew},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
