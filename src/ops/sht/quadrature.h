@@ -67,7 +67,7 @@ STNI_INLINE void stni_quadrature_finish(int lobatto, double n, double p, double 
 STNI_INLINE void stni_quadrature_newton(int lobatto, int64_t n, int64_t first, struct stni_quadrature_nodes *out,
                                         int lanes)
 {
-    enum { STEPS = 5 };
+    enum { STEPS = 3 };
     const double d = (double)n;
     double *x = out->cosine, p[STNI_QUADRATURE_LANES], q[STNI_QUADRATURE_LANES];
     for (int i = 0; i < lanes; i++) {
