@@ -84,13 +84,14 @@ static stn_status balance_orders(stn_context *context, struct stni_layout *layou
 
 /* What cuts columns cuts fields instead, where each rank keeps some of them: functions are made once for all fields of
  * a rank. Else the longest dim. */
-static stn_status make_columns_whole(stn_context *context, struct stni_layout *layout, int64_t lmax)
+stn_status stni_legendre_want(stn_context *context, struct stni_layout *layout, int64_t lmax)
 {
     enum { FEW = 4 };
     const int row = layout->ndim - 2, order = row + 1, was_cut = layout->split[order] != NULL;
     const uint32_t kept = 3u << row;
     uint32_t axes;
     int64_t fields;
+    stni_layout_reduce(layout, 1u << STN_SUM);
     const int ranks = stni_dim_ranks(layout, row, &axes), dim = stni_longest_dim(layout, kept, &fields);
     if (axes != 0 && dim >= 0 && fields >= (int64_t)FEW * ranks)
         return stni_layout_recut(context, layout, row, dim);
@@ -103,8 +104,7 @@ static stn_status place(stn_op_call *call)
     const stn_meta *meta = &call->out_meta[0];
     struct stni_layout layout = call->in_spec[0]->layout;
     const int64_t lmax = is_synthesis(call) ? layout.shape[layout.ndim - 2] : meta->shape[layout.ndim - 2];
-    stni_layout_reduce(&layout, 1u << STN_SUM);
-    STNI_TRY(make_columns_whole(call->context, &layout, lmax));
+    STNI_TRY(stni_legendre_want(call->context, &layout, lmax));
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     layout = call->want[0]->layout;
     layout.shape[layout.ndim - 2] = meta->shape[layout.ndim - 2];

@@ -203,6 +203,15 @@ stn_status stni_sht_waves(const stn_op_call *call, const struct stni_sht *sht, s
     return stn_context_status(call->context);
 }
 
+stn_status stni_sht_columns(const stn_op_call *call, const struct stni_sht *sht, stn_tensor *x, stn_tensor **out)
+{
+    if (stn_tensor_is_error(x))
+        return stn_context_status(call->context);
+    struct stni_layout layout = x->spec->layout;
+    STNI_TRY(stni_legendre_want(call->context, &layout, sht->lmax));
+    return move_to(call, x, &layout, out);
+}
+
 stn_status stni_sht_fields(const stn_op_call *call, const struct stni_sht *sht, stn_tensor *waves, stn_tensor **out)
 {
     const int64_t padding[] = {0, sht->nlon / 2 + 1 - sht->mmax};

@@ -33,6 +33,9 @@ stn_status stni_sht_read(const stn_op_call *call, struct stni_sht *out);
 /* The input's first mmax Fourier coefficients along circles, times 2 pi, in a layout in which orders are whole. */
 stn_status stni_sht_waves(const stn_op_call *call, const struct stni_sht *sht, stn_tensor **out);
 
+/* Columns made whole once, for several sums of them. */
+stn_status stni_sht_columns(const stn_op_call *call, const struct stni_sht *sht, stn_tensor *x, stn_tensor **out);
+
 /* Fourier coefficients to fields in the layout of the result. */
 stn_status stni_sht_fields(const stn_op_call *call, const struct stni_sht *sht, stn_tensor *waves, stn_tensor **out);
 

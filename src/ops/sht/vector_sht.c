@@ -33,9 +33,10 @@ static stn_tensor *combine(stn_tensor *meridional, stn_tensor *zonal)
 static stn_status forward(stn_op_call *call)
 {
     struct stni_sht sht;
-    stn_tensor *waves;
+    stn_tensor *waves = NULL;
     STNI_TRY(stni_sht_read(call, &sht));
     STNI_TRY(stni_sht_waves(call, &sht, &waves));
+    STNI_TRY(stni_sht_columns(call, &sht, waves, &waves));
     struct stni_legendre_function meridional = sht.function, zonal = sht.function;
     meridional.part = STNI_LEGENDRE_MERIDIONAL;
     zonal.part = STNI_LEGENDRE_ZONAL;
@@ -47,12 +48,14 @@ static stn_status forward(stn_op_call *call)
 static stn_status inverse(stn_op_call *call)
 {
     struct stni_sht sht;
+    stn_tensor *x = NULL;
     STNI_TRY(stni_sht_read(call, &sht));
+    STNI_TRY(stni_sht_columns(call, &sht, call->in[0], &x));
     struct stni_legendre_function meridional = sht.function, zonal = sht.function;
     meridional.part = STNI_LEGENDRE_MERIDIONAL;
     zonal.part = STNI_LEGENDRE_ZONAL;
-    stn_tensor *waves = combine(stni_legendre_synthesis(call->in[0], &meridional, sht.nlat),
-                                stni_legendre_synthesis(call->in[0], &zonal, sht.nlat));
+    stn_tensor *waves =
+        combine(stni_legendre_synthesis(x, &meridional, sht.nlat), stni_legendre_synthesis(x, &zonal, sht.nlat));
     return stni_sht_fields(call, &sht, waves, &call->out[0]);
 }
 

@@ -168,6 +168,12 @@ static stn_status moves_body(stn_context *context, void *arg)
     stats = test_stats_reset(context);
     check_cut(back, 0, 1);
     CHECK_I64(stats.redistributions, 3);
+    stn_tensor *v = stn_stack(2, (stn_tensor *[]){x, x}, 1);
+    test_stats_reset(context);
+    c = stn_vsht(v, 4, 4, &gauss);
+    stn_ivsht(c, N, N, &gauss);
+    stats = test_stats_reset(context);
+    CHECK_I64(stats.redistributions, 6);
     c = stn_sht(y, 0, 0, &gauss);
     stn_isht(c, N, N, &gauss);
     stats = test_stats_reset(context);
