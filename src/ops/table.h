@@ -128,6 +128,7 @@
     X(view_as_complex) \
     X(view_as_real) \
     /* Spherical harmonics. */ \
+    X(anchor) \
     X(degree_power) \
     X(isht) \
     X(ivsht) \

@@ -9,6 +9,7 @@
 #include "ops/common/call.h"
 #include "ops/fft/stages.h"
 #include "ops/placement/unshard.h"
+#include "ops/sht/anchor.h"
 #include "ops/sht/quadrature.h"
 
 #include <shardtensor/ops.h>
@@ -160,7 +161,7 @@ static stn_status move_to(const stn_op_call *call, stn_tensor *x, const struct s
         return stn_context_status(call->context);
     STNI_TRY(stni_spec_intern(call->context, layout, &spec));
     if (spec != x->spec)
-        *out = stn_redistribute(x, spec);
+        *out = stn_redistribute(x == call->in[0] ? x : stni_anchor(x), spec);
     return stn_context_status(call->context);
 }
 
@@ -231,9 +232,10 @@ stn_status stni_sht_fields(const stn_op_call *call, const struct stni_sht *sht, 
 static stn_status forward(stn_op_call *call)
 {
     struct stni_sht sht;
-    stn_tensor *waves;
+    stn_tensor *waves = NULL;
     STNI_TRY(stni_sht_read(call, &sht));
     STNI_TRY(stni_sht_waves(call, &sht, &waves));
+    STNI_TRY(stni_sht_columns(call, &sht, waves, &waves));
     return stni_sht_finish(call, sht.lmax, sht.mmax, stni_legendre_analysis(waves, &sht.function, sht.lmax),
                            &call->out[0]);
 }

@@ -147,6 +147,19 @@ static void check_cut(const stn_tensor *x, int rows, int columns)
     }
 }
 
+/* The exchanges of a transform of a leaf, and of its gradient. */
+static void check_exchanges(stn_context *context, enum kind kind, stn_tensor *x, int64_t n)
+{
+    const struct transform t = {.kind = kind, .first = n, .second = n, .basis = gauss};
+    x = stn_detach(x);
+    stn_set_requires_grad(x, 1);
+    test_stats_reset(context);
+    stn_tensor *y = call_transform(&x, &t);
+    CHECK_I64(test_stats_reset(context).redistributions, 3);
+    CHECK_STATUS(stn_backward(stn_sum(stn_square(y), 0, NULL, 0)), STN_OK);
+    CHECK_I64(test_stats_reset(context).redistributions, 3);
+}
+
 static stn_status moves_body(stn_context *context, void *arg)
 {
     enum { N = 8, CHUNK = N * N / 4 * 8 /* bytes of a field's f64 */ };
@@ -168,12 +181,12 @@ static stn_status moves_body(stn_context *context, void *arg)
     stats = test_stats_reset(context);
     check_cut(back, 0, 1);
     CHECK_I64(stats.redistributions, 3);
-    stn_tensor *v = stn_stack(2, (stn_tensor *[]){x, x}, 1);
+    stn_tensor *vectors = stn_stack(2, (stn_tensor *[]){x, x}, 1);
+    check_exchanges(context, SHT, x, 4);
+    check_exchanges(context, ISHT, stn_view_as_real(c), N);
+    check_exchanges(context, VSHT, vectors, 4);
+    check_exchanges(context, IVSHT, stn_view_as_real(stn_vsht(vectors, 4, 4, &gauss)), N);
     test_stats_reset(context);
-    c = stn_vsht(v, 4, 4, &gauss);
-    stn_ivsht(c, N, N, &gauss);
-    stats = test_stats_reset(context);
-    CHECK_I64(stats.redistributions, 6);
     c = stn_sht(y, 0, 0, &gauss);
     stn_isht(c, N, N, &gauss);
     stats = test_stats_reset(context);
