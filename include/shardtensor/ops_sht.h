@@ -7,8 +7,9 @@
  *     Y(l, m) = (-1)^m N(l, m) P(l, m)(cos(theta)) exp(i m phi),
  *
  * of which the orders m >= 0 are kept, the others being (-1)^m conjugates; theta is the angle from the north pole. With
- * norm "ortho" the integral of |Y|^2 over the sphere is 1. Coefficients, norms, signs and components of vectors are
- * those of torch-harmonics: its RealSHT, InverseRealSHT, RealVectorSHT and InverseRealVectorSHT. */
+ * norm "ortho" the integral of |Y|^2 over the sphere is 1. Coefficients, norms, signs, components of vectors and default
+ * sizes are those of torch-harmonics 0.9: its RealSHT, InverseRealSHT, RealVectorSHT and InverseRealVectorSHT. Where
+ * lmax and mmax are both given they may differ; there the less of them is taken for both. */
 #ifndef SHARDTENSOR_OPS_SHT_H
 #define SHARDTENSOR_OPS_SHT_H
 

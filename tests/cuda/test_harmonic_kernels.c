@@ -50,8 +50,26 @@ static void sums_and_gradients_are_the_cpus(void)
         compare(&transforms[i], shapes[i]);
 }
 
+/* Functions that begin below the least double and grow to the size of others: of high orders, away from the equator. */
+static int high_orders(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const stn_sht_basis basis = {.size = sizeof basis};
+    stn_tensor *c = stn_view_as_complex(both_input(context, dtype, 3, shape, 1));
+    out[0] = stn_isht(c, 8, 2 * shape[1], &basis);
+    return 1;
+}
+
+static void functions_grow_from_far_below(void)
+{
+    const both_work work = {"high orders", high_orders};
+    both_compare(&work, STN_DTYPE_F64, (const int64_t[]){560, 220, 2}, 1e-10);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct test_case cases[] = {{"sums_and_gradients_are_the_cpus", sums_and_gradients_are_the_cpus}};
+    static const struct test_case cases[] = {
+        {"sums_and_gradients_are_the_cpus", sums_and_gradients_are_the_cpus},
+        {"functions_grow_from_far_below", functions_grow_from_far_below},
+    };
     return TEST_MAIN(argc, argv, cases);
 }
