@@ -7,9 +7,9 @@
  *     Y(l, m) = (-1)^m N(l, m) P(l, m)(cos(theta)) exp(i m phi),
  *
  * of which the orders m >= 0 are kept, the others being (-1)^m conjugates; theta is the angle from the north pole. With
- * norm "ortho" the integral of |Y|^2 over the sphere is 1. Coefficients, norms, signs, components of vectors and default
- * sizes are those of torch-harmonics 0.9: its RealSHT, InverseRealSHT, RealVectorSHT and InverseRealVectorSHT. Where
- * lmax and mmax are both given they may differ; there the less of them is taken for both. */
+ * norm "ortho" the integral of |Y|^2 over the sphere is 1. Coefficients, norms, signs, components of vectors and
+ * default sizes are those of torch-harmonics 0.9: its RealSHT, InverseRealSHT, RealVectorSHT and InverseRealVectorSHT.
+ * Where lmax and mmax are both given they may differ; there the less of them is taken for both. */
 #ifndef SHARDTENSOR_OPS_SHT_H
 #define SHARDTENSOR_OPS_SHT_H
 
@@ -56,7 +56,7 @@ typedef struct stn_sht_basis {
  * @param basis  NULL: all zero.
  * @return new tensor; STN_ERR_ARGUMENT (lmax, mmax, basis), STN_ERR_DTYPE, STN_ERR_SHAPE (less than 2 dims; no
  *         longitude; less than 1 latitude, 2 on grids with poles, or more than 32768), STN_ERR_MEMORY, STN_ERR_COMM.
- * Source: Schaeffer 2013; Prezeau and Reinecke 2010; weights: Waldvogel 2006. */
+ * Source: Schaeffer 2013; Prezeau and Reinecke 2010; Clenshaw and Curtis 1960. */
 STN_API stn_tensor *stn_sht(stn_tensor *input, int64_t lmax, int64_t mmax, const stn_sht_basis *basis);
 
 /** The real fields whose coefficients the input is. As stn_sht, the other way: latitudes are cut as degrees were,
@@ -100,7 +100,7 @@ STN_API stn_tensor *stn_degree_power(stn_tensor *input);
  *  @param colatitudes  nlat angles from the north pole, in radians; may be NULL.
  *  @param weights      nlat of them; may be NULL.
  *  @return STN_ERR_ARGUMENT (grid; nlat below 1, 2 on grids with poles, or above 32768), and nothing is written.
- *  Source: Newton's method on Legendre polynomials; Waldvogel 2006. */
+ *  Source: Newton's method on Legendre polynomials; Clenshaw and Curtis 1960. */
 STN_API stn_status stn_sht_latitudes(stn_sht_grid grid, int64_t nlat, double *colatitudes, double *weights);
 
 STN_END_DECLS

@@ -25,7 +25,7 @@ struct functions {
     const struct stni_legendre_args *args;
     const double *cosine, *sine, *weight;
     double *here, *below;
-    int32_t *scale;
+    int32_t *scale, *square_scale;
     int64_t half, near, m, order, l; /* `here` is of degree l and of this order, which stands for m */
     double first;                    /* c(order) */
 };
@@ -40,6 +40,7 @@ static struct functions functions_of(const struct stni_legendre_args *a, const s
                               .here = (double *)(void *)(at + s->here),
                               .below = (double *)(void *)(at + s->below),
                               .scale = (int32_t *)(void *)(at + s->scale),
+                              .square_scale = (int32_t *)(void *)(at + s->square_scale),
                               .half = s->half,
                               .first = stni_legendre_first()};
 }
@@ -65,6 +66,40 @@ static void find_near(struct functions *f)
         f->near--;
 }
 
+static void multiply_scaled(double *restrict value, int32_t *restrict scale, const double *restrict by,
+                            const int32_t *restrict by_scale, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const struct stni_scaled x = stni_scaled_of(value[k] * by[k], scale[k] + by_scale[k]);
+        value[k] = x.value;
+        scale[k] = x.scale;
+    }
+}
+
+static void square_scaled(double *restrict value, int32_t *restrict scale, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const struct stni_scaled x = stni_scaled_of(value[k] * value[k], 2 * scale[k]);
+        value[k] = x.value;
+        scale[k] = x.scale;
+    }
+}
+
+/* stni_scaled_power of all sines, side by side: in `here`, with its scale. The squares lie in `below`. */
+static void powers_of_sines(struct functions *f, int64_t n)
+{
+    for (int64_t k = 0; k < f->half; k++) {
+        f->here[k] = 1;
+        f->below[k] = f->sine[k];
+        f->scale[k] = f->square_scale[k] = 0;
+    }
+    for (; n > 0; n >>= 1) {
+        if (n & 1)
+            multiply_scaled(f->here, f->scale, f->below, f->square_scale, f->half);
+        square_scaled(f->below, f->square_scale, f->half);
+    }
+}
+
 /* The functions of order m, of which c(m) is made anew from c(0): the same bits whichever order a chunk begins with. */
 static void begin_order(struct functions *f, int64_t m)
 {
@@ -73,11 +108,10 @@ static void begin_order(struct functions *f, int64_t m)
     f->first = stni_legendre_first();
     for (int64_t i = 1; i <= order; i++)
         f->first *= stni_legendre_step(i);
+    powers_of_sines(f, stni_legendre_exponent(of, order));
     for (int64_t k = 0; k < f->half; k++) {
-        const struct stni_scaled p = stni_legendre_begin(of, f->sine[k], order);
-        f->here[k] = f->first * p.value;
+        f->here[k] *= f->first;
         f->below[k] = 0;
-        f->scale[k] = p.scale;
     }
     f->m = m;
     f->order = f->l = order;
@@ -85,13 +119,14 @@ static void begin_order(struct functions *f, int64_t m)
     find_near(f);
 }
 
+/* Where values may be scaled: `below` becomes the next ones, and `here` keeps what will be below them. */
 static void next_scaled(struct functions *f, double a, double b)
 {
     for (int64_t k = 0; k < f->near; k++) {
         const double next = a * f->cosine[k] * f->here[k] - b * f->below[k];
         const int grown = f->scale[k] < 0 && fabs(next) >= STNI_LEGENDRE_LARGE;
-        f->below[k] = grown ? f->here[k] / STNI_LEGENDRE_STEP : f->here[k];
-        f->here[k] = grown ? next / STNI_LEGENDRE_STEP : next;
+        f->here[k] = grown ? f->here[k] / STNI_LEGENDRE_STEP : f->here[k];
+        f->below[k] = grown ? next / STNI_LEGENDRE_STEP : next;
         f->scale[k] += grown;
     }
 }
@@ -100,14 +135,13 @@ static void next_scaled(struct functions *f, double a, double b)
 static void next_degree(struct functions *f)
 {
     const double a = stni_legendre_a(f->l + 1, f->order), b = stni_legendre_b(f->l + 1, f->order);
-    const double *restrict cosine = f->cosine;
-    double *restrict here = f->here, *restrict below = f->below;
+    const double *restrict cosine = f->cosine, *restrict here = f->here;
+    double *restrict below = f->below;
     next_scaled(f, a, b);
-    for (int64_t k = f->near; k < f->half; k++) {
-        const double next = a * cosine[k] * here[k] - b * below[k];
-        below[k] = here[k];
-        here[k] = next;
-    }
+    for (int64_t k = f->near; k < f->half; k++)
+        below[k] = a * cosine[k] * here[k] - b * below[k];
+    f->below = f->here;
+    f->here = below;
     f->l++;
     find_near(f);
 }

@@ -76,10 +76,10 @@ STNI_INLINE int64_t stni_legendre_order(const struct stni_legendre_function *f, 
     return f->part != STNI_LEGENDRE_VALUE && m == 0 ? 1 : m;
 }
 
-/* sin(theta)^m, or what P / sin begins with. */
-STNI_INLINE struct stni_scaled stni_legendre_begin(const struct stni_legendre_function *f, double sine, int64_t order)
+/* That of sin(theta) with which the functions of an order begin. */
+STNI_INLINE int64_t stni_legendre_exponent(const struct stni_legendre_function *f, int64_t order)
 {
-    return stni_scaled_power(sine, f->part == STNI_LEGENDRE_VALUE ? order : order - 1);
+    return f->part == STNI_LEGENDRE_VALUE ? order : order - 1;
 }
 
 /* s(l), with the sign of the order. Schmidt's functions are those of norm 1 times sqrt(4 pi / (2 l + 1)); the factors

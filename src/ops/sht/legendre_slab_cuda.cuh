@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(TABLE_THREADS)
     const bool is_there = k < s.half;
     const double cosine = is_there ? s.cosine[k] : 0, sine = is_there ? s.sine[k] : 0;
     const double weight = is_there && a.of.weighted ? s.weight[k] : 1;
-    const stni_scaled begin = stni_legendre_begin(&a.of, sine, order);
+    const stni_scaled begin = stni_scaled_power(sine, stni_legendre_exponent(&a.of, order));
     climb c = {s.first[order] * begin.value, 0, begin.scale};
     R *const table = static_cast<R *>(s.table) + slot * 2 * s.rows * s.pitch + k;
     for (int64_t l0 = m; l0 < a.lmax; l0 += TABLE_THREADS) {

@@ -7,13 +7,13 @@
 enum { STNI_LEGENDRE_LINE = 64, STNI_LEGENDRE_FIELDS = 16 /* whose columns are in the workspace at once */ };
 
 struct stni_legendre_space {
-    int64_t half, pitch;         /* latitudes of half the grid; numbers of a row, a multiple of a line's */
-    int64_t rows;                /* of even functions, and as many of odd ones */
-    size_t cosine, sine, weight, /* doubles */
-        here, below, scale,      /* the recurrence */
-        table,                   /* functions of one order: even ones, then odd ones, a row each */
-        columns,                 /* of a field: even part and odd part along latitudes, real and imaginary each */
-        coefficients,            /* of a field: pairs of even functions, then of odd ones */
+    int64_t half, pitch;                  /* latitudes of half the grid; numbers of a row, a multiple of a line's */
+    int64_t rows;                         /* of even functions, and as many of odd ones */
+    size_t cosine, sine, weight,          /* doubles */
+        here, below, scale, square_scale, /* the recurrence */
+        table,                            /* functions of one order: even ones, then odd ones, a row each */
+        columns,      /* of a field: even part and odd part along latitudes, real and imaginary each */
+        coefficients, /* of a field: pairs of even functions, then of odd ones */
         bytes;
 };
 
@@ -38,6 +38,7 @@ static inline struct stni_legendre_space stni_legendre_space_of(const struct stn
     s.here = stni_legendre_take(&s, nodes);
     s.below = stni_legendre_take(&s, nodes);
     s.scale = stni_legendre_take(&s, (size_t)s.half * sizeof(int32_t));
+    s.square_scale = stni_legendre_take(&s, (size_t)s.half * sizeof(int32_t));
     s.table = stni_legendre_take(&s, 2 * (size_t)s.rows * row);
     s.columns = stni_legendre_take(&s, STNI_LEGENDRE_FIELDS * 4 * row);
     s.coefficients = stni_legendre_take(&s, STNI_LEGENDRE_FIELDS * 4 * (size_t)s.rows * real);
