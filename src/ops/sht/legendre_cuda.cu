@@ -135,7 +135,7 @@ template <class R> STNI_DEVICE side<R> columns_of(const slab &s, const tile_plac
 }
 
 template <class R>
-__global__ void __launch_bounds__(tile<R>::THREADS)
+__global__ void __launch_bounds__(tile<R>::THREADS, 2)
     project(const __grid_constant__ stni_legendre_args a, const __grid_constant__ slab s, int64_t first)
 {
     STNI_SHARED(pack<R>, left, DEPTH * tile<R>::PACKS);
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(tile<R>::THREADS)
     const int64_t degree = m + (t.odd != stni_legendre_is_odd(&a.of, m, m));
     STNI_UNROLL
     for (int j = 0; j < tile<R>::OWN_J; j += 2) {
-        const int64_t field = (t.column + own_j<R>() + j) / 2;
+        const int64_t field = t.column / 2 + (own_j<R>() + j) / 2;
         if (field >= s.fields)
             continue;
         stni_complex<R> *const to =
@@ -166,8 +166,14 @@ __global__ void __launch_bounds__(tile<R>::THREADS)
     }
 }
 
+/* Times i. */
+template <class R> STNI_DEVICE stni_complex<R> turned(stni_complex<R> x, bool is_turned)
+{
+    return is_turned ? stni_complex<R>(-x.im, x.re) : x;
+}
+
 template <class R>
-__global__ void __launch_bounds__(tile<R>::THREADS)
+__global__ void __launch_bounds__(tile<R>::THREADS, 2)
     evaluate(const __grid_constant__ stni_legendre_args a, const __grid_constant__ slab s, int64_t first)
 {
     STNI_SHARED(pack<R>, left, DEPTH * tile<R>::PACKS);
@@ -182,7 +188,7 @@ __global__ void __launch_bounds__(tile<R>::THREADS)
     add_products<false>(left, right, of_odd, columns_of<R>(s, t, 1), (int)functions_of(a, m, 1), odd);
     STNI_UNROLL
     for (int j = 0; j < tile<R>::OWN_J; j += 2) {
-        const int64_t field = (t.column + own_j<R>() + j) / 2;
+        const int64_t field = t.column / 2 + (own_j<R>() + j) / 2;
         if (field >= s.fields)
             continue;
         stni_complex<R> *const to =
@@ -190,11 +196,10 @@ __global__ void __launch_bounds__(tile<R>::THREADS)
         STNI_UNROLL
         for (int i = 0; i < OWN_I; i++) {
             const int64_t k = t.row + own_i() + i;
-            const stni_complex<R> e(is_turned ? -even[i][j + 1] : even[i][j], is_turned ? even[i][j] : even[i][j + 1]);
-            const stni_complex<R> o(is_turned ? -odd[i][j + 1] : odd[i][j], is_turned ? odd[i][j] : odd[i][j + 1]);
+            const stni_complex<R> e(even[i][j], even[i][j + 1]), o(odd[i][j], odd[i][j + 1]);
             if (k < s.half) {
-                to[(a.nlat - 1 - k) * a.out_row] = e - o;
-                to[k * a.out_row] = e + o; /* on the equator odd functions are 0 */
+                to[(a.nlat - 1 - k) * a.out_row] = turned(e - o, is_turned);
+                to[k * a.out_row] = turned(e + o, is_turned); /* on the equator odd functions are 0 */
             }
         }
     }

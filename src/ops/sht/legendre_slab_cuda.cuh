@@ -72,6 +72,7 @@ STNI_HOST_DEVICE int64_t functions_of(const stni_legendre_args &a, int64_t m, in
 STNI_DEVICE int64_t field_begin(const stni_legendre_args &a, const int64_t *strides, int64_t field)
 {
     int64_t at = 0;
+    STNI_KEEP_LOOP
     for (int d = a.n_batch - 1; d >= 0; d--) {
         at += field % a.batch[d] * strides[d];
         field /= a.batch[d];
