@@ -165,6 +165,20 @@ typedef enum stn_halo_overlap {
  *  ranks may choose differently. Local. @return STN_ERR_ARGUMENT where `when` is none of the three. */
 STN_API stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when);
 
+/* What attention gathers */
+
+/** When attention leaves keys and values, which are sharded along their rows as query rows are, where they lie, and has
+ *  their chunks go round. */
+typedef enum stn_ring_attention {
+    STN_RING_ATTENTION_WHERE_IT_PAYS, /* by their bytes */
+    STN_RING_ATTENTION_NEVER,         /* they are gathered */
+    STN_RING_ATTENTION_ALWAYS
+} stn_ring_attention;
+
+/** Chooses it for the calls of attention that follow; WHERE_IT_PAYS at first. Results differ by rounding. Local, and
+ *  every rank sets the same. @return STN_ERR_ARGUMENT where `when` is none of the three; STN_ERR_STATE inside an op. */
+STN_API stn_status stn_set_ring_attention(stn_context *context, stn_ring_attention when);
+
 /* Launching ranks */
 
 typedef stn_status (*stn_rank_main)(stn_context *context, void *arg);

@@ -187,11 +187,17 @@ void stni_place_cache_trim(struct stni_place_cache *cache)
     cache->full = 0;
 }
 
+void stni_place_cache_clear(struct stni_place_cache *cache)
+{
+    drop_oldest(cache, HASH_COUNT(cache->entries));
+    cache->full = 0;
+}
+
 void stni_place_cache_destroy(stn_context *context)
 {
     if (!context->places)
         return;
-    drop_oldest(context->places, HASH_COUNT(context->places->entries));
+    stni_place_cache_clear(context->places);
     stni_free(context->places);
     context->places = NULL;
 }

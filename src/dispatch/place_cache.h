@@ -45,6 +45,9 @@ void stni_place_cache_destroy(stn_context *context);
 /* Drops the oldest entries where there are too many. Between ops only: an op under way reads its entry. */
 void stni_place_cache_trim(struct stni_place_cache *cache);
 
+/* Drops all: what place asks of the context beside specs and attributes is about to change. Between ops only. */
+void stni_place_cache_clear(struct stni_place_cache *cache);
+
 /* The first word of a key. The op's lowest bit, which is none of the pointer's, tells keys with and without
  * attributes apart. */
 static inline uint64_t stni_place_cache_first_word(const stn_op *op, size_t attrs_size)

@@ -29,6 +29,7 @@ static void contexts(void)
     CHECK_STATUS(stn_scope_end_keep(NULL, NULL, NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_scope_end_keep_all(NULL, 0, NULL, NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_set_halo_overlap(NULL, STN_HALO_OVERLAP_NEVER), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_set_ring_attention(NULL, STN_RING_ATTENTION_NEVER), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_context_stats(NULL, NULL), STN_ERR_ARGUMENT);
     stn_context_stats_reset(NULL);
     stn_context_trim(NULL);

@@ -8,7 +8,7 @@
 const char options_usage[] =
     "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device NAME] [--module-path DIR] [--placements all|K]\n"
     "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET]\n"
-    "                   [--gradients tape|pullback] [--scratch MIB] FILE|DIR...\n"
+    "                   [--gradients tape|pullback] [--ring-attention pays|never|always] [--scratch MIB] FILE|DIR...\n"
     "\n"
     "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
@@ -25,6 +25,7 @@ const char options_usage[] =
     "  --without LIST  libraries to do without, of onednn,fftw: our own kernels serve\n"
     "  --isa SET       instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
     "  --gradients     tape: of leaves that require grad, by backward; pullback: of each call, as an engine of gradients outside takes them\n"
+    "  --ring-attention  when keys and values of attention go round: where it pays, never or always (pays)\n"
     "  --scratch MIB   what foreign libraries may hold at once beside what an op may (0)\n"
     "  --only N        one configuration, as a failure's line names it\n";
 
@@ -161,6 +162,21 @@ static int parse_gradients(struct options *o, const char *text)
     return o->run.pullbacks || strcmp(text, "tape") == 0;
 }
 
+static int parse_ring_attention(struct options *o, const char *text)
+{
+    static const char *const words[] = {
+        [STN_RING_ATTENTION_WHERE_IT_PAYS] = "pays",
+        [STN_RING_ATTENTION_NEVER] = "never",
+        [STN_RING_ATTENTION_ALWAYS] = "always",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(text, words[i]) == 0) {
+            o->run.ring_attention = (stn_ring_attention)i;
+            return 1;
+        }
+    return 0;
+}
+
 static const struct option_row {
     const char *name;
     int (*parse)(struct options *o, const char *text);
@@ -178,6 +194,7 @@ static const struct option_row {
     {"--without", parse_without, "names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them"},
     {"--isa", parse_isa, "an instruction set"},
     {"--gradients", parse_gradients, "tape or pullback"},
+    {"--ring-attention", parse_ring_attention, "pays, never or always"},
     {"--scratch", parse_scratch, "a number of MiB"},
     {"--only", parse_only, "the number of a configuration"},
 };

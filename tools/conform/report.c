@@ -72,6 +72,8 @@ static void print_failure(const struct report *report, const struct conform_case
     if (options->scratch > 0)
         snprintf(device + strlen(device), sizeof device - strlen(device), " --scratch %lld",
                  (long long)(options->scratch >> 20));
+    if (options->ring_attention == STN_RING_ATTENTION_ALWAYS)
+        strncat(device, " --ring-attention always", sizeof device - strlen(device) - 1);
     describe_grid(grid, mesh, sizeof mesh);
     if (options->placements != INT64_MAX)
         snprintf(placements, sizeof placements, "%lld", (long long)options->placements);

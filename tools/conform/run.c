@@ -81,6 +81,8 @@ static stn_status rank_main(stn_context *context, void *arg)
     const int first = batch->next, rank = stn_context_rank(context);
     const stn_mesh *mesh;
     stn_status status = stn_mesh_create(context, batch->grid->ndim, batch->grid->sizes, NULL, NULL, &mesh);
+    if (status == STN_OK)
+        status = stn_set_ring_attention(context, batch->options->ring_attention);
     if (status != STN_OK)
         return status;
     for (int i = first; i < batch->n; i++) {

@@ -20,6 +20,7 @@ struct run_options {
     const char *module_path; /* where the device's module is looked for first; NULL: nowhere */
     int pullbacks;      /* gradients are those of each call's pullback, not of the tape */
     int processes;      /* ranks are the processes of a job: each runs this program */
+    stn_ring_attention ring_attention;
     int64_t scratch;    /* bytes that foreign libraries may hold beside what an op may */
     int nccl;           /* ranks are threads whose data NCCL moves, each on a CUDA device of its own */
     stn_comm *hosts;    /* the job's processes, in memory of the host whatever `device` is: how they tell each other what they found. NULL: threads */

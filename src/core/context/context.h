@@ -88,6 +88,7 @@ struct stn_context {
     int reproducible_sums; /* sums of floating numbers are exact, rounded once */
     int allow_tf32;        /* libraries on a GPU may round factors of f32 */
     stn_halo_overlap halo_overlap;
+    stn_ring_attention ring_attention;
     int joins_halos; /* convolutions solve few large problems (ops/conv/conv_plan.h): on a device */
     int busy;             /* ops under way: while above 0, unreferenced specs are not collected */
     stn_value_record *values; /* what kernels saw out of range since the last agreement: pinned memory, the device's, or values_here */

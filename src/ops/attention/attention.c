@@ -4,6 +4,7 @@
  * Every rank works on its own chunk; only what has to follow the leader's layout is sent. Saved for backward: the log-sum-exp of each query row, and
  * the number of dropout's random stream. */
 #include "ops/attention/attention.h"
+#include "ops/attention/attention_merge_kernel.h"
 
 #include "core/context/context.h"
 #include "core/tensor/tensor.h"
@@ -19,7 +20,7 @@
 
 enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
 enum { OUT, LSE, STREAM };
-enum { KEEP_STREAM, FORWARD };
+enum { KEEP_STREAM = STNI_ATTENTION_KEEP_STREAM, FORWARD = STNI_ATTENTION_FORWARD };
 
 static const struct stni_attention_attrs defaults = {.scale = NAN};
 
@@ -65,9 +66,11 @@ static stn_status run(stn_op_call *call)
     struct stni_attention_args p;
     if (((const struct stni_attention_attrs *)call->attrs)->dropout_p > 0)
         STNI_TRY(stni_rng_stream_take(call, STREAM, KEEP_STREAM));
+    stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p);
+    if (stni_attention_placed_ring(call) != 0)
+        return stni_attention_ring_forward(call, &p);
     if (call->out[LSE]->spec->local_numel == 0)
         return STN_OK;
-    stni_attention_describe(call, call->out[OUT], call->out[LSE], call->out[STREAM], &p);
     STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, FORWARD, p.dtype, &p), &p.workspace));
     return stn_op_launch(call, FORWARD, p.dtype, &p, sizeof p);
 }
@@ -105,11 +108,15 @@ static const stn_attr_schema attrs_schema[] = {
 static const stn_kernel_slot slots[] = {
     [KEEP_STREAM] = STNI_KEPT_STREAM_SLOT,
     [FORWARD] = {"forward", sizeof(struct stni_attention_args)},
+    [STNI_ATTENTION_MERGE] = {"merge", sizeof(struct stni_attention_merge_args)},
+    [STNI_ATTENTION_ROUND] = {"round", sizeof(struct stni_attention_round_args)},
 };
 
 static const stn_kernel kernels[] = {
     STNI_KEPT_STREAM_KERNEL,
     STNI_ISA_ROWS("forward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention, stni_attention_workspace),
+    STNI_ISA_ROWS("merge", STNI_ATTENTION_WIDE, struct stni_attention_merge_args, stni_attention_merge, NULL),
+    STNI_CPU_ROW("round", STNI_ATTENTION_NARROW, struct stni_attention_round_args, stni_attention_round, NULL),
 };
 
 static const stn_op_impl impl = {

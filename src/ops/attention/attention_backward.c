@@ -5,6 +5,7 @@
  *
  * The layout of the result leads, as in forward; a gradient is pending over what its tensor lacks. Source: Dao et al. 2022, section 3.1. */
 #include "ops/attention/attention.h"
+#include "ops/attention/attention_merge_kernel.h"
 
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
@@ -84,10 +85,12 @@ static stn_status run(stn_op_call *call)
     stni_attention_describe(call, call->in[OUT], call->in[LSE], call->in[STREAM], &p);
     struct stni_attention_sum *const sums[] = {&p.grad_query, &p.grad_key, &p.grad_value, &p.grad_mask};
     p.grad = stni_attention_operand_of(call->in[GRAD], 1, 1, ndim);
+    if (stni_attention_placed_ring(call) != 0)
+        return stni_attention_ring_backward(call, call->in[OUT]->spec, &p);
     for (int k = QUERY; k < call->n_out; k++)
         STNI_TRY(open_sum(call, k, ndim, sums[k]));
-    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, 0, p.dtype, &p), &p.workspace));
-    return stn_op_launch(call, 0, p.dtype, &p, sizeof p);
+    STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, STNI_ATTENTION_BACKWARD, p.dtype, &p), &p.workspace));
+    return stn_op_launch(call, STNI_ATTENTION_BACKWARD, p.dtype, &p, sizeof p);
 }
 
 static const stn_input_schema inputs[] = {
@@ -102,11 +105,15 @@ static const stn_attr_schema attrs_schema[] = {
     {"wants_mask", STN_ATTR_BOOL, offsetof(struct stni_attention_attrs, wants_mask), NULL},
 };
 
-static const stn_kernel_slot slots[] = {{"backward", sizeof(struct stni_attention_args)}};
+static const stn_kernel_slot slots[] = {
+    [STNI_ATTENTION_BACKWARD] = {"backward", sizeof(struct stni_attention_args)},
+    [STNI_ATTENTION_ROUND_GRADIENTS] = {"round", sizeof(struct stni_attention_round_args)},
+};
 
 static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("backward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention_backward,
                   stni_attention_workspace),
+    STNI_CPU_ROW("round", STNI_ATTENTION_NARROW, struct stni_attention_round_args, stni_attention_round, NULL),
 };
 
 static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};

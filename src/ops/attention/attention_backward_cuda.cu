@@ -60,8 +60,7 @@ gather_grad_query(const __grid_constant__ arguments p, const __grid_constant__ b
             }
         }
         if (c < p.e)
-            store(((S *)p.grad_query.at.data)[to + c * p.grad_query.at.col],
-                  (typename computed<S>::type)(p.scale * sum));
+            put<S>(p, p.grad_query.at, to + c * p.grad_query.at.col, (typename computed<S>::type)(p.scale * sum));
     }
 }
 
@@ -93,7 +92,7 @@ gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ ba
             }
         }
         if (to_at >= 0 && c < cols)
-            store(((S *)to.data)[to_at + j * to.row + c * to.col], (typename computed<S>::type)sum);
+            put<S>(p, to, to_at + j * to.row + c * to.col, (typename computed<S>::type)sum);
     }
 }
 
@@ -116,15 +115,16 @@ gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ ba
                 sum += entry_of<S>(p, at, i, j, mean).grad_score;
         }
     }
-    S &element = ((S *)p.grad_mask.at.data)[to + row * p.grad_mask.at.row + key * p.grad_mask.at.col];
-    store(element, (typename computed<S>::type)sum);
+    put<S>(p, p.grad_mask.at, to + row * p.grad_mask.at.row + key * p.grad_mask.at.col,
+           (typename computed<S>::type)sum);
 }
 
 /* Key heads and batches that this rank's queries do not meet keep zeros. */
-template <class S> void clear(const stni_attention_sum &sum, cudaStream_t stream)
+template <class S> void clear(const arguments &p, const stni_attention_sum &sum, cudaStream_t stream)
 {
+    const size_t size = p.is_wide ? sizeof(typename computed<S>::type) : sizeof(S);
     if (sum.at.data && sum.n > 0)
-        cudaMemsetAsync(sum.at.data, 0, (size_t)sum.n * sizeof(S), stream);
+        cudaMemsetAsync(sum.at.data, 0, (size_t)sum.n * size, stream);
 }
 
 /* Of the gradients of queries, keys and values. */
@@ -188,10 +188,10 @@ template <class S> stn_status run_backward_of(stn_queue *queue, const arguments 
 {
     const batches masks = batches_of(p, p.grad_mask.at, false);
     const int64_t own_rows = p.grad_mask.at.row != 0 ? p.l : 1, own_keys = p.grad_mask.at.col != 0 ? p.s : 1;
-    clear<S>(p.grad_query, stream);
-    clear<S>(p.grad_key, stream);
-    clear<S>(p.grad_value, stream);
-    clear<S>(p.grad_mask, stream);
+    clear<S>(p, p.grad_query, stream);
+    clear<S>(p, p.grad_key, stream);
+    clear<S>(p, p.grad_value, stream);
+    clear<S>(p, p.grad_mask, stream);
     if (rows_of_batch(p) == 0 || p.s == 0)
         return stni_cuda_launched(queue);
     STNI_TRY(run_gradients<S>(queue, p, stream));
@@ -204,8 +204,8 @@ template <class S> stn_status run_backward_of(stn_queue *queue, const arguments 
 stn_status run_library(stn_queue *queue, const arguments &p, cudaStream_t stream)
 {
     if (p.is_causal) {
-        clear<bf16>(p.grad_key, stream);
-        clear<bf16>(p.grad_value, stream);
+        clear<bf16>(p, p.grad_key, stream);
+        clear<bf16>(p, p.grad_value, stream);
     }
     return stni_attention_library_run(queue, &p, 1);
 }

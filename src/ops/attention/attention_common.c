@@ -6,6 +6,7 @@
 #include "ops/common/dims.h"
 #include "ops/placement/follow.h"
 #include "ops/placement/head_groups.h"
+#include "ops/placement/splits.h"
 #include "ops/cpu/widen.h"
 
 #include <inttypes.h>
@@ -140,7 +141,8 @@ stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, str
     return leader->ndim < 3 ? STN_OK : stni_head_groups_cut(call->context, leader, leader->ndim - 3, group);
 }
 
-stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum, const stn_spec **out)
+stn_status stni_attention_follow_whole(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum,
+                                       const stn_spec **out)
 {
     const struct stni_follower f = follower(call, k, leader->ndim);
     struct stni_layout layout = call->in_spec[k]->layout;
@@ -149,6 +151,25 @@ stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layo
     if ((k != KEY && k != VALUE) || group == 1)
         return STN_OK;
     STNI_TRY(stni_head_groups_follow(call->context, leader, leader->ndim - 3, group, &layout, layout.ndim - 3));
+    return stni_spec_intern(call->context, &layout, out);
+}
+
+/* Keys and values that go round have one cut along their rows, the keys' own. */
+stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum,
+                                 const stn_spec **out)
+{
+    uint32_t axes = 0;
+    STNI_TRY(stni_attention_follow_whole(call, leader, k, is_sum, out));
+    if (k == KEY || k == VALUE)
+        STNI_TRY(stni_attention_ring_axes(call, leader, &axes));
+    if (axes == 0)
+        return STN_OK;
+    const struct stni_layout *key = &call->in_spec[KEY]->layout;
+    struct stni_layout layout = (*out)->layout;
+    for (int a = 0; a < layout.mesh->ndim; a++)
+        if (axes >> a & 1)
+            layout.placement[a] = stn_shard(layout.ndim - 2);
+    stni_splits_take(&layout, layout.ndim - 2, key, key->ndim - 2, 1);
     return stni_spec_intern(call->context, &layout, out);
 }
 
@@ -164,12 +185,17 @@ stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_la
 
 struct stni_attention_operand stni_attention_operand_of(const stn_tensor *t, int has_row, int has_col, int out_ndim)
 {
-    const struct stni_layout *layout = &t->spec->layout;
+    return stni_attention_operand_at(&t->spec->layout, t->data, t->strides, has_row, has_col, out_ndim);
+}
+
+struct stni_attention_operand stni_attention_operand_at(const struct stni_layout *layout, void *data,
+                                                        const int64_t *strides, int has_row, int has_col, int out_ndim)
+{
     const int n = layout->ndim, batch = n - has_row - has_col, shift = out_ndim - 2 - batch;
-    struct stni_attention_operand o = {.data = t->data};
+    struct stni_attention_operand o = {.data = data};
     int64_t stride[STN_MAX_NDIM];
     for (int d = 0; d < n; d++)
-        stride[d] = layout->shape[d] == 1 ? 0 : t->strides[d];
+        stride[d] = layout->shape[d] == 1 ? 0 : strides[d];
     for (int d = 0; d < batch; d++)
         o.batch[d + shift] = stride[d];
     if (has_row)
@@ -185,7 +211,8 @@ static void fill_dropout(const stn_op_call *call, const stn_spec *out, const stn
     const struct stni_attention_attrs *attrs = call->attrs;
     const int n = out->layout.ndim;
     uint64_t below = (uint64_t)p->s * (uint64_t)out->layout.shape[n - 2];
-    p->base = (uint64_t)p->row_offset * (uint64_t)p->s;
+    p->row_count = (uint64_t)p->s;
+    p->base = (uint64_t)p->row_offset * p->row_count;
     for (int d = n - 3; d >= 0; d--) {
         p->count[d] = below;
         p->base += (uint64_t)out->local_offset[d] * below;

@@ -51,7 +51,6 @@ template <class S> __global__ void __launch_bounds__(THREADS) attend(const __gri
     index_of(p, blockIdx.x / p.l, index);
     const place at = place_of(p, index);
     const row_sum row = sum_row<S>(p, at, i);
-    S *out = (S *)p.out.data + at.out + i * p.out.row;
     for (int64_t first = 0; first < p.v; first += THREADS) {
         const int64_t c = first + threadIdx.x;
         double sum = 0;
@@ -64,7 +63,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) attend(const __gri
             __syncthreads();
         }
         if (c < p.v)
-            store(out[c * p.out.col], (A)(row.sum == 0 ? 0 : sum / row.sum));
+            put<S>(p, p.out, at.out + i * p.out.row + c * p.out.col, (A)(row.sum == 0 ? 0 : sum / row.sum));
     }
     if (threadIdx.x == 0)
         ((A *)p.lse.data)[at.lse + i * p.lse.row] = row.sum == 0 ? (A)INFINITY : (A)(row.largest + log(row.sum));

@@ -12,7 +12,8 @@ struct stni_attention_operand {
     int64_t batch[STN_MAX_NDIM], row, col;
 };
 
-/* A gradient that is summed up: a dense chunk of n elements. 16-bit floats are summed in `wide`, which lies as the chunk does. */
+/* A gradient that is summed up: a dense chunk of n elements. 16-bit floats are summed in `wide`, which lies as the
+ * chunk does. n 0: it is a part of something that holds zeros already. */
 struct stni_attention_sum {
     struct stni_attention_operand at;
     int64_t n;
@@ -27,7 +28,8 @@ struct stni_attention_args {
     stn_dtype dtype;
     int n_batch;
     int64_t batch[STN_MAX_NDIM], l, s, e, v;
-    int64_t row_offset;                /* of the first query row in the whole */
+    int64_t row_offset;                /* of the first query row behind the first key */
+    int is_wide;                       /* out and gradients have the dtype of sums, and no `wide` */
     int64_t group, head, key_head;     /* query heads to a key head; where more than one: of the last batch dim, the first of query and key in the
                                           whole. Elsewhere each operand is sharded as the result is, or broadcast */
     int is_causal;
@@ -37,6 +39,7 @@ struct stni_attention_args {
     double kept_scale;
     const int64_t *stream;
     uint64_t base, count[STN_MAX_NDIM]; /* numbers of elements of (batch…, l, s) */
+    uint64_t row_count;                 /* the same of a row: all keys that there are, though s may be a part of them */
     struct stni_attention_operand query, key, value, mask, out, lse, grad;
     struct stni_attention_sum grad_query, grad_key, grad_value, grad_mask; /* the last one's data NULL: not wanted */
     void *workspace; /* as many bytes as the kernel asks for */

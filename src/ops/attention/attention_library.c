@@ -101,7 +101,8 @@ static int is_width(int64_t width)
     return width > 0 && width <= WIDEST && width * ELEMENT % STNI_CUDNN_ALIGNMENT == 0;
 }
 
-/* The problem as cuDNN is asked for it. 0: it is none of its. Gradients of keys that several heads share are refused:
+/* The problem as cuDNN is asked for it. 0: it is none of its. It rounds what it gives, which parts of the keys do not
+ * want (attention_ring_forward.c). Gradients of keys that several heads share are refused:
  * cuDNN rounds those of each head to 16 bits before it adds them up, and was wrong where it was told to keep them in
  * f32 (9.19 on an H200). */
 static int describe(const struct stni_attention_args *args, int is_gradient, problem *p)
@@ -112,7 +113,7 @@ static int describe(const struct stni_attention_args *args, int is_gradient, pro
     p->width = args->e;
     p->value_width = args->v;
     if ((args->dtype != STN_DTYPE_BF16 && args->dtype != STN_DTYPE_F16) || args->mask_kind != STNI_ATTENTION_NO_MASK ||
-        args->threshold != 0 || !is_width(p->width) || !is_width(p->value_width))
+        args->is_wide || args->threshold != 0 || !is_width(p->width) || !is_width(p->value_width))
         return 0;
     if (args->group < 1 || !tell_keys(args, p) || !tell_heads(args, p) ||
         p->batch * p->heads * p->rows * p->keys < LEAST_SCORES)

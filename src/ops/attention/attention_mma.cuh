@@ -306,15 +306,17 @@ template <class S, int N>
 STNI_DEVICE void store_row(S *to, int64_t col_stride, int64_t cols, float scale, int row, const product (&from)[N])
 {
     S *const pairs = to + product_col(0, 0);
-    const bool is_plain = col_stride == 1 && cols == N * SQUARE && (uintptr_t)pairs % sizeof(uint32_t) == 0;
+    const bool is_plain = sizeof(S) < sizeof(float) && col_stride == 1 && cols == N * SQUARE &&
+                          (uintptr_t)pairs % sizeof(uint32_t) == 0;
     STNI_UNROLL
     for (int n = 0; n < N; n++)
         STNI_UNROLL
         for (int half = 0; half < 2; half++) {
             const float a = from[n].v[half][2 * row] * scale, b = from[n].v[half][2 * row + 1] * scale;
             const int col = n * SQUARE + product_col(half, 0);
-            if (is_plain)
-                *(uint32_t *)(pairs + n * SQUARE + half * SQUARE / 2) = store_two(S{}, a, b);
+            if constexpr (sizeof(S) < sizeof(float))
+                if (is_plain)
+                    *(uint32_t *)(pairs + n * SQUARE + half * SQUARE / 2) = store_two(S{}, a, b);
             if (!is_plain && col < cols)
                 store(to[col * col_stride], a);
             if (!is_plain && col + 1 < cols)

@@ -250,13 +250,23 @@ STNI_DEVICE void walk(const arguments &p, const place &at, const float *means, t
     }
 }
 
-template <class P>
-STNI_DEVICE void store_sums(const stni_attention_operand &o, const section &of, int64_t first, float scale,
-                            const row_products<P> &sum)
+template <class S, class P>
+STNI_DEVICE void store_sums_as(const stni_attention_operand &o, const section &of, int64_t first, float scale,
+                               const row_products<P> &sum)
 {
     STNI_UNROLL
     for (int m = 0; m < P::HIGH; m++)
-        store_rows<typename P::element>(o, of, first + warp_row<P>() + m * SQUARE, {scale, scale}, sum[m]);
+        store_rows<S>(o, of, first + warp_row<P>() + m * SQUARE, {scale, scale}, sum[m]);
+}
+
+template <class P>
+STNI_DEVICE void store_sums(const arguments &p, const stni_attention_operand &o, const section &of, int64_t first,
+                            float scale, const row_products<P> &sum)
+{
+    if (p.is_wide)
+        store_sums_as<float, P>(o, of, first, scale, sum);
+    else
+        store_sums_as<typename P::element, P>(o, of, first, scale, sum);
 }
 
 template <class P, gradient OF> __global__ void __launch_bounds__(P::THREADS, P::BLOCKS)
@@ -295,10 +305,10 @@ gather_by_products(const __grid_constant__ arguments p, const __grid_constant__ 
         walk<P, OF>(p, at, of_batch->means, memory, numbers, first, own, sum);
     }
     if (makes<OF>::SCORED && scored_at >= 0)
-        store_sums<P>(BY_KEYS ? p.grad_key.at : p.grad_query.at, {scored_at, BY_KEYS ? p.s : p.l, p.e}, first,
+        store_sums<P>(p, BY_KEYS ? p.grad_key.at : p.grad_query.at, {scored_at, BY_KEYS ? p.s : p.l, p.e}, first,
                       (float)p.scale, sum.scored);
     if (makes<OF>::VALUED && valued_at >= 0)
-        store_sums<P>(p.grad_value.at, {valued_at, p.s, p.v}, first, scale_of_kept(p), sum.valued);
+        store_sums<P>(p, p.grad_value.at, {valued_at, p.s, p.v}, first, scale_of_kept(p), sum.valued);
 }
 
 template <class P, gradient OF>

@@ -50,7 +50,10 @@ STNI_DEVICE void close_rows(const arguments &p, const place &at, int64_t first, 
         if (product_col(0, 0) == 0 && i < p.l)
             ((float *)p.lse.data)[at.lse + i * p.lse.row] = sum == 0 ? INFINITY : rows.largest[row] + logf(sum);
     }
-    store_rows<S>(p.out, {at.out, p.l, p.v}, first, scale, out);
+    if (p.is_wide)
+        store_rows<float>(p.out, {at.out, p.l, p.v}, first, scale, out);
+    else
+        store_rows<S>(p.out, {at.out, p.l, p.v}, first, scale, out);
 }
 
 /* Adds to the result what P::AT_ONCE keys give. */

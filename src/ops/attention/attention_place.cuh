@@ -64,7 +64,7 @@ STNI_DEVICE double kept(const arguments &p, const place &at, int64_t i, int64_t 
 {
     if (p.threshold == 0)
         return 1;
-    const uint64_t number = at.number + (uint64_t)i * (uint64_t)p.s + (uint64_t)j;
+    const uint64_t number = at.number + (uint64_t)i * p.row_count + (uint64_t)j;
     return stni_rng_block(p.seed, (uint64_t)*p.stream, number / 4).v[number % 4] < p.threshold ? 0 : p.kept_scale;
 }
 

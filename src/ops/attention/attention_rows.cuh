@@ -42,6 +42,17 @@ template <class S> STNI_DEVICE typename computed<S>::type score(const arguments 
     return p.mask_kind == STNI_ATTENTION_ADDS ? product + load(((const S *)p.mask.data)[mask]) : product;
 }
 
+/* Results and gradients: in the dtype, or in that of sums (stni_attention_args.is_wide). */
+template <class S>
+STNI_DEVICE void put(const arguments &p, const stni_attention_operand &o, int64_t at, typename computed<S>::type value)
+{
+    typedef typename computed<S>::type A;
+    if (sizeof(S) < sizeof(A) && p.is_wide)
+        ((A *)o.data)[at] = value;
+    else
+        store(((S *)o.data)[at], value);
+}
+
 /* f32 has tiles, 16-bit floats have products of tensor cores: of rows that stay in registers, of any strides. */
 template <class S> constexpr bool has_tiles = false;
 template <> constexpr bool has_tiles<float> = true;

@@ -65,9 +65,9 @@ static void NAME(score)(const struct stni_attention_args *p, const struct at *at
     for (int64_t r = 0; r < b->rows; r++) {
         ACC *row = s->weight + r * KEYS;
         NAME(mask_row)(p, at->mask + (b->i + r) * p->mask.row + b->j * p->mask.col, b->keys, row);
-        for (int64_t c = p->is_causal ? p->row_offset + b->i + r - b->j + 1 : b->keys; c < b->keys; c++)
-            if (c >= 0)
-                row[c] = -(ACC)INFINITY;
+        const int64_t end = p->is_causal ? p->row_offset + b->i + r - b->j + 1 : b->keys;
+        for (int64_t c = end > 0 ? end : 0; c < b->keys; c++)
+            row[c] = -(ACC)INFINITY;
     }
 }
 
@@ -76,7 +76,7 @@ static void NAME(drop)(const struct stni_attention_args *p, const struct at *at,
 {
     struct stni_philox words = {{0}};
     for (int64_t r = 0; r < b->rows && p->threshold > 0; r++) {
-        const uint64_t first = at->number + (uint64_t)(b->i + r) * (uint64_t)p->s + (uint64_t)b->j;
+        const uint64_t first = at->number + (uint64_t)(b->i + r) * p->row_count + (uint64_t)b->j;
         for (int64_t c = 0; c < b->keys; c++) {
             const uint64_t number = first + (uint64_t)c;
             if (c == 0 || number % 4 == 0)
@@ -127,10 +127,15 @@ static void NAME(forward)(const struct stni_attention_args *p, const struct at *
                  (struct factor){s.out, p->v, 1});
     }
     for (int64_t r = 0; r < b->rows; r++) {
-        T *out = (T *)p->out.data + at->out + (b->i + r) * p->out.row;
+        const int64_t out = at->out + (b->i + r) * p->out.row;
         const ACC sum = s.sum[r];
-        for (int64_t c = 0; c < p->v; c++)
-            out[c * p->out.col] = STORE(sum == 0 ? 0 : s.out[r * p->v + c] / sum);
+        for (int64_t c = 0; c < p->v; c++) {
+            const ACC value = sum == 0 ? 0 : s.out[r * p->v + c] / sum;
+            if (p->is_wide)
+                ((ACC *)p->out.data)[out + c * p->out.col] = value;
+            else
+                ((T *)p->out.data)[out + c * p->out.col] = STORE(value);
+        }
         ((ACC *)p->lse.data)[at->lse + (b->i + r) * p->lse.row] = sum == 0 ? (ACC)INFINITY : s.largest[r] + log(sum);
     }
 }

@@ -1,0 +1,202 @@
+/* Attention whose keys go round: what is sent, beside the caller too, what is held, and when it is done. */
+#include "ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADS = 2, ROWS = 12, WIDTH = 4 };
+
+static stn_tensor *rows(stn_context *context, const stn_mesh *mesh, const int64_t *sizes, int64_t n, int64_t width)
+{
+    const int64_t shape[] = {HEADS, n, width}, *const of_dim[] = {NULL, sizes, NULL};
+    const stn_placement cut = stn_shard(1);
+    return test_tensor(context, mesh, &cut, STN_DTYPE_F64, 3, shape, of_dim, test_value);
+}
+
+static int64_t sent(stn_context *context)
+{
+    stn_stats stats = {.size = sizeof stats};
+    stn_context_stats(context, &stats);
+    stn_context_stats_reset(context);
+    return stats.bytes_sent;
+}
+
+/* Chunks of 3, 0, 5 and 4 rows. Of causal attention each goes to the ranks behind its own, which return its gradients;
+ * what no row attends to stays where it is. */
+static stn_status sent_body(stn_context *context, void *arg)
+{
+    static const int64_t sizes[] = {3, 0, 5, 4};
+    const int causal = *(const int *)arg, rank = stn_context_rank(context);
+    const stn_mesh *mesh = test_mesh(context, 4, 0);
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = causal};
+    const int64_t row = 2 * HEADS * WIDTH * 8; /* bytes, of keys and values */
+    int64_t forward = 0, given = 0;
+    CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *in[3], *grad[3], *cotangent = rows(context, mesh, sizes, ROWS, WIDTH);
+    for (int k = 0; k < 3; k++) {
+        in[k] = rows(context, mesh, sizes, ROWS, WIDTH);
+        CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
+    }
+    for (int r = 0; r < 4; r++) {
+        forward += r != rank && sizes[r] > 0 && (!causal || r > rank) ? sizes[rank] * row : 0;
+        given += r != rank && sizes[rank] > 0 && (!causal || r < rank) ? sizes[r] * row : 0;
+    }
+    stn_context_stats_reset(context);
+    stn_tensor *out = stn_scaled_dot_product_attention(in[0], in[1], in[2], NULL, &attrs);
+    CHECK_I64(sent(context), forward);
+    CHECK_STATUS(stn_grad(context, 1, &out, &cotangent, 3, in, 0, 0, grad), STN_OK);
+    CHECK(sent(context) >= forward + given); /* and what ranks compare before a backward */
+    return stn_scope_end(context);
+}
+
+static void chunks_go_to_the_ranks_that_attend_to_them(void)
+{
+    for (int causal = 0; causal < 2; causal++)
+        test_ranks(4, sent_body, &causal);
+}
+
+/* Output and gradients, whole. */
+struct outcome {
+    double v[4][HEADS * ROWS * WIDTH];
+};
+
+static void attend(stn_context *context, const stn_mesh *mesh, stn_halo_overlap when, int causal,
+                   struct outcome *outcome)
+{
+    static const int64_t sizes[] = {5, 4, 3};
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = causal, .dropout_p = 0.2};
+    stn_tensor *in[3], *grad[4];
+    CHECK_STATUS(stn_set_halo_overlap(context, when), STN_OK);
+    stn_scope_begin(context);
+    stn_context_set_random_state(context, 17, 5);
+    for (int k = 0; k < 3; k++) {
+        in[k] = rows(context, mesh, sizes, ROWS, WIDTH);
+        CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
+    }
+    stn_tensor *cotangent = rows(context, mesh, sizes, ROWS, WIDTH);
+    grad[3] = stn_scaled_dot_product_attention(in[0], in[1], in[2], NULL, &attrs);
+    CHECK_STATUS(stn_grad(context, 1, &grad[3], &cotangent, 3, in, 0, 0, grad), STN_OK);
+    for (int k = 0; k < 4; k++)
+        test_read(grad[k], outcome->v[k], HEADS * ROWS * WIDTH);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status beside_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    struct outcome before, beside;
+    (void)arg;
+    CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
+    for (int causal = 0; causal < 2; causal++) {
+        attend(context, mesh, STN_HALO_OVERLAP_NEVER, causal, &before);
+        /* Ranks may differ. */
+        attend(context, mesh, stn_context_rank(context) == 1 ? STN_HALO_OVERLAP_NEVER : STN_HALO_OVERLAP_ALWAYS, causal,
+               &beside);
+        CHECK(memcmp(&before, &beside, sizeof before) == 0);
+        attend(context, mesh, STN_HALO_OVERLAP_ALWAYS, causal, &beside);
+        CHECK(memcmp(&before, &beside, sizeof before) == 0);
+    }
+    return STN_OK;
+}
+
+static void what_goes_beside_the_caller_gives_the_same_bits(void)
+{
+    test_ranks(3, beside_body, NULL);
+}
+
+/* Held at once beside what there was: chunks, where keys that are gathered are 2 wholes of 8 chunks and their gradients
+ * two more. */
+static stn_status memory_body(stn_context *context, void *arg)
+{
+    enum {
+        N = 1024,
+        E = 512,
+        RANKS = 8,
+        CHUNK = HEADS * N / RANKS * E * 8,
+        BLOCKS = 4 << 20,
+        FORWARD = 6,
+        BACKWARD = 13
+    };
+    const stn_mesh *mesh = test_mesh(context, RANKS, 0);
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = 1};
+    stn_stats stats = {.size = sizeof stats};
+    (void)arg;
+    CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = rows(context, mesh, NULL, N, E), *cotangent = rows(context, mesh, NULL, N, E), *in[3], *grad[3];
+    for (int k = 0; k < 3; k++) {
+        in[k] = stn_detach(x);
+        CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
+    }
+    stn_context_stats_reset(context);
+    stn_context_stats(context, &stats);
+    int64_t before = stats.live_bytes;
+    stn_tensor *out = stn_scaled_dot_product_attention(in[0], in[1], in[2], NULL, &attrs);
+    stn_context_stats(context, &stats);
+    CHECK(stats.peak_bytes - before < FORWARD * CHUNK + BLOCKS);
+    stn_context_stats_reset(context);
+    stn_context_stats(context, &stats);
+    before = stats.live_bytes;
+    CHECK_STATUS(stn_grad(context, 1, &out, &cotangent, 3, in, 0, 0, grad), STN_OK);
+    stn_context_stats(context, &stats);
+    CHECK(stats.peak_bytes - before < BACKWARD * CHUNK + BLOCKS);
+    return stn_scope_end(context);
+}
+
+static void memory_is_some_chunks_whatever_the_length(void)
+{
+    test_ranks(8, memory_body, NULL);
+}
+
+/* Redistributions of a call with keys of n bytes and values of as many. */
+static int64_t gathered(stn_context *context, const stn_mesh *mesh, stn_placement keys, int64_t n)
+{
+    const int64_t query[] = {2, WIDTH}, key[] = {n / WIDTH / 8, WIDTH};
+    const stn_placement cut = stn_shard(0);
+    stn_stats stats = {.size = sizeof stats};
+    stn_scope_begin(context);
+    stn_tensor *q = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 2, query, NULL, test_value),
+               *k = test_tensor(context, mesh, &keys, STN_DTYPE_F64, 2, key, NULL, test_value);
+    stn_context_stats_reset(context);
+    CHECK(!stn_tensor_is_error(stn_scaled_dot_product_attention(q, k, k, NULL, NULL)));
+    stn_context_stats(context, &stats);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return stats.redistributions;
+}
+
+static stn_status rule_body(stn_context *context, void *arg)
+{
+    enum { MIB = 1 << 20 };
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement cut = stn_shard(0);
+    (void)arg;
+    CHECK_I64(gathered(context, mesh, cut, MIB), 2);
+    CHECK_I64(gathered(context, mesh, cut, 8 * MIB), 0);
+    CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_NEVER), STN_OK);
+    CHECK_I64(gathered(context, mesh, cut, 8 * MIB), 2);
+    CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
+    CHECK_I64(gathered(context, mesh, cut, MIB), 0);
+    CHECK_I64(gathered(context, mesh, stn_shard(1), MIB), 2);
+    CHECK_STATUS(stn_set_ring_attention(NULL, STN_RING_ATTENTION_NEVER), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_set_ring_attention(context, (stn_ring_attention)3), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "set_ring_attention: when got 3, wanted 0 to 2");
+    return STN_OK;
+}
+
+static void long_keys_go_round_and_short_ones_are_gathered(void)
+{
+    test_ranks(2, rule_body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test_case cases[] = {
+        {"chunks_go_to_the_ranks_that_attend_to_them", chunks_go_to_the_ranks_that_attend_to_them},
+        {"what_goes_beside_the_caller_gives_the_same_bits", what_goes_beside_the_caller_gives_the_same_bits},
+        {"memory_is_some_chunks_whatever_the_length", memory_is_some_chunks_whatever_the_length},
+        {"long_keys_go_round_and_short_ones_are_gathered", long_keys_go_round_and_short_ones_are_gathered},
+    };
+    return TEST_MAIN(argc, argv, cases);
+}
