@@ -57,6 +57,7 @@ static stn_status attend(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_context_set_random_state(context, 17, 5);
     CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
+    CHECK_STATUS(stn_set_halo_overlap(context, STN_HALO_OVERLAP_ALWAYS), STN_OK);
     for (int i = 0; i < LEAVES; i++) {
         leaves[i] = input(context, mesh, i == 0 || run->of.goes_round, run, i);
         stn_set_requires_grad(leaves[i], 1);

@@ -7,8 +7,9 @@
 
 enum { KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE };
 
-/* Bytes of keys and values, whole along their rows, from which on they are not gathered: docs/decisions.md. */
-enum { LEAST_BYTES = 16 << 20 };
+/* Bytes of keys and values, whole along their rows, from which on they are not gathered. On devices whole rows go to
+ * faster kernels (attention_library.c), and links bring them sooner. */
+enum { LEAST_ON_CPU = 16 << 20, LEAST_ON_DEVICE = 256 << 20 };
 
 /* Axes that cut a dim, counted from the end. */
 static uint32_t axes_of(const struct stni_layout *layout, int from_end)
@@ -34,13 +35,14 @@ stn_status stni_attention_ring_axes(const stn_op_call *call, const struct stni_l
     const stn_ring_attention when = call->context->ring_attention;
     const uint32_t axes =
         axes_of(leader, 2) & axes_of(&call->in_spec[KEY]->layout, 2) & axes_of(&call->in_spec[VALUE]->layout, 2);
+    const int64_t least = call->context->queue->device->is_cpu ? LEAST_ON_CPU : LEAST_ON_DEVICE;
     int64_t bytes = 0;
     *out = 0;
     if (axes == 0 || when == STN_RING_ATTENTION_NEVER)
         return STN_OK;
     STNI_TRY(whole_bytes(call, leader, KEY, &bytes));
     STNI_TRY(whole_bytes(call, leader, VALUE, &bytes));
-    if (when == STN_RING_ATTENTION_ALWAYS || bytes >= LEAST_BYTES)
+    if (when == STN_RING_ATTENTION_ALWAYS || bytes >= least)
         *out = axes;
     return STN_OK;
 }
