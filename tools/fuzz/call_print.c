@@ -320,6 +320,8 @@ void call_print(FILE *out, const struct call *c, const struct platform *platform
     fprintf(out, "static stn_status body(stn_context *c, void *arg)\n{\n    stn_tensor *t[%d] = {NULL}, *leaf[%d], *o[%d] = {NULL};\n", CALL_INPUTS,
             CALL_INPUTS, CALL_OUTPUTS);
     print_meshes(out, c);
+    if (call_goes_round(c))
+        fprintf(out, "    stn_set_ring_attention(c, STN_RING_ATTENTION_ALWAYS);\n");
     fprintf(out, "    (void)refused;\n    stn_scope_begin(c);\n");
     for (int i = 0; i < c->n_inputs; i++)
         print_input(out, c, i);

@@ -366,6 +366,8 @@ static stn_status rank_main(stn_context *context, void *arg)
     if (status != STN_OK)
         return status;
     const int64_t before = alive(context);
+    if (program_goes_round(p))
+        stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS);
     stn_scope_begin(context);
     const int went = forward(&e);
     for (int t = 0; t < p->n_terms && stn_context_rank(context) == 0; t++)

@@ -263,7 +263,10 @@ static void print_body(FILE *out, const struct program *p)
             p->n_terms, p->n_terms, p->grid.ndim);
     for (int a = 0; a < p->grid.ndim; a++)
         fprintf(out, "%s%d", a ? ", " : "", p->grid.sizes[a]);
-    fprintf(out, "}, NULL, NULL, &mesh);\n    stn_scope_begin(c);\n");
+    fprintf(out, "}, NULL, NULL, &mesh);\n");
+    if (program_goes_round(p))
+        fprintf(out, "    stn_set_ring_attention(c, STN_RING_ATTENTION_ALWAYS);\n");
+    fprintf(out, "    stn_scope_begin(c);\n");
     print_leaves(out, p);
     for (int s = 0; s < p->n_steps; s++)
         print_step(out, p, &p->steps[s]);

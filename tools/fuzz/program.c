@@ -48,3 +48,8 @@ void program_compact(struct program *p)
             step->outputs[k] = to[step->outputs[k]];
     }
 }
+
+int program_goes_round(const struct program *p)
+{
+    return p->seed % 2 != 0;
+}

@@ -60,4 +60,7 @@ void program_compact(struct program *p);
 
 int64_t term_numel(const struct term *term);
 
+/** Whether keys of attention go round, however short: in every other program. */
+int program_goes_round(const struct program *p);
+
 #endif
