@@ -244,7 +244,7 @@ void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, con
     p->head = n > 2 ? spec->local_offset[n - 3] : 0;
     p->key_head = key_ndim > 2 ? key->spec->local_offset[key_ndim - 3] : 0;
     p->is_causal = attrs->is_causal != 0;
-    p->scale = isnan(attrs->scale) ? 1 / sqrt((double)p->e) : attrs->scale;
+    p->scale = isnan(attrs->scale) ? 1 / sqrt((double)(p->e > 0 ? p->e : 1)) : attrs->scale;
     p->query = stni_attention_operand_of(call->in[QUERY], 1, 1, n);
     p->key = stni_attention_operand_of(key, 1, 1, n);
     p->value = stni_attention_operand_of(call->in[VALUE], 1, 1, n);
