@@ -129,9 +129,10 @@ typedef struct stn_attention_attrs {
  *             one may attend, a floating one is added. Dtypes are equal, floating; a floating mask has the same.
  *             is_causal: query row i sees key rows 0 … i, whatever l and s. A row that may attend to nothing gives zeros.
  * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole along s. What is sharded
- *             otherwise, or Partial, goes to a Shard of the longest of these dims. Where an axis shards rows of queries, keys and values alike,
- *             and these are long (stn_set_ring_attention), they stay sharded: their chunks come one after another, from their owners, and at
- *             most two are held at a time. Causal, a chunk goes only to ranks of which some row sees it.
+ *             otherwise, or Partial, goes to a Shard of the longest of these dims.
+ *             Where an axis shards rows of queries, keys and values alike, and these are long (stn_set_ring_attention),
+ *             they stay sharded: their chunks come one after another, from their owners, and at most two are held at a
+ *             time. Causal, a chunk goes only to ranks of which some row sees it.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.
  * Numbers:    dropout takes a stream of the mesh, and its numbers belong to global elements of (…, l, s): the same in any layout.

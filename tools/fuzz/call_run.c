@@ -296,7 +296,8 @@ static int64_t alive(stn_context *context)
 
 int call_goes_round(const struct call *call)
 {
-    return strcmp(call->op->name, "scaled_dot_product_attention") == 0 && call->n_inputs > 0 && call->inputs[0].seed % 2 != 0;
+    const int is_attention = strcmp(call->op->name, "scaled_dot_product_attention") == 0;
+    return is_attention && call->n_inputs > 0 && call->inputs[0].seed % 2 != 0;
 }
 
 void call_run(stn_context *context, const struct call *call, const stn_mesh *const *meshes, struct call_outcome *outcome)
@@ -304,7 +305,8 @@ void call_run(stn_context *context, const struct call *call, const stn_mesh *con
     struct run run = {.context = context, .call = call, .meshes = meshes, .outcome = outcome};
     memset(outcome, 0, sizeof *outcome);
     const int64_t before = alive(context);
-    stn_set_ring_attention(context, call_goes_round(call) ? STN_RING_ATTENTION_ALWAYS : STN_RING_ATTENTION_WHERE_IT_PAYS);
+    stn_set_ring_attention(context,
+                           call_goes_round(call) ? STN_RING_ATTENTION_ALWAYS : STN_RING_ATTENTION_WHERE_IT_PAYS);
     stn_scope_begin(context);
     if (!make_inputs(&run)) {
         outcome->refused = 1;

@@ -78,6 +78,11 @@ struct stni_attention_operand stni_ring_operand(const struct stni_attention_ring
     return stni_attention_operand_at(&spec_of(ring, which)->layout, data, box.strides, 1, 1, ring->rows->layout.ndim);
 }
 
+void *const *stni_ring_chunk(const struct stni_attention_ring *ring, int step)
+{
+    return ring->chunk[(step + 1) % 2];
+}
+
 stn_status stni_ring_space(const struct stni_attention_ring *ring, int which, stn_dtype dtype, void **out)
 {
     int64_t most = 0;
@@ -166,7 +171,7 @@ static stn_status list_fetch(const struct stni_attention_ring *ring, int step, s
 {
     const int piece = stni_ring_piece(ring, step), reader = stni_ring_reader(ring, step);
     for (int which = 0; which < STNI_RING_TENSORS; which++) {
-        const stn_box to = stni_ring_box(ring, which, piece, ring->chunk[(step + 1) % 2][which]);
+        const stn_box to = stni_ring_box(ring, which, piece, stni_ring_chunk(ring, step)[which]);
         stn_box from;
         stni_tensor_box(ring->tensor[which], &from);
         if (stni_ring_attends(ring, ring->own, piece))
@@ -236,6 +241,6 @@ void stni_ring_describe(const struct stni_attention_ring *ring, int step, const 
     describe_mask(first, args);
     if (step == 0)
         return;
-    args->key = stni_ring_operand(ring, STNI_RING_KEY, piece, ring->chunk[(step + 1) % 2][STNI_RING_KEY]);
-    args->value = stni_ring_operand(ring, STNI_RING_VALUE, piece, ring->chunk[(step + 1) % 2][STNI_RING_VALUE]);
+    args->key = stni_ring_operand(ring, STNI_RING_KEY, piece, stni_ring_chunk(ring, step)[STNI_RING_KEY]);
+    args->value = stni_ring_operand(ring, STNI_RING_VALUE, piece, stni_ring_chunk(ring, step)[STNI_RING_VALUE]);
 }

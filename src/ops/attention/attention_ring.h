@@ -56,6 +56,9 @@ stn_box stni_ring_box(const struct stni_attention_ring *ring, int which, int pie
 struct stni_attention_operand stni_ring_operand(const struct stni_attention_ring *ring, int which, int piece,
                                                 void *data);
 
+/* Where the keys and values of a step above 0 are. */
+void *const *stni_ring_chunk(const struct stni_attention_ring *ring, int step);
+
 /* Memory for the longest piece that any rank has, of elements of `dtype`. */
 stn_status stni_ring_space(const struct stni_attention_ring *ring, int which, stn_dtype dtype, void **out);
 

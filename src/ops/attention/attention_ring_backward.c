@@ -27,7 +27,7 @@ struct parts {
     void *taken[STNI_RING_TENSORS];    /* from other ranks */
     void *workspace;
     struct stni_ring_way way;
-    int n_given; /* how many steps' gradients were sent home */
+    int n_given; /* the step whose gradients are on their way; 0: none */
 };
 
 static stn_status fill(const struct parts *p, const struct stni_attention_sum *sum)
@@ -62,6 +62,13 @@ static int sums_mask(const struct parts *p)
     return p->call->n_out > MASK && p->sum[MASK].n > 0 && p->sum[MASK].at.col == 0;
 }
 
+/* Whether what comes for this rank's chunk takes the place of the chunk that the step has attended to: where it is
+ * added at once. */
+static int takes_in_place(const struct parts *p)
+{
+    return !p->ring.beside && p->wide == p->all.dtype;
+}
+
 static stn_status set_out(struct parts *p)
 {
     const size_t size = stn_dtype_size(p->wide);
@@ -76,8 +83,8 @@ static stn_status set_out(struct parts *p)
         p->given[1][which] = p->given[0][which];
         if (p->ring.beside)
             STNI_TRY(stni_ring_space(&p->ring, which, p->wide, &p->given[1][which]));
-        STNI_TRY(
-            stn_op_scratch(p->call, (size_t)stni_ring_numel(&p->ring, which, p->ring.own) * size, &p->taken[which]));
+        if (!takes_in_place(p))
+            STNI_TRY(stni_ring_space(&p->ring, which, p->wide, &p->taken[which]));
     }
     return STN_OK;
 }
@@ -147,8 +154,10 @@ static stn_status differentiate(const struct parts *p, int step)
 /* Adds what came for this rank's chunk in the last exchange. */
 static stn_status take(struct parts *p)
 {
+    const int step = p->n_given;
+    p->n_given = 0;
     STNI_TRY(stni_ring_finish(&p->ring, &p->way));
-    if (p->n_given == 0 || !stni_ring_attends(&p->ring, stni_ring_reader(&p->ring, p->n_given), p->ring.own))
+    if (step == 0 || !stni_ring_attends(&p->ring, stni_ring_reader(&p->ring, step), p->ring.own))
         return STN_OK;
     for (int which = 0; which < STNI_RING_TENSORS; which++) {
         stn_box to;
@@ -165,7 +174,10 @@ static stn_status give(struct parts *p, int step)
 {
     STNI_TRY(take(p));
     p->n_given = step;
-    return stni_ring_return_begin(&p->ring, step, p->wide, p->given[step % 2], p->taken, &p->way);
+    if (takes_in_place(p))
+        memcpy(p->taken, stni_ring_chunk(&p->ring, step), sizeof p->taken);
+    STNI_TRY(stni_ring_return_begin(&p->ring, step, p->wide, p->given[step % 2], p->taken, &p->way));
+    return p->ring.beside ? STN_OK : take(p);
 }
 
 static stn_status go_round(struct parts *p)

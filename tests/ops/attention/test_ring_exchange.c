@@ -117,7 +117,7 @@ static stn_status memory_body(stn_context *context, void *arg)
         CHUNK = HEADS * N / RANKS * E * 8,
         BLOCKS = 4 << 20,
         FORWARD = 6,
-        BACKWARD = 13
+        BACKWARD = 10
     };
     const stn_mesh *mesh = test_mesh(context, RANKS, 0);
     const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = 1};
