@@ -106,6 +106,52 @@ static void what_goes_beside_the_caller_gives_the_same_bits(void)
     test_ranks(3, beside_body, NULL);
 }
 
+/* Gradient of queries, keys and values that are one tensor; the outer scope's. */
+static stn_tensor *gradient(stn_context *context, stn_tensor *x, stn_tensor *cotangent)
+{
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = 1};
+    stn_tensor *grad = NULL;
+    stn_scope_begin(context);
+    stn_tensor *out = stn_scaled_dot_product_attention(x, x, x, NULL, &attrs);
+    CHECK_STATUS(stn_grad(context, 1, &out, &cotangent, 1, &x, 0, 0, &grad), STN_OK);
+    CHECK_STATUS(stn_scope_end_keep(context, grad, &grad), STN_OK);
+    return grad;
+}
+
+/* A repetition sends what lies in the tensors by then. */
+static stn_status step_body(stn_context *context, void *arg)
+{
+    static const int64_t sizes[] = {5, 4, 3};
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    stn_step *step = NULL;
+    double want[HEADS * ROWS * WIDTH], got[HEADS * ROWS * WIDTH];
+    (void)arg;
+    CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = rows(context, mesh, sizes, ROWS, WIDTH), *cotangent = rows(context, mesh, sizes, ROWS, WIDTH);
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_tensor *grad = gradient(context, x, cotangent);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    for (int round = 0; round < 3; round++) {
+        stn_no_grad_begin(context);
+        stn_mul_number_(x, 0.5);
+        stn_no_grad_end(context);
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+        stn_tensor *now = gradient(context, x, cotangent);
+        test_read(now, want, HEADS * ROWS * WIDTH);
+        test_read(grad, got, HEADS * ROWS * WIDTH);
+        CHECK(memcmp(want, got, sizeof want) == 0);
+    }
+    stn_step_destroy(&step);
+    return stn_scope_end(context);
+}
+
+static void captured_steps_are_repeated(void)
+{
+    test_ranks(3, step_body, NULL);
+}
+
 /* Held at once beside what there was: chunks, where keys that are gathered are 2 wholes of 8 chunks and their gradients
  * two more. */
 static stn_status memory_body(stn_context *context, void *arg)
@@ -195,6 +241,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"chunks_go_to_the_ranks_that_attend_to_them", chunks_go_to_the_ranks_that_attend_to_them},
         {"what_goes_beside_the_caller_gives_the_same_bits", what_goes_beside_the_caller_gives_the_same_bits},
+        {"captured_steps_are_repeated", captured_steps_are_repeated},
         {"memory_is_some_chunks_whatever_the_length", memory_is_some_chunks_whatever_the_length},
         {"long_keys_go_round_and_short_ones_are_gathered", long_keys_go_round_and_short_ones_are_gathered},
     };
