@@ -123,6 +123,16 @@ static int wider(stn_context *context, stn_dtype dtype, const int64_t *shape, st
     return with_gradients(context, result, 3, leaves, out);
 }
 
+/* Keys without columns: every score is 0, whatever the scale. */
+static int unscored(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *queries = leaf(context, dtype, 2, shape[QUERIES], 0, 1);
+    stn_tensor *keys = leaf(context, dtype, 2, shape[KEYS], 0, 2);
+    stn_tensor *values = leaf(context, dtype, 2, shape[KEYS], shape[WIDTH], 3);
+    stn_tensor *result = stn_scaled_dot_product_attention(queries, keys, values, NULL, NULL);
+    return with_gradients(context, result, 1, &values, out);
+}
+
 /* Sizes from which on f64 goes by products of whole matrices; f32 where there are no tiles. */
 static const int64_t large[][3] = {{130, 130, 8}, {90, 100, 130}};
 enum { LARGE = sizeof large / sizeof *large };
@@ -198,6 +208,15 @@ static void whole_matrices_come_in_parts(void)
         both_compare(&works[i], STN_DTYPE_F64, f64[both_on_standin()], 1e-11);
 }
 
+static void keys_without_columns_weigh_alike(void)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
+    static const double tolerances[] = {1e-5, 1e-11, 1e-2, 2e-3};
+    const int64_t shape[] = {6, 5, 4};
+    for (int d = 0; d < 4; d++)
+        both_compare(&(both_work){"unscored", unscored}, dtypes[d], shape, tolerances[d]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -206,6 +225,7 @@ int main(int argc, char **argv)
         {"whole_matrices_are_the_cpus", whole_matrices_are_the_cpus},
         {"gradients_beside_tiles_are_the_cpus", gradients_beside_tiles_are_the_cpus},
         {"whole_matrices_come_in_parts", whole_matrices_come_in_parts},
+        {"keys_without_columns_weigh_alike", keys_without_columns_weigh_alike},
     };
     return TEST_MAIN(argc, argv, cases);
 }
