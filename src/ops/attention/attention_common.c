@@ -30,7 +30,7 @@ int64_t stni_attention_group(const stn_op_call *call)
 {
     const struct stni_attention_attrs *attrs = call->attrs;
     int64_t heads = from_end(&call->in_spec[QUERY]->layout, 3), key_heads = from_end(&call->in_spec[KEY]->layout, 3);
-    return attrs->enable_gqa && key_heads > 0 ? heads / key_heads : 1;
+    return attrs->enable_gqa && key_heads > 0 && heads > 0 ? heads / key_heads : 1;
 }
 
 static stn_status check_attrs(const stn_op_call *call)

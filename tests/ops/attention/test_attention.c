@@ -119,6 +119,7 @@ static const struct {
     {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.3}, {{3, {1, 3, 2}}, {4, {2, 5, 4, 2}}, {4, {2, 1, 4, 3}}}},
     {{.size = sizeof(stn_attention_attrs), .enable_gqa = 1, .is_causal = 1}, {{4, {1, 6, 3, 2}}, {3, {2, 4, 2}}, {4, {5, 2, 4, 3}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 0, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}}},
+    {{.size = sizeof(stn_attention_attrs), .enable_gqa = 1}, {{3, {0, 2, 3}}, {3, {5, 4, 3}}, {3, {5, 4, 2}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 3, 3}}, {3, {2, 0, 3}}, {3, {2, 0, 2}}}},
 };
 
