@@ -154,7 +154,8 @@ STN_API void stn_scope_agree(stn_context *context);
 
 /* Work beside the caller */
 
-/** When a convolution over a sharded dim computes what needs no halo while its halo is on its way. */
+/** When a convolution over a sharded dim computes what needs no halo while its halo is on its way, and attention with
+ *  the keys that are there while the next ones are (stn_set_ring_attention). */
 typedef enum stn_halo_overlap {
     STN_HALO_OVERLAP_WHERE_IT_PAYS, /* by the communicator, the bytes of the halo and the work that needs none */
     STN_HALO_OVERLAP_NEVER,
