@@ -2,15 +2,15 @@
 
 Functions that the library has are one node of torch's graph each; whatever else torch does with a ShardTensor is
 right too, and slower."""
+from . import ops
 from ._checkpoint import checkpoint
 from ._fallback import gathered, warn_gather
 from ._layout import ShardTensorSpec
-from ._neighborhood import neighborhood_attention
 from ._promotion import TensorPromotionMode
 from ._tensor import ShardTensor, scatter_tensor
 from ._world import close, use, world
 
 __all__ = [
     "ShardTensor", "ShardTensorSpec", "TensorPromotionMode", "checkpoint", "close", "gathered",
-    "neighborhood_attention", "scatter_tensor", "use", "warn_gather", "world"
+    "ops", "scatter_tensor", "use", "warn_gather", "world"
 ]
