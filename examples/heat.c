@@ -1,5 +1,6 @@
-/* A solver's time loop: heat on a periodic plane, rows spread unevenly over thread ranks, by cuts of its own. The five-point stencil is a convolution
- * whose halos come from the neighbours' chunks; after 200 steps the heat in all is what it was. */
+/* A solver's time loop: heat on a periodic plane, rows spread unevenly over thread ranks, by cuts of its own. The
+ * five-point stencil is a convolution whose halos come from the neighbours' chunks; after 200 steps the heat in all is
+ * what it was. */
 #include <shardtensor/shardtensor.h>
 
 #include <math.h>
@@ -20,7 +21,8 @@ static stn_tensor *stencil(stn_context *ctx, const stn_mesh *mesh, double k)
     return t;
 }
 
-/* Rank 0 takes as many rows as two others, as if its processor were twice as fast. More ranks than rows: some get none. */
+/* Rank 0 takes as many rows as two others, as if its processor were twice as fast. More ranks than rows: some get
+ * none. */
 static void cut_rows(int ranks, int64_t *rows)
 {
     int64_t first = 0;
@@ -61,7 +63,8 @@ static double total(stn_context *ctx, stn_tensor *u)
     return sum;
 }
 
-/* Replaces *u by what one step makes of it. Outside scopes the caller owns its handles, so the old field is released here. */
+/* Replaces *u by what one step makes of it. Outside scopes the caller owns its handles, so the old field is released
+ * here. */
 static stn_status advance(stn_context *ctx, stn_tensor **u, stn_tensor *weights)
 {
     const stn_conv_attrs periodic = {

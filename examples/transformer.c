@@ -38,15 +38,17 @@ static stn_tensor *whole_norm(stn_tensor *x)
     return stn_redistribute_to(stn_rms_norm(x, 1, (int64_t[]){WIDTH}, NULL, 1e-5), tokens_whole);
 }
 
-/* (batch, time, width) -> (batch, heads, time, width of a head): features are sharded, so heads are, unevenly where they do not divide. */
+/* (batch, time, width) -> (batch, heads, time, width of a head): features are sharded, so heads are, unevenly where
+ * they do not divide. */
 static stn_tensor *heads(const struct model *m, int l, const char *what, stn_tensor *x)
 {
     stn_tensor *y = stn_linear(x, weight(m, l, what, "R,S0", WIDTH, WIDTH), NULL);
     return stn_transpose(stn_view(y, 4, (int64_t[]){BATCH, TIME, HEADS, WIDTH / HEADS}), 1, 2);
 }
 
-/* Pairs of products as in Megatron-LM: the first weight is sharded by output features, the second by input features, so that what lies
- * between stays on its rank, and the result is Partial. Three weights rather than one fused one make heads lie together. */
+/* Pairs of products as in Megatron-LM: the first weight is sharded by output features, the second by input features, so
+ * that what lies between stays on its rank, and the result is Partial. Three weights rather than one fused one make
+ * heads lie together. */
 static stn_tensor *block(const struct model *m, int l, stn_tensor *x)
 {
     const stn_attention_attrs causal = {.size = sizeof causal, .is_causal = 1};

@@ -117,8 +117,8 @@ static void end_failed(struct rank *rank, stn_context *context, stn_status statu
         stni_context_leave(context, status, rank->error.text);
 }
 
-/* Nobody may have asked for what failed meanwhile: it is known in the end. What is wrong in data alone keeps no peer from
- * going on. */
+/* Nobody may have asked for what failed meanwhile: it is known in the end. What is wrong in data alone keeps no peer
+ * from going on. */
 static void end_rank(struct rank *rank, stn_context *context, stn_status status)
 {
     char text[sizeof rank->error.text];

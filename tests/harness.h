@@ -1,4 +1,5 @@
-/* The test programs' harness: cases in an array, checks that print both values and the rank, verdicts that cannot be empty.
+/* The test programs' harness: cases in an array, checks that print both values and the rank, verdicts that cannot be
+ * empty.
  *
  *     static void sum_of_two(void) { CHECK_I64(1 + 1, 2); }
  *
@@ -8,8 +9,9 @@
  *         return TEST_MAIN(argc, argv, cases);
  *     }
  *
- * A check that fails is counted and the case goes on; each returns whether it held, for `if (!CHECK_PTR(p)) return;`. Any thread of
- * a case may check. A case that checked nothing fails. Arguments of the program are substrings that select cases by name. */
+ * A check that fails is counted and the case goes on; each returns whether it held, for `if (!CHECK_PTR(p)) return;`.
+ * Any thread of a case may check. A case that checked nothing fails. Arguments of the program are substrings that
+ * select cases by name. */
 #ifndef SHARDTENSOR_TESTS_HARNESS_H
 #define SHARDTENSOR_TESTS_HARNESS_H
 

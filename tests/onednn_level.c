@@ -1,5 +1,5 @@
-/* Runs a program where oneDNN takes this processor for the one that ONEDNN_MAX_CPU_ISA names, and is skipped where it cannot: a level that the
- * processor lacks is not refused, it is the next narrower one.
+/* Runs a program where oneDNN takes this processor for the one that ONEDNN_MAX_CPU_ISA names, and is skipped where it
+ * cannot: a level that the processor lacks is not refused, it is the next narrower one.
  *
  *     onednn_level PROGRAM [ARGUMENTS] */
 #include <oneapi/dnnl/dnnl.h>

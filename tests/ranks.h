@@ -3,8 +3,8 @@
  *     static stn_status body(stn_context *context, void *arg) { …; return STN_OK; }
  *     static void three_ranks(void) { test_ranks(3, body, NULL); }
  *
- * The ranks use the CPU queue that the build asks for (the worker one with random delays). Checked for every rank: the body's status, and that it
- * left no tensor behind. */
+ * The ranks use the CPU queue that the build asks for (the worker one with random delays). Checked for every rank: the
+ * body's status, and that it left no tensor behind. */
 #ifndef SHARDTENSOR_TESTS_RANKS_H
 #define SHARDTENSOR_TESTS_RANKS_H
 

@@ -24,7 +24,8 @@ static int failed(const struct subject *s, const char *what, int code)
     return 0;
 }
 
-/* NetCDF-C reads past the end of a short file of the classic formats without a word, so its variables' bytes are counted. HDF5 files tell. */
+/* NetCDF-C reads past the end of a short file of the classic formats without a word, so its variables' bytes are
+ * counted. HDF5 files tell. */
 static int is_whole(int file, const struct subject *s)
 {
     int format, n_variables = 0;

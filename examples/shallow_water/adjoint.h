@@ -1,5 +1,5 @@
-/* The transposed derivatives of stencil.h's functions, by the same names: each adds what its result's cotangent w brings to the cotangents of
- * what it read. They lie as the values do, `apart` elements away. */
+/* The transposed derivatives of stencil.h's functions, by the same names: each adds what its result's cotangent w
+ * brings to the cotangents of what it read. They lie as the values do, `apart` elements away. */
 #ifndef EXAMPLES_SHALLOW_WATER_ADJOINT_H
 #define EXAMPLES_SHALLOW_WATER_ADJOINT_H
 

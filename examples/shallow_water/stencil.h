@@ -1,7 +1,8 @@
 /* The equations, cell by cell, in vector-invariant form with the scheme that conserves energy (Sadourny 1975, J. Atmos.
  * Sci. 32, 680-689); fluxes of h leave one cell as they enter the next, so that its sum over cells stays.
  *
- * A place points into a chunk with a margin of one cell on each side, which holds the three fields one behind the other. */
+ * A place points into a chunk with a margin of one cell on each side, which holds the three fields one behind the
+ * other. */
 #ifndef EXAMPLES_SHALLOW_WATER_STENCIL_H
 #define EXAMPLES_SHALLOW_WATER_STENCIL_H
 

@@ -39,8 +39,8 @@ struct data {
     stn_tensor *weight;                      /* (1, 1, rows, columns): cos(latitude), its sum over the globe 1 */
 };
 
-/* Reads this rank's part. Collective: what one rank finds wrong with a file is the failure of all (STN_ERR_IO). `mesh` sizes multiply to the
- * world's. What is read outlives scopes until data_fini. */
+/* Reads this rank's part. Collective: what one rank finds wrong with a file is the failure of all (STN_ERR_IO). `mesh`
+ * sizes multiply to the world's. What is read outlives scopes until data_fini. */
 stn_status data_read(stn_context *context, const int mesh[AXES], const struct source *source, struct data *data);
 void data_fini(struct data *data);
 

@@ -1,7 +1,7 @@
 /* A neural emulator of global monthly winds, trained on real data with its fields spread over ranks.
  *
- * 73 latitudes never divide evenly: that is the point. Each rank reads its own part of the globe; convolutions fetch their neighbours' rows; norms
- * merge their statistics; the loss is one number over the globe. */
+ * 73 latitudes never divide evenly: that is the point. Each rank reads its own part of the globe; convolutions fetch
+ * their neighbours' rows; norms merge their statistics; the loss is one number over the globe. */
 #include "check.h"
 #include "report.h"
 #include "scores.h"

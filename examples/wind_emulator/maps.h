@@ -4,8 +4,8 @@
 
 #include "model.h"
 
-/* A map of the first test month (truth, forecast, error, on one scale) for each component, and one of the ranks, in `folder`. Collective: what rank
- * 0 cannot write is the failure of all. Builds without libpng write none. */
+/* A map of the first test month (truth, forecast, error, on one scale) for each component, and one of the ranks, in
+ * `folder`. Collective: what rank 0 cannot write is the failure of all. Builds without libpng write none. */
 stn_status maps_write(const struct data *data, const struct model *model, const char *folder);
 
 /* ", NAMES" of what is written, for a message. */

@@ -136,8 +136,8 @@ static int parse_one(const char *name, const char *next, struct options *o)
     return 0;
 }
 
-/* Mesh and ranks, each from the other where only one was given, both from the job that a launcher started; whether they fit that is for
- * stn_launch to judge. */
+/* Mesh and ranks, each from the other where only one was given, both from the job that a launcher started; whether they
+ * fit that is for stn_launch to judge. */
 static int settle_mesh(struct options *o)
 {
     int job = stn_job_size();

@@ -1,4 +1,5 @@
-/* Forecasts and their scores on the test months: the emulator and what it has to beat. Every sum over the globe is one over tensors. */
+/* Forecasts and their scores on the test months: the emulator and what it has to beat. Every sum over the globe is one
+ * over tensors. */
 #ifndef WIND_EMULATOR_SCORES_H
 #define WIND_EMULATOR_SCORES_H
 
@@ -26,7 +27,8 @@ struct scores {
 /* Collective over the mesh. */
 stn_status scores_compute(const struct data *data, const struct model *model, struct scores *scores);
 
-/* The emulator's forecast of one month and the truth, whole, in the file's units, [components][rows][columns] each: on every rank. */
+/* The emulator's forecast of one month and the truth, whole, in the file's units, [components][rows][columns] each: on
+ * every rank. */
 stn_status scores_fields(const struct data *data, const struct model *model, int month, float *forecast, float *truth);
 
 #endif

@@ -24,8 +24,8 @@ void training_fini(struct training *training);
 int training_targets(const struct data *data);  /* samples of an epoch */
 int training_batches(const struct data *data);  /* steps of an epoch */
 
-/* The next step: begins a new epoch where the last one has ended. *loss is its loss; `look`, if not NULL, is called between backward and the
- * optimizer's step. */
+/* The next step: begins a new epoch where the last one has ended. *loss is its loss; `look`, if not NULL, is called
+ * between backward and the optimizer's step. */
 typedef stn_status (*training_look)(struct training *training, void *arg);
 stn_status training_step(struct training *training, double *loss, int *samples, training_look look, void *arg);
 

@@ -1,8 +1,9 @@
-/* Contexts: one per rank. A context owns everything that a rank makes: specs, meshes, memory, the tape, the op registry.
+/* Contexts: one per rank. A context owns everything that a rank makes: specs, meshes, memory, the tape, the op
+ * registry.
  *
- * Errors are sticky. The first failure is kept by the context; from then on every op returns the context's error tensor and every
- * action returns the kept status without doing anything, until the outermost scope ends or stn_context_take_error is called.
- * A context is used by one thread at a time and may move between threads. */
+ * Errors are sticky. The first failure is kept by the context; from then on every op returns the context's error tensor
+ * and every action returns the kept status without doing anything, until the outermost scope ends or
+ * stn_context_take_error is called. A context is used by one thread at a time and may move between threads. */
 #ifndef SHARDTENSOR_CONTEXT_H
 #define SHARDTENSOR_CONTEXT_H
 
@@ -44,25 +45,28 @@ typedef struct stn_context_options {
     int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
-    /** Libraries to do without, of "onednn", "fftw", "cublaslt", "cudnn", "cufft" and "nccl", with commas between them: our own
-     *  kernels serve, more slowly, and where stn_launch would use NCCL the hosts move the data. NULL: none. */
+    /** Libraries to do without, of "onednn", "fftw", "cublaslt", "cudnn", "cufft" and "nccl", with commas between them:
+     *  our own kernels serve, more slowly, and where stn_launch would use NCCL the hosts move the data. NULL: none. */
     const char *without;
-    /** Which of the CPU kernels that are compiled once per instruction set run: "base", "avx2" (with FMA and F16C) or "avx512" (F, BW, DQ, VL);
-     *  NULL: the widest that processor and build offer. A narrower one than that gives what a lesser processor would; ranks may differ.
-     *  Libraries under them choose for themselves (oneDNN: ONEDNN_MAX_CPU_ISA). */
+    /** Which of the CPU kernels that are compiled once per instruction set run: "base", "avx2" (with FMA and F16C) or
+     *  "avx512" (F, BW, DQ, VL); NULL: the widest that processor and build offer. A narrower one than that gives what a
+     *  lesser processor would; ranks may differ. Libraries under them choose for themselves (oneDNN:
+     *  ONEDNN_MAX_CPU_ISA). */
     const char *isa;
     stn_promotion promotion; /* of local tensors beside tensors on a mesh; the same on every rank */
-    /** 1: sums of floating numbers are the exact sum, rounded once: the same bits on any number of ranks, in any layout. So
-     *  add stn_sum, stn_mean, the norms, what is pending (Partial) and all collectives; docs/reproducibility.md lists what
-     *  is covered, what is not and what it costs. The same on every rank; ranks of the CPU alone. */
+    /** 1: sums of floating numbers are the exact sum, rounded once: the same bits on any number of ranks, in any
+     *  layout. So add stn_sum, stn_mean, the norms, what is pending (Partial) and all collectives;
+     *  docs/reproducibility.md lists what is covered, what is not and what it costs. The same on every rank; ranks of
+     *  the CPU alone. */
     int reproducible_sums;
-    /** Where the memory of a module's device comes from; copied. NULL: the module. Tensors, what ops and collectives need meanwhile, and captured
-     *  steps have theirs from it alone. What CUDA and its libraries keep for themselves (NCCL's buffers, tables of cuFFT's plans, code, graphs) is
-     *  theirs still, and memory of the host the library's. With the CPU it is STN_ERR_ARGUMENT: see `allocator`. */
+    /** Where the memory of a module's device comes from; copied. NULL: the module. Tensors, what ops and collectives
+     *  need meanwhile, and captured steps have theirs from it alone. What CUDA and its libraries keep for themselves
+     *  (NCCL's buffers, tables of cuFFT's plans, code, graphs) is theirs still, and memory of the host the library's.
+     *  With the CPU it is STN_ERR_ARGUMENT: see `allocator`. */
     const stn_device_allocator *device_allocator;
-    /** 1: cuBLASLt's products and cuDNN's convolutions of f32 may round their factors to TF32 (10 bits of fraction, sums
-     *  in f32), as PyTorch's allow_tf32 lets them, which tensor cores multiply faster. 0: f32 is f32. Other dtypes, our own
-     *  kernels and contexts on the CPU are as with 0. The same on every rank. */
+    /** 1: cuBLASLt's products and cuDNN's convolutions of f32 may round their factors to TF32 (10 bits of fraction,
+     *  sums in f32), as PyTorch's allow_tf32 lets them, which tensor cores multiply faster. 0: f32 is f32. Other
+     *  dtypes, our own kernels and contexts on the CPU are as with 0. The same on every rank. */
     int allow_tf32;
 } stn_context_options;
 
@@ -71,18 +75,22 @@ typedef struct stn_context_options {
  *  thread behind requests (a collective with one, stn_redistribute_begin), and waits for them without end where it uses
  *  or destroys the context. Make contexts behind the fork, or have the child call exec or _exit at once.
  *
- *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed, which tells the other ranks.
- *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION, STN_ERR_UNSUPPORTED (an `isa` that
- *  the processor or the build lacks; `reproducible_sums` on another device; a `device_allocator` where the module's table takes none). */
+ *  Where it fails, `options->comm` is as it was and still the caller's: to be used by another attempt, or destroyed,
+ *  which tells the other ranks.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_NOT_FOUND (no such module), STN_ERR_VERSION,
+ *  STN_ERR_UNSUPPORTED (an `isa` that the processor or the build lacks; `reproducible_sums` on another device; a
+ *  `device_allocator` where the module's table takes none). */
 STN_API stn_status stn_context_create(const stn_context_options *options, stn_context **out);
 
-/** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go. Local; accepts NULL.
+/** Closes a context: its open scopes release what they own, its communicator, its queue and what it had cached go.
+ * Local; accepts NULL.
  *
- *  Handles may outlive it: tensors, specs, DLPack exports, requests, optimizers and averages are released later as ever, in any order and from any
- *  thread, and the last of them gives back the rest. Until then their metadata and stn_tensor_data may be read, and every op and
- *  action on them fails with STN_ERR_STATE; meshes and op handles are valid as long as some handle is. The allocators of the options, and the
- *  `release` of memory that was lent (stn_wrap, DLPack), are called when such a handle goes, on the thread that releases it: their state must
- *  outlive the last handle. The log function is not called any more. */
+ *  Handles may outlive it: tensors, specs, DLPack exports, requests, optimizers and averages are released later as
+ *  ever, in any order and from any thread, and the last of them gives back the rest. Until then their metadata and
+ *  stn_tensor_data may be read, and every op and action on them fails with STN_ERR_STATE; meshes and op handles are
+ *  valid as long as some handle is. The allocators of the options, and the `release` of memory that was lent (stn_wrap,
+ *  DLPack), are called when such a handle goes, on the thread that releases it: their state must outlive the last
+ *  handle. The log function is not called any more. */
 STN_API void stn_context_destroy(stn_context **context);
 
 STN_API int stn_context_rank(const stn_context *context); /**< This rank in the world; -1 for NULL. */
@@ -110,9 +118,10 @@ STN_API const char *stn_context_error_text(const stn_context *context);
  *  STN_ERR_ARGUMENT (no context). */
 STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
 
-/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if none), else the error
- *  that it has kept, else a value out of range; all ranks return and keep the first that is not STN_OK, by rank, with its rank's
- *  text. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable.
+/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if
+ *  none), else the error that it has kept, else a value out of range; all ranks return and keep the first that is not
+ *  STN_OK, by rank, with its rank's text. `text` may be NULL. Collective over the world, also for a rank that has kept
+ *  an error. The mesh stays usable.
  *  @return what is agreed on; STN_ERR_ARGUMENT (no context), STN_ERR_STATE (in a captured step), STN_ERR_COMM,
  *  STN_ERR_PEER, STN_ERR_TIMEOUT. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
@@ -138,8 +147,8 @@ STN_API void stn_scope_begin(stn_context *context);
  *  context), STN_ERR_STATE (no scope is open, or none that such a function began: nothing is ended). */
 STN_API stn_status stn_scope_end(stn_context *context);
 
-/** As stn_scope_end, and hands the caller one reference to `keep`, which outlives the scope (in an outer scope: is owned by
- *  that). `*out` is written on success only.
+/** As stn_scope_end, and hands the caller one reference to `keep`, which outlives the scope (in an outer scope: is
+ *  owned by that). `*out` is written on success only.
  *  @return as stn_scope_end; STN_ERR_ARGUMENT (`keep`: NULL, or another context's; `out`: NULL), STN_ERR_STATE (it
  *  is what an earlier failure returned), STN_ERR_MEMORY. */
 STN_API stn_status stn_scope_end_keep(stn_context *context, stn_tensor *keep, stn_tensor **out);
@@ -162,8 +171,8 @@ typedef enum stn_halo_overlap {
     STN_HALO_OVERLAP_ALWAYS /* wherever there is such work, also where the ranks' own cores move the data */
 } stn_halo_overlap;
 
-/** Chooses it for the ops that are called from now on; WHERE_IT_PAYS at first. Results, messages and bytes are the same in any case, and
- *  ranks may choose differently. Local. @return STN_ERR_ARGUMENT where `when` is none of the three. */
+/** Chooses it for the ops that are called from now on; WHERE_IT_PAYS at first. Results, messages and bytes are the same
+ *  in any case, and ranks may choose differently. Local. @return STN_ERR_ARGUMENT where `when` is none of the three. */
 STN_API stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when);
 
 /* What attention gathers */
@@ -190,22 +199,24 @@ typedef struct stn_launch_options {
     stn_context_options context; /* for each rank; its comm must be NULL, its size right or 0 */
 } stn_launch_options;
 
-/** Runs `rank_main` on `options->ranks` threads, each with its own context, and joins them. A rank that returns an error
- *  without having told its peers (STN_ERR_CALLBACK and the like) is no longer waited for: who does, or comes to,
+/** Runs `rank_main` on `options->ranks` threads, each with its own context, and joins them. A rank that returns an
+ *  error without having told its peers (STN_ERR_CALLBACK and the like) is no longer waited for: who does, or comes to,
  *  gets STN_ERR_PEER with its text. (Over MPI and NCCL all its peers do, wherever they are.) One that returns STN_OK
  *  with an error kept ends with that, and one whose kernels found a value out of range with STN_ERR_VALUE.
  *
- *  In a process that mpirun, mpiexec or srun (--mpi=pmix, pmi2) started it joins that job instead, through the MPI module: `rank_main` runs once
- *  in each process. (A world of one inside a job is made by stn_context_create without a communicator.) A shell inside an allocation of Slurm is no
- *  such process. Before the job's world can be told of a failure there is no world, so a process that cannot join returns alone, and the others when
- *  their deadline has passed. The n-th launch of one process joins the n-th of each other: a process that comes to a launch which the others have
- *  given up gets STN_ERR_PEER from it, and can meet them in the next.
+ *  In a process that mpirun, mpiexec or srun (--mpi=pmix, pmi2) started it joins that job instead, through the MPI
+ *  module: `rank_main` runs once in each process. (A world of one inside a job is made by stn_context_create without a
+ *  communicator.) A shell inside an allocation of Slurm is no such process. Before the job's world can be told of a
+ *  failure there is no world, so a process that cannot join returns alone, and the others when their deadline has
+ *  passed. The n-th launch of one process joins the n-th of each other: a process that comes to a launch which the
+ *  others have given up gets STN_ERR_PEER from it, and can meet them in the next.
  *
- *  So it does in a process that torchrun started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (srun without PMI: the
- *  last two): the ranks meet over TCP (tcp.h) at the first free port behind MASTER_PORT, the launcher's own. Where MASTER_PORT is not set, `ranks` 0
- *  is refused with a text that says what was found: each process would be a world of one. `ranks` from 1 on starts threads in each process then.
- *  Ranks of a job with `context.device` "cuda" have their data moved by NCCL (nccl.h) where it is found, else by way of the hosts, and a line of the
- *  log says so.
+ *  So it does in a process that torchrun started, or anything else that sets RANK, WORLD_SIZE, MASTER_ADDR and
+ *  MASTER_PORT (srun without PMI: the last two): the ranks meet over TCP (tcp.h) at the first free port behind
+ *  MASTER_PORT, the launcher's own. Where MASTER_PORT is not set, `ranks` 0 is refused with a text that says what was
+ *  found: each process would be a world of one. `ranks` from 1 on starts threads in each process then. Ranks of a job
+ *  with `context.device` "cuda" have their data moved by NCCL (nccl.h) where it is found, else by way of the hosts, and
+ *  a line of the log says so.
  *
  *  What `options` leaves open is taken from the environment, by this function alone; what they set (is not 0) wins:
  *      STN_CHECKS=0|1          context.checks
@@ -217,17 +228,18 @@ typedef struct stn_launch_options {
  *      STN_ALLOW_TF32=0|1      context.allow_tf32
  *      STN_TRACE=PREFIX        each rank records a trace and writes it to PREFIX.RANK.json when rank_main has returned
  *      STN_NVTX=0|1            ranges of NVTX (trace.h)
- *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes; so is another variable that
- *  begins with STN_, and a trace that cannot be written (STN_ERR_IO), before rank_main runs.
+ *  A value that is none of these is STN_ERR_ARGUMENT, with a text that names the variable and lists what it takes; so
+ *  is another variable that begins with STN_, and a trace that cannot be written (STN_ERR_IO), before rank_main runs.
  *
- *  The text of a failure goes to context.error_text: for a rank's failure its text, else why the ranks could not be started.
- *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank ended with.
- *  STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_MISMATCH where MPI's world has not as many ranks as
- *  its launcher started, STN_ERR_NOT_FOUND where the MPI module is not there. */
+ *  The text of a failure goes to context.error_text: for a rank's failure its text, else why the ranks could not be
+ *  started.
+ *  @return the first error by rank that is not STN_ERR_PEER; STN_OK if all ranks returned it. In a job: what this rank
+ *  ended with. STN_ERR_ARGUMENT where `ranks` is not the job's size, STN_ERR_MISMATCH where MPI's world has not as many
+ *  ranks as its launcher started, STN_ERR_NOT_FOUND where the MPI module is not there. */
 STN_API stn_status stn_launch(const stn_launch_options *options, stn_rank_main rank_main, void *arg);
 
-/** How many ranks the job has that a launcher started this process in, as stn_launch sees it; 0: there is none, ranks are threads; -1: there is one
- *  of a size that its launcher does not tell. A look at the environment. Any thread. */
+/** How many ranks the job has that a launcher started this process in, as stn_launch sees it; 0: there is none, ranks
+ *  are threads; -1: there is one of a size that its launcher does not tell. A look at the environment. Any thread. */
 STN_API int stn_job_size(void);
 
 /* What happened */
@@ -278,14 +290,16 @@ STN_API void stn_context_stats_reset(stn_context *context);
 /** Gives cached memory back to the allocator. Local; waits for the queue. */
 STN_API void stn_context_trim(stn_context *context);
 
-/** Starts recording ops, kernels and collectives of this rank. Local. @return STN_ERR_STATE (already on), STN_ERR_MEMORY. */
+/** Starts recording ops, kernels and collectives of this rank. Local. @return STN_ERR_STATE (already on),
+ *  STN_ERR_MEMORY. */
 STN_API stn_status stn_trace_begin(stn_context *context);
 
-/** Stops recording and writes Chrome/Perfetto JSON (microseconds) to `path`. Local. @return STN_ERR_STATE, STN_ERR_IO. */
+/** Stops recording and writes Chrome/Perfetto JSON (microseconds) to `path`. Local. @return STN_ERR_STATE,
+ *  STN_ERR_IO. */
 STN_API stn_status stn_trace_end(stn_context *context, const char *path);
 
-/** Writes the rings of the last collectives of this rank through the log at STN_LOG_INFO, oldest first: those on the world, then those on
- *  each group of ranks that a mesh uses. Local. */
+/** Writes the rings of the last collectives of this rank through the log at STN_LOG_INFO, oldest first: those on the
+ *  world, then those on each group of ranks that a mesh uses. Local. */
 STN_API void stn_context_dump_calls(stn_context *context);
 
 STN_END_DECLS

@@ -4,8 +4,8 @@
  * All work on data is put on a queue and runs there in order. A queue of the CPU is either immediate (the caller's
  * thread runs each kernel at once) or a worker thread (kernels run later, with random delays where the options say so).
  *
- * Memory is ordered by queues: bytes released on a queue are reused by later work of that queue only, so nobody has to wait
- * before releasing what a queued kernel still reads. */
+ * Memory is ordered by queues: bytes released on a queue are reused by later work of that queue only, so nobody has to
+ * wait before releasing what a queued kernel still reads. */
 #ifndef SHARDTENSOR_DEVICE_H
 #define SHARDTENSOR_DEVICE_H
 
@@ -34,23 +34,27 @@ typedef struct stn_allocator {
     void (*deallocate)(void *arg, void *pointer, size_t bytes);
 } stn_allocator;
 
-/** Where a device's memory comes from instead of from its module: a framework's caching allocator, a pool of the program's. Both functions are
- *  called with the context's device as the thread's current one, on the thread that calls the library (contexts that share an allocator: several
- *  at once); deallocate after the context has gone too, on the thread that releases the last handle. They must not call the library.
+/** Where a device's memory comes from instead of from its module: a framework's caching allocator, a pool of the
+ *  program's. Both functions are called with the context's device as the thread's current one, on the thread that calls
+ *  the library (contexts that share an allocator: several at once); deallocate after the context has gone too, on the
+ *  thread that releases the last handle. They must not call the library.
  *
- *  The library keeps what it was given in size classes of its own, for later work of the same context, and gives it back when stn_context_trim or a
- *  shortage asks for it, with the captured step that it belongs to, and when the context goes. All work that used it has ended by then: the
- *  host has waited, so that memory that came from cudaMalloc may go to cudaFree.
+ *  The library keeps what it was given in size classes of its own, for later work of the same context, and gives it
+ *  back when stn_context_trim or a shortage asks for it, with the captured step that it belongs to, and when the
+ *  context goes. All work that used it has ended by then: the host has waited, so that memory that came from cudaMalloc
+ *  may go to cudaFree.
  *  Source: made to fit torch.cuda.caching_allocator_alloc, CUDAPluggableAllocator and RMM's device_memory_resource. */
 typedef struct stn_device_allocator {
     size_t size; /* sizeof(stn_device_allocator) */
     void *arg;
-    /** At least `bytes` bytes of the device, aligned to 256; NULL when there are none. `stream`, in the device's type (a cudaStream_t), is the
-     *  context's own: work that is put on it from now on may use the memory. For memory that other streams use too (what a collective is staged
-     *  in), and while the context's records a step, when an allocation in its order would become a part of the graph, it is one that the
-     *  device keeps for this alone; the host waits for that before it uses the memory. */
+    /** At least `bytes` bytes of the device, aligned to 256; NULL when there are none. `stream`, in the device's type
+     *  (a cudaStream_t), is the context's own: work that is put on it from now on may use the memory. For memory that
+     *  other streams use too (what a collective is staged in), and while the context's records a step, when an
+     *  allocation in its order would become a part of the graph, it is one that the device keeps for this alone; the
+     *  host waits for that before it uses the memory. */
     void *(*allocate)(void *arg, size_t bytes, void *stream);
-    /** What `allocate` gave for as many bytes. `stream` as there, or the one that the device keeps where the context's records or is gone. */
+    /** What `allocate` gave for as many bytes. `stream` as there, or the one that the device keeps where the context's
+     *  records or is gone. */
     void (*deallocate)(void *arg, void *pointer, size_t bytes, void *stream);
 } stn_device_allocator;
 
@@ -67,18 +71,21 @@ typedef struct stn_queue_options {
     stn_queue_kind kind;
     /** WORKER: delay kernels at random, drawn from this seed; 0 = no delays. Finds missing waits and early frees. */
     uint64_t delay_seed;
-    /** The caller's own stream in the device's type (a cudaStream_t), on which this work and the caller's run in the order in which they were put
-     *  there. It stays the caller's and outlives the queue. NULL: the device makes one. The CPU has none: STN_ERR_UNSUPPORTED. */
+    /** The caller's own stream in the device's type (a cudaStream_t), on which this work and the caller's run in the
+     *  order in which they were put there. It stays the caller's and outlives the queue. NULL: the device makes one.
+     *  The CPU has none: STN_ERR_UNSUPPORTED. */
     void *stream;
-    /** Queues of a higher number go first where they compete for the device, which rounds it to what it has; 0: its default. The CPU ignores it. */
+    /** Queues of a higher number go first where they compete for the device, which rounds it to what it has; 0: its
+     *  default. The CPU ignores it. */
     int priority;
 } stn_queue_options;
 
 enum { STN_VALUE_NUMBERS = 14 };
 
-/** A value that a kernel read and could not use: an index out of range. A context has one such record, in memory that its device can write;
- *  its first value error since the last agreement stands there. A kernel claims it by an atomic compare-and-swap of `state` from FREE to
- *  CLAIMED, and where that succeeded writes the rest, then, behind a release fence, `state` WRITTEN. */
+/** A value that a kernel read and could not use: an index out of range. A context has one such record, in memory that
+ *  its device can write; its first value error since the last agreement stands there. A kernel claims it by an atomic
+ *  compare-and-swap of `state` from FREE to CLAIMED, and where that succeeded writes the rest, then, behind a release
+ *  fence, `state` WRITTEN. */
 typedef struct stn_value_record {
     uint32_t state;                      /* stn_value_state */
     int32_t op;                          /* stn_op_number of the op that is meant */
@@ -113,25 +120,30 @@ typedef struct stn_device_ops {
     /** Queued copies; `kind`: 0 device to device, 1 host to device, 2 device to host. */
     stn_status (*copy)(void *impl, void *queue, void *dst, const void *src, size_t bytes, int kind);
     void (*destroy)(void *impl);
-    /* What follows may be NULL, or absent by `size`: the library then does without, or the call that needs it is STN_ERR_UNSUPPORTED. */
-    /** Memory of the host that kernels of the device read and write at the same address, and that copies reach without staging. */
+    /* What follows may be NULL, or absent by `size`: the library then does without, or the call that needs it is
+     * STN_ERR_UNSUPPORTED. */
+    /** Memory of the host that kernels of the device read and write at the same address, and that copies reach without
+     *  staging. */
     stn_status (*host_allocate)(void *impl, size_t bytes, void **out);
     void (*host_deallocate)(void *impl, void *pointer, size_t bytes);
-    /** Calls function(arg) on a host thread once all that is on the queue has ended, whether or not it failed; later work waits for its return.
-     *  The function calls neither the library nor the device. */
+    /** Calls function(arg) on a host thread once all that is on the queue has ended, whether or not it failed; later
+     *  work waits for its return. The function calls neither the library nor the device. */
     stn_status (*call)(void *impl, void *queue, void (*function)(void *arg), void *arg);
-    /** From here to capture_end what is put on the queue is recorded and not run. Waiting for the queue meanwhile is an error of the device. */
+    /** From here to capture_end what is put on the queue is recorded and not run. Waiting for the queue meanwhile is an
+     *  error of the device. */
     stn_status (*capture_begin)(void *impl, void *queue);
     /** `*graph` is NULL where the recording failed, and where nothing was put on the queue. */
     stn_status (*capture_end)(void *impl, void *queue, void **graph);
     stn_status (*graph_launch)(void *impl, void *graph, void *queue); /* what was recorded, once more, in order on this queue */
     void (*graph_destroy)(void *impl, void *graph);
-    /** What is put on a stream of somebody else's, in the device's type (a cudaStream_t), from now on waits for the event as it was recorded last. */
+    /** What is put on a stream of somebody else's, in the device's type (a cudaStream_t), from now on waits for the
+     *  event as it was recorded last. */
     stn_status (*stream_wait)(void *impl, void *stream, void *event);
     /** As event_record, on such a stream. */
     stn_status (*stream_record)(void *impl, void *event, void *stream);
-    /** Memory from a caller's functions, which are called with the device as the current one. It is used by later work of `queue`; NULL: by any
-     *  queue, from the return of this on, so that it is asked for on a stream that no queue works on, which is waited for.
+    /** Memory from a caller's functions, which are called with the device as the current one. It is used by later work
+     *  of `queue`; NULL: by any queue, from the return of this on, so that it is asked for on a stream that no queue
+     *  works on, which is waited for.
      *  @return STN_ERR_MEMORY: there is none, and `*out` is NULL. */
     stn_status (*allocate_from)(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes, void **out);
     /** Gives it back. Nothing queued uses it any more. `queue` NULL: on the device's stream for this. */
@@ -147,31 +159,32 @@ STN_API stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, cons
  *  @return the queue's failure if there is one; STN_ERR_ARGUMENT for NULL. */
 STN_API stn_status stn_queue_sync(stn_queue *queue);
 
-/** Marks `queue` failed with a text, once: the first failure is kept, later kernels are skipped. For kernels; any thread.
- *  NULL is ignored. @return `status`. */
+/** Marks `queue` failed with a text, once: the first failure is kept, later kernels are skipped. For kernels; any
+ *  thread. NULL is ignored. @return `status`. */
 STN_API stn_status stn_queue_fail(stn_queue *queue, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
-/** Reports a value error, for kernels that run on the host: claims the context's record if it is free, else does nothing. `op` and `what` as in
- *  stn_value_record, at most STN_VALUE_NUMBERS numbers. The kernel goes on, with 0 in place of what it could not
- *  read. Any thread. A queue that is NULL is ignored; no `numbers`: n counts as 0. */
+/** Reports a value error, for kernels that run on the host: claims the context's record if it is free, else does
+ *  nothing. `op` and `what` as in stn_value_record, at most STN_VALUE_NUMBERS numbers. The kernel goes on, with 0 in
+ *  place of what it could not read. Any thread. A queue that is NULL is ignored; no `numbers`: n counts as 0. */
 STN_API void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int64_t *numbers);
 
-/** The record of the queue's context, for launchers of kernels that run on the device: an address that kernels of the device may use. NULL for a
- *  queue that is no context's, and for NULL. */
+/** The record of the queue's context, for launchers of kernels that run on the device: an address that kernels of the
+ *  device may use. NULL for a queue that is no context's, and for NULL. */
 STN_API stn_value_record *stn_queue_value_record(stn_queue *queue);
 
 /** What the device's queue_create gave: a stream, for instance. NULL for an immediate queue of the CPU, and for
  *  NULL. For kernels. */
 STN_API void *stn_queue_native(stn_queue *queue);
 
-/** Calls function(arg) on a host thread once what is on `queue` has ended, also where that failed; later work waits for its return. The function must
- *  not call the library. An immediate queue calls it at once. Local.
+/** Calls function(arg) on a host thread once what is on `queue` has ended, also where that failed; later work waits for
+ *  its return. The function must not call the library. An immediate queue calls it at once. Local.
  *  @return STN_ERR_UNSUPPORTED (the device cannot), STN_ERR_ARGUMENT (queue or function: NULL), or the device's own;
  *  the function is not called then. */
 STN_API stn_status stn_queue_call(stn_queue *queue, void (*function)(void *arg), void *arg);
 
-/* Recorded work: what is launched between begin and end is kept and not run, and may then be launched many times. Kernels see the same arguments each
- * time, so that the memory they name has to live as long as the graph, and nothing recorded may depend on values that the host would read. */
+/* Recorded work: what is launched between begin and end is kept and not run, and may then be launched many times.
+ * Kernels see the same arguments each time, so that the memory they name has to live as long as the graph, and nothing
+ * recorded may depend on values that the host would read. */
 
 typedef struct stn_graph stn_graph;
 
@@ -184,7 +197,8 @@ STN_API stn_status stn_queue_capture_begin(stn_queue *queue);
  *  (none began), STN_ERR_ARGUMENT (queue or `out`: NULL; it goes on). */
 STN_API stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out);
 
-/** Puts what was recorded on a queue of the same device, in its order. Local. @return STN_ERR_ARGUMENT (another device), the queue's failure. */
+/** Puts what was recorded on a queue of the same device, in its order. Local. @return STN_ERR_ARGUMENT (another
+ *  device), the queue's failure. */
 STN_API stn_status stn_graph_launch(stn_graph *graph, stn_queue *queue);
 
 /** After the queues that it was launched on have passed it. Accepts NULL and sets it to NULL. Local. */

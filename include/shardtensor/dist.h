@@ -1,8 +1,9 @@
 /* Differentiable collectives under per-rank semantics: local tensors, one program per rank. docs/gradients.md tells
- * them apart from ops on sharded tensors. In grad mode, on or off on all its ranks alike, every collective is recorded on
- * every rank, and backward is then collective over the ranks that their meshes join, with as many losses as each rank has,
- * none too (stn_backward_many). Groups on slices of a mesh may record others, or none. A rank that has failed since goes
- * backward as the others do: all get its failure. Chunks that stn_to_local took join the ranks of their meshes likewise.
+ * them apart from ops on sharded tensors. In grad mode, on or off on all its ranks alike, every collective is recorded
+ * on every rank, and backward is then collective over the ranks that their meshes join, with as many losses as each
+ * rank has, none too (stn_backward_many). Groups on slices of a mesh may record others, or none. A rank that has failed
+ * since goes backward as the others do: all get its failure. Chunks that stn_to_local took join the ranks of their
+ * meshes likewise.
  *
  * All collectives: every rank of `mesh` makes the call. One outside may make it, too: nobody waits for it, and it gets
  * its input back. Along some axes of a mesh: pass stn_mesh_slice's mesh of these axes, each rank its own. Ranks are
@@ -11,8 +12,8 @@
  * Before a collective moves anything its ranks agree, host to host, on 24 bytes: where one of them has failed before,
  * passes what cannot be, or calls something else than the others, all get the same status and a text that names the
  * rank and what differs; nothing has been moved, and the mesh stays usable. Backward agrees for all of them together.
- * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is 0
- * where all lists meet. By name it is the same, also of attributes that the schema does not have. A rank that has no
+ * What each rank sends and its peer expects (all_to_all, exchange) is compared in the same agreement, by a sum that is
+ * 0 where all lists meet. By name it is the same, also of attributes that the schema does not have. A rank that has no
  * mesh to pass (NULL, another context's, by name the number of none) cannot know who waits for it: it is refused, and
  * where all ranks are nothing is lost. Peers of one that is alone with it are told where it comes next: its text at a
  * collective with a mesh while it keeps the error; else STN_ERR_MISMATCH, with the number of calls that it was refused;
@@ -23,8 +24,8 @@
  * changes the collectives that make replicas. All but reductions by PROD, MIN and MAX are linear, and as often
  * differentiable as wanted.
  *
- * Errors of all collectives: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do not
- * fit the input), STN_ERR_LAYOUT (a tensor on a mesh), STN_ERR_DTYPE, STN_ERR_MISMATCH (ranks differ),
+ * Errors of all collectives: STN_ERR_ARGUMENT (mesh, dim, root, op, convention, sizes), STN_ERR_SHAPE (sizes that do
+ * not fit the input), STN_ERR_LAYOUT (a tensor on a mesh), STN_ERR_DTYPE, STN_ERR_MISMATCH (ranks differ),
  * STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_PEER. */
 #ifndef SHARDTENSOR_DIST_H
 #define SHARDTENSOR_DIST_H
@@ -240,8 +241,8 @@ STN_API stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *inpu
 
 /** result = what stn_dist_exchange would give along the first dim: rows that several messages bring are added, by rank,
  * rows that none brings are 0. Both tensors are row-major; the result has messages->length rows.
- *  @param messages  this rank's; borrowed for the call. Where ranges that are received overlap and are not the same, they
- *                   come into memory beside the result, and a request adds them up when it is waited for.
+ *  @param messages  this rank's; borrowed for the call. Where ranges that are received overlap and are not the same,
+ *                   they come into memory beside the result, and a request adds them up when it is waited for.
  *  @return errors of these forms. */
 STN_API stn_status stn_dist_exchange_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                           const stn_dist_messages *messages, stn_dist_request **request);

@@ -13,19 +13,22 @@ typedef struct stn_mesh stn_mesh;
 
 /** A mesh of sizes[0] x sizes[1] x … ranks.
  *
- * Collectivity: every rank of the world makes the same meshes, those outside the mesh included; nothing is communicated.
+ * Collectivity: every rank of the world makes the same meshes, those outside the mesh included; nothing is
+ * communicated.
  * @param names  one name per axis, below STN_MAX_AXIS_NAME bytes, distinct; NULL: "0", "1", ….
  * @param ranks  world ranks in row-major order, each at most once; NULL: 0, 1, ….
- * @return STN_ERR_ARGUMENT (sizes, names, ranks: named in the message), STN_ERR_MEMORY. The mesh lives as long as its context. */
+ * @return STN_ERR_ARGUMENT (sizes, names, ranks: named in the message), STN_ERR_MEMORY. The mesh lives as long as its
+ * context. */
 STN_API stn_status stn_mesh_create(stn_context *context, int ndim, const int *sizes, const char *const *names,
                                    const int *ranks, const stn_mesh **out);
 
-/** The mesh of this rank along some axes of `mesh`, the others fixed at this rank's coordinates (on ranks outside: at 0).
- *  Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+/** The mesh of this rank along some axes of `mesh`, the others fixed at this rank's coordinates (on ranks outside: at
+ *  0). Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh **out);
 
-/** The communicator of the ranks that differ from this one along the given axes only, numbered row-major in the mesh's order of axes: for the run of
- *  an op of one's own, whose collectives go on stn_context_queue, and between ops. Borrowed: it lives as long as the context.
+/** The communicator of the ranks that differ from this one along the given axes only, numbered row-major in the mesh's
+ *  order of axes: for the run of an op of one's own, whose collectives go on stn_context_queue, and between ops.
+ *  Borrowed: it lives as long as the context.
  *
  * Collective: over those ranks at its first use; local later.
  * @param axes  n_axes distinct axes; NULL with 0: all.

@@ -1,7 +1,8 @@
 /* Communicators of NCCL, through the CUDA module: ranks whose data is on CUDA devices, each on one of its own.
  *
- * NCCL moves the devices' memory. What hosts have to tell each other (how they meet, errors, agreements) goes over a communicator of the hosts, the
- * control: thread ranks, MPI, or a table of the caller's. Nothing here needs NCCL's header; the module opens libnccl.so.2 when it is first asked. */
+ * NCCL moves the devices' memory. What hosts have to tell each other (how they meet, errors, agreements) goes over a
+ * communicator of the hosts, the control: thread ranks, MPI, or a table of the caller's. Nothing here needs NCCL's
+ * header; the module opens libnccl.so.2 when it is first asked. */
 #ifndef SHARDTENSOR_NCCL_H
 #define SHARDTENSOR_NCCL_H
 
@@ -40,22 +41,24 @@ static inline stn_status stn_nccl_open(struct ncclComm *comm, stn_comm *control,
     return stn_comm_open("cuda", &how, out);
 }
 
-/** Makes a communicator of NCCL over the ranks of `control`, in their order, for stn_context_options.comm of contexts on device "cuda".
+/** Makes a communicator of NCCL over the ranks of `control`, in their order, for stn_context_options.comm of contexts
+ * on device "cuda".
  *
- *  `control` is the new communicator's from then on, and destroyed with it. Where this fails it is still the caller's: usable where no rank had begun
- *  to make the communicator (NCCL or the device is not there, options differ; all ranks return the first rank's text), else aborted.
- *  A thread of its own watches over this rank's collectives, so that a control of MPI wants MPI_THREAD_MULTIPLE, or MPI_THREAD_SERIALIZED.
- *  Collective over `control`. `options` may be NULL.
- *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND (no CUDA module, no NCCL), STN_ERR_VERSION (NCCL before 2.18), STN_ERR_DEVICE, STN_ERR_COMM (what
- *  NCCL answers), STN_ERR_TIMEOUT, STN_ERR_PEER, STN_ERR_MEMORY. */
+ *  `control` is the new communicator's from then on, and destroyed with it. Where this fails it is still the caller's:
+ *  usable where no rank had begun to make the communicator (NCCL or the device is not there, options differ; all ranks
+ *  return the first rank's text), else aborted. A thread of its own watches over this rank's collectives, so that a
+ *  control of MPI wants MPI_THREAD_MULTIPLE, or MPI_THREAD_SERIALIZED. Collective over `control`. `options` may be
+ *  NULL.
+ *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND (no CUDA module, no NCCL), STN_ERR_VERSION (NCCL before 2.18),
+ *  STN_ERR_DEVICE, STN_ERR_COMM (what NCCL answers), STN_ERR_TIMEOUT, STN_ERR_PEER, STN_ERR_MEMORY. */
 static inline stn_status stn_comm_create_nccl(stn_comm *control, const stn_nccl_options *options, stn_comm **out)
 {
     return stn_nccl_open(NULL, control, options, out);
 }
 
-/** The same over the ranks of the caller's ncclComm_t, whose ranks and order are those of `control`. It is split: the caller's communicator is only
- *  asked, never aborted or destroyed. Where NCCL refuses the split, a new one is made of the same ranks. Its device is this rank's; another one in
- *  `options` is STN_ERR_ARGUMENT, as are other ranks.
+/** The same over the ranks of the caller's ncclComm_t, whose ranks and order are those of `control`. It is split: the
+ *  caller's communicator is only asked, never aborted or destroyed. Where NCCL refuses the split, a new one is made of
+ *  the same ranks. Its device is this rank's; another one in `options` is STN_ERR_ARGUMENT, as are other ranks.
  *  Collective over both. */
 static inline stn_status stn_comm_from_nccl(struct ncclComm *comm, stn_comm *control, const stn_nccl_options *options, stn_comm **out)
 {

@@ -1,12 +1,13 @@
 /* Ops: descriptors, calls by name, handlers, kernels. For frameworks, and for whoever writes an op.
  *
- * An op is a descriptor: a schema (inputs, attributes, outputs) and up to four functions, which ops of a family may share.
+ * An op is a descriptor: a schema (inputs, attributes, outputs) and up to four functions, which ops of a family may
+ * share.
  *   check    metadata in, metadata out: checks shapes, dtypes and attributes, and gives the outputs' dtypes and shapes.
  *   place    from the input specs, the specs it wants and the specs it will give; STN_NO_RULE where it has none.
  *   run      launches kernels and starts collectives. Its inputs have the specs that place wanted; its outputs exist.
  *   backward from cotangents of the outputs, cotangents of the inputs, written with ops.
- * check and place communicate nothing, depend on specs and attributes alone, and are called once per distinct call: their
- * results are cached. */
+ * check and place communicate nothing, depend on specs and attributes alone, and are called once per distinct call:
+ * their results are cached. */
 #ifndef SHARDTENSOR_OP_H
 #define SHARDTENSOR_OP_H
 
@@ -134,7 +135,8 @@ typedef struct stn_backward_call {
     void *arg;
 } stn_backward_call;
 
-/** What place answers for "no rule": the call goes through the fallback. A value of its own, none of the statuses, and no call returns it. */
+/** What place answers for "no rule": the call goes through the fallback. A value of its own, none of the statuses, and
+ *  no call returns it. */
 #define STN_NO_RULE ((stn_status)STN_STATUS_COUNT)
 
 enum stn_op_flags {
@@ -153,14 +155,14 @@ enum stn_op_flags {
 typedef struct stn_kernel {
     size_t size;      /* sizeof(stn_kernel) */
     const char *name; /* of an op's own kernels the slot's: "forward". Everywhere else with the op's: "softmax.forward" */
-    /** "cpu", …; "cpu/avx2" and "cpu/avx512": for contexts whose instruction set (stn_context_options) is that one or a wider one. Of an op's
-     *  built-in kernels that fit a context the last one serves. */
+    /** "cpu", …; "cpu/avx2" and "cpu/avx512": for contexts whose instruction set (stn_context_options) is that one or a
+     *  wider one. Of an op's built-in kernels that fit a context the last one serves. */
     const char *device;
     uint32_t dtypes;  /* bit d: serves stn_dtype d */
     size_t args_size; /* of its argument struct: must equal the slot's */
     stn_kernel_fn function;
-    /** Bytes of scratch that the kernel wants for these arguments on this queue; NULL: none. An op asks by stn_op_workspace, on the
-     *  context's thread, before the launch; it reads no tensor's elements. */
+    /** Bytes of scratch that the kernel wants for these arguments on this queue; NULL: none. An op asks by
+     *  stn_op_workspace, on the context's thread, before the launch; it reads no tensor's elements. */
     size_t (*workspace)(stn_queue *queue, const void *args);
 } stn_kernel;
 
@@ -174,24 +176,26 @@ typedef struct stn_op_impl {
     stn_status (*check)(stn_op_call *call);
     stn_status (*place)(stn_op_call *call); /* NULL: no rule */
     stn_status (*run)(stn_op_call *call);
-    /** Which tensors backward will read, given which inputs need a cotangent: bit i input i, bit 32 + k output k. NULL: none. */
+    /** Which tensors backward will read, given which inputs need a cotangent: bit i input i, bit 32 + k output k. NULL:
+     *  none. */
     uint64_t (*saves)(const stn_op_call *call, uint32_t needs);
     stn_status (*backward)(stn_backward_call *call); /* NULL: no gradient */
-    /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or with its inputs. The
-     *  other functions, slots and flags are not used: gradients and layouts are those of the ops that it calls. What these made on the
-     *  way is released. */
+    /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or
+     *  with its inputs. The other functions, slots and flags are not used: gradients and layouts are those of the ops
+     *  that it calls. What these made on the way is released. */
     stn_status (*compose)(stn_op_call *call);
     const stn_kernel_slot *slots;
     int n_slots;
     const stn_kernel *kernels; /* built-in ones */
     int n_kernels;
-    /** Texts of value errors that the kernels report (stn_queue_value_error), by `what`. {0} stands for the first number of the record, {1g}
-     *  for the second one read as a double, {3*} for a list: number 3 says how many follow it. The op's name and a colon are put before. */
+    /** Texts of value errors that the kernels report (stn_queue_value_error), by `what`. {0} stands for the first
+     *  number of the record, {1g} for the second one read as a double, {3*} for a list: number 3 says how many follow
+     *  it. The op's name and a colon are put before. */
     const char *const *value_texts;
     int n_value_texts;
-    /** Bytes that run may write to (stn_op_call.kept, aligned as by malloc) and finds again in the next call with the same attributes and input
-     *  specs; zero before the first. For what follows from these alone, as a kernel's arguments do but for their pointers; may be forgotten
-     *  between calls. 0: none. */
+    /** Bytes that run may write to (stn_op_call.kept, aligned as by malloc) and finds again in the next call with the
+     *  same attributes and input specs; zero before the first. For what follows from these alone, as a kernel's
+     *  arguments do but for their pointers; may be forgotten between calls. 0: none. */
     size_t kept_size;
 } stn_op_impl;
 
@@ -209,14 +213,17 @@ struct stn_op_desc {
     unsigned flags; /* stn_op_flags */
     const stn_op_impl *impl;
     void *arg; /* the author's own, for the functions of `impl` */
-    /** How callers write the call: the names of all inputs and attributes, each once, in positional order between commas. "name=" may be left out,
-     *  and its default is that of attrs_init; "name=1" where what stands there only means that. "*" comes before those that are given by name alone;
-     *  "name[]" is a variadic input given as one list, "*name" one whose tensors follow each other. " -> " and what is returned end it where that
-     *  depends on the arguments. NULL: the inputs, then the attributes, each with its default. stn_op_signature makes the whole of it. */
+    /** How callers write the call: the names of all inputs and attributes, each once, in positional order between
+     *  commas. "name=" may be left out, and its default is that of attrs_init; "name=1" where what stands there only
+     *  means that. "*" comes before those that are given by name alone; "name[]" is a variadic input given as one list,
+     *  "*name" one whose tensors follow each other. " -> " and what is returned end it where that depends on the
+     *  arguments. NULL: the inputs, then the attributes, each with its default. stn_op_signature makes the whole of
+     *  it. */
     const char *signature;
 };
 
-/* Rows with their number, in the initialiser of a descriptor or of a stn_op_impl: each takes an array, whose rows it counts. */
+/* Rows with their number, in the initialiser of a descriptor or of a stn_op_impl: each takes an array, whose rows it
+ * counts. */
 #define STN_ROWS_OF(array) (int)(sizeof(array) / sizeof((array)[0]))
 #define STN_INPUTS(array) .inputs = (array), .n_inputs = STN_ROWS_OF(array)
 #define STN_ATTRS(array, type) .attrs = (array), .n_attrs = STN_ROWS_OF(array), .attrs_size = sizeof(type) /* type: the attribute struct */
@@ -229,11 +236,13 @@ struct stn_op_desc {
 STN_API stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /** Launches the kernel of a slot for a dtype on the context's queue.
- *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message); else as stn_queue_launch. */
+ *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message); else as
+ *  stn_queue_launch. */
 STN_API stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size);
 
-/** Bytes of scratch that the kernel of a slot for a dtype wants for these arguments (stn_kernel.workspace), for stn_op_scratch; 0 where it
- *  wants none, or where the device has no such kernel. `args` is complete but for the pointer to that memory. Local. */
+/** Bytes of scratch that the kernel of a slot for a dtype wants for these arguments (stn_kernel.workspace), for
+ *  stn_op_scratch; 0 where it wants none, or where the device has no such kernel. `args` is complete but for the
+ *  pointer to that memory. Local. */
 STN_API size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args);
 
 /** Device memory that lasts as long as the work queued by run. At least 64-byte aligned. @return STN_ERR_MEMORY. */
@@ -277,27 +286,29 @@ typedef struct stn_halo {
     int latitude, longitude;                            /* dims */
 } stn_halo;
 
-/** This rank's chunk with margins, in memory that lasts as long as the work queued by run: `extended` becomes a dense row-major box of
- *  below[d] + local_shape[d] + above[d] elements along each dim. Margins come from wherever they lie: neighbours, ranks several hops away where
- *  chunks are narrower than a margin, corners, the other end. A rank whose chunk is empty gets a box without elements.
+/** This rank's chunk with margins, in memory that lasts as long as the work queued by run: `extended` becomes a dense
+ *  row-major box of below[d] + local_shape[d] + above[d] elements along each dim. Margins come from wherever they lie:
+ *  neighbours, ranks several hops away where chunks are narrower than a margin, corners, the other end. A rank whose
+ *  chunk is empty gets a box without elements.
  *
  * Placement:  any Shards, even or not. `in` must not be Partial: let `place` want Replicate there.
- * Collective: for `run`, over the ranks that share the dims with a width; one exchange, which is queued. A local tensor communicates nothing.
+ * Collective: for `run`, over the ranks that share the dims with a width; one exchange, which is queued. A local tensor
+ *             communicates nothing.
  * Gradient:   none by itself: the op's backward uses stn_op_halo_add, or stn_op_halo with the widths exchanged.
  * @param in    one of the op's inputs or outputs.
  * @return STN_ERR_ARGUMENT (halo: size, a negative width, an unknown mode, too many dims, poles without two dims or
- *  half the longitudes), STN_ERR_SHAPE (REFLECT: a width of the dim's size or more; over the poles: more rows than there
- *  are; REPLICATE, CIRCULAR: a dim without elements), STN_ERR_PARTIAL, STN_ERR_MEMORY, STN_ERR_COMM.
+ *  half the longitudes), STN_ERR_SHAPE (REFLECT: a width of the dim's size or more; over the poles: more rows than
+ *  there are; REPLICATE, CIRCULAR: a dim without elements), STN_ERR_PARTIAL, STN_ERR_MEMORY, STN_ERR_COMM.
  *  Source: examples/own_stencil.c. */
 STN_API stn_status stn_op_halo(const stn_op_call *call, stn_tensor *in, const stn_halo *halo, stn_box *extended);
 
-/** A box of the shape that stn_op_halo gives for `like`, its elements not set: for a kernel that fills it before stn_op_halo_add.
- *  Local. @return as stn_op_halo, without STN_ERR_COMM. */
+/** A box of the shape that stn_op_halo gives for `like`, its elements not set: for a kernel that fills it before
+ *  stn_op_halo_add. Local. @return as stn_op_halo, without STN_ERR_COMM. */
 STN_API stn_status stn_op_halo_box(const stn_op_call *call, stn_tensor *like, const stn_halo *halo, stn_box *extended);
 
-/** The adjoint of stn_op_halo: each element of `out`, which is overwritten, becomes the sum of all places at which it stands in the ranks'
- *  extended boxes: <halo(x), y> = <x, halo_add(y)>. This rank's own come first, then those of the other ranks in a fixed order, so
- *  that two runs give the same bits.
+/** The adjoint of stn_op_halo: each element of `out`, which is overwritten, becomes the sum of all places at which it
+ *  stands in the ranks' extended boxes: <halo(x), y> = <x, halo_add(y)>. This rank's own come first, then those of the
+ *  other ranks in a fixed order, so that two runs give the same bits.
  *
  * Placement, collectivity, errors: as stn_op_halo.
  * @param out       one of the op's outputs.
@@ -310,7 +321,8 @@ STN_API int stn_op_number(const stn_op *op);
 /* Registry */
 
 /** Adds an op to this context. `desc` and what it points to outlive the context. Names of built-in ops are taken.
- *  Local; every rank registers the same. @return STN_ERR_ARGUMENT, STN_ERR_VERSION, STN_ERR_STATE (name taken), STN_ERR_MEMORY. */
+ *  Local; every rank registers the same. @return STN_ERR_ARGUMENT, STN_ERR_VERSION, STN_ERR_STATE (name taken),
+ *  STN_ERR_MEMORY. */
 STN_API stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out);
 
 /** The op of that name, NULL if there is none, or if it is internal (STN_OP_INTERNAL). Local. */
@@ -319,38 +331,41 @@ STN_API const stn_op *stn_op_find(stn_context *context, const char *name);
 /** What the op was registered with. Borrowed from whoever registered it. Local. */
 STN_API const stn_op_desc *stn_op_descriptor(const stn_op *op);
 
-/** The op that gave `tensor` and recorded how (PyTorch's grad_fn); NULL of a leaf, of what needs no gradient, and of NULL. Local. */
+/** The op that gave `tensor` and recorded how (PyTorch's grad_fn); NULL of a leaf, of what needs no gradient, and of
+ *  NULL. Local. */
 STN_API const stn_op *stn_grad_fn(const stn_tensor *tensor);
 
 /** The call as one writes it in Python, in positional order with defaults:
  *
  *     group_norm(input, num_groups, weight=None, bias=None, eps=1e-05) -> Tensor
  *
- * Every name of an input and of an attribute stands there once; what has no "=" is required. Those behind "*" are given by name alone. A name of an
- * optional input and of an attribute takes a tensor or a value. None: left out. "tensors[]" is a list of tensors, "*operand" one or more of them.
- * Behind "->" stand Tensor, a tuple "(Tensor, Tensor)", a list "Tensor[]", "()" for nothing, or " | " between what it may be, as the arguments say.
- * A call with the defaults written out gives what the call without them gives.
- * Local. @return a text that lives as long as the context; NULL for NULL. */
+ * Every name of an input and of an attribute stands there once; what has no "=" is required. Those behind "*" are given
+ * by name alone. A name of an optional input and of an attribute takes a tensor or a value. None: left out. "tensors[]"
+ * is a list of tensors, "*operand" one or more of them. Behind "->" stand Tensor, a tuple "(Tensor, Tensor)", a list
+ * "Tensor[]", "()" for nothing, or " | " between what it may be, as the arguments say. A call with the defaults written
+ * out gives what the call without them gives. Local. @return a text that lives as long as the context; NULL for
+ * NULL. */
 STN_API const char *stn_op_signature(const stn_op *op);
 
 /** All ops of a context but the internal ones, by index; NULL past the end. Local. */
 STN_API const stn_op *stn_op_at(stn_context *context, int index);
 
 /** Calls an op by its handle. Inputs in schema order, NULL where absent; trailing ones may be left out.
- *  @param outputs  `n_outputs` entries; those that the op gives are written, the others become NULL. Each is a new reference, which the innermost
- *   scope owns, or outside of any the caller: but an op in place (STN_OP_IN_PLACE) gives inputs[0] itself, borrowed. No reference is added to
- *   it, so that outputs[0] is not to be released.
- *  On failure every output is the error tensor, whose references are not counted. @return the context's status. Collective as the op. */
+ *  @param outputs  `n_outputs` entries; those that the op gives are written, the others become NULL. Each is a new
+ *   reference, which the innermost scope owns, or outside of any the caller: but an op in place (STN_OP_IN_PLACE) gives
+ *   inputs[0] itself, borrowed. No reference is added to it, so that outputs[0] is not to be released.
+ *  On failure every output is the error tensor, whose references are not counted. @return the context's status.
+ *  Collective as the op. */
 STN_API stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
                                  const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 
-/** As stn_op_invoke, by name, with the same owners of outputs; an unknown name is STN_ERR_NOT_FOUND, and the message suggests the nearest; so is
- *  that of an internal op. */
+/** As stn_op_invoke, by name, with the same owners of outputs; an unknown name is STN_ERR_NOT_FOUND, and the message
+ *  suggests the nearest; so is that of an internal op. */
 STN_API stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_tensor *const *inputs, int n_attrs,
                             const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 
-/** As stn_op_invoke with the attribute struct itself: `attrs` points to the descriptor's attrs_size bytes, NULL: defaults.
- *  Outputs have the same owners. The quickest way in. */
+/** As stn_op_invoke with the attribute struct itself: `attrs` points to the descriptor's attrs_size bytes, NULL:
+ *  defaults. Outputs have the same owners. The quickest way in. */
 STN_API stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs,
                                 stn_tensor **outputs);
 
@@ -370,8 +385,8 @@ STN_API stn_status stn_handler_set(stn_context *context, const char *name, stn_o
 /** Switches the handlers of one op on or off; NULL: those of all ops. Local. @return STN_ERR_NOT_FOUND. */
 STN_API stn_status stn_handler_enable(stn_context *context, const char *name, int on);
 
-/** Adds a kernel, or replaces the one of the same name ("op.slot"), device and dtypes. One of a smaller `size`, of an older header, wants no
- *  workspace. Local.
+/** Adds a kernel, or replaces the one of the same name ("op.slot"), device and dtypes. One of a smaller `size`, of an
+ *  older header, wants no workspace. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND (no such slot), STN_ERR_VERSION (args_size differs). */
 STN_API stn_status stn_kernel_register(stn_context *context, const stn_kernel *kernel);
 

@@ -1,11 +1,12 @@
 /* Factories: tensors made in a given layout, and the usual initialisers of weights.
  *
- * All: `spec` is one of the context's, of any layout; under Partial the values are those of the reduced tensor. Local, nothing is communicated, but
- * every rank of the world calls it. The result is no leaf that requires grad until it is made one. Failures: the error tensor with
- * STN_ERR_ARGUMENT, STN_ERR_DTYPE, STN_ERR_SHAPE or STN_ERR_MEMORY; NULL without a context.
+ * All: `spec` is one of the context's, of any layout; under Partial the values are those of the reduced tensor. Local,
+ * nothing is communicated, but every rank of the world calls it. The result is no leaf that requires grad until it is
+ * made one. Failures: the error tensor with STN_ERR_ARGUMENT, STN_ERR_DTYPE, STN_ERR_SHAPE or STN_ERR_MEMORY; NULL
+ * without a context.
  *
- * Random numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each call that draws uses one
- * stream of the mesh (stn_mesh_random_stream), on every rank of it alike. */
+ * Random numbers are counter-based and belong to global elements: the same on any number of ranks, for any layout. Each
+ * call that draws uses one stream of the mesh (stn_mesh_random_stream), on every rank of it alike. */
 #ifndef SHARDTENSOR_OPS_FACTORY_H
 #define SHARDTENSOR_OPS_FACTORY_H
 
@@ -41,7 +42,8 @@ STN_API stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec,
 /** Whole numbers low, …, high - 1, each as often; any real dtype that holds them. -2^52 <= low < high <= 2^52. */
 STN_API stn_tensor *stn_randint(stn_context *context, const stn_spec *spec, int64_t low, int64_t high);
 
-/* Initialisers of a weight (outputs, inputs, …): of a window every place counts. `spec` has at least two dims and a floating dtype. */
+/* Initialisers of a weight (outputs, inputs, …): of a window every place counts. `spec` has at least two dims and a
+ * floating dtype. */
 
 /** Which of the two the variance is to be kept over. */
 typedef enum stn_fan { STN_FAN_IN, STN_FAN_OUT } stn_fan;
@@ -57,7 +59,8 @@ typedef enum stn_nonlinearity {
 /** The factor that keeps the variance through a nonlinearity. Pure. @param slope  of leaky_relu; else not read. @return NaN: none of these. */
 STN_API double stn_gain(stn_nonlinearity nonlinearity, double slope);
 
-/** Evenly between bounds that give the variance 2 gain^2 / (inputs + outputs). Source: Glorot and Bengio, AISTATS 2010. */
+/** Evenly between bounds that give the variance 2 gain^2 / (inputs + outputs). Source: Glorot and Bengio, AISTATS
+ *  2010. */
 STN_API stn_tensor *stn_xavier_uniform(stn_context *context, const stn_spec *spec, double gain);
 
 /** The same variance, normally distributed. */

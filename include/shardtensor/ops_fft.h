@@ -15,23 +15,25 @@ typedef enum stn_fft_norm {
 
 /** y_k = sum_j x_j exp(-2 pi i j k / n) along a dim.
  *
- * Shapes:     (…, m, …) -> (…, n, …), complex. Real input too; integers and bool are taken as f32. The line is truncated, or padded with zeros,
- *             to n elements.
- * Placement:  kept, a split of another length in proportion; Partial(sum) is kept for floating and complex input, other pending reductions are done
- *             first. A sharded dim becomes whole by one exchange, which shards other dims instead, and one leads back. A tensor of one dim is
- *             gathered along it.
+ * Shapes:     (…, m, …) -> (…, n, …), complex. Real input too; integers and bool are taken as f32. The line is
+ *             truncated, or padded with zeros, to n elements.
+ * Placement:  kept, a split of another length in proportion; Partial(sum) is kept for floating and complex input, other
+ *             pending reductions are done first. A sharded dim becomes whole by one exchange, which shards other dims
+ *             instead, and one leads back. A tensor of one dim is gathered along it.
  * Collective: over the mesh where the dim is sharded or Partial is reduced.
  * Gradient:   yes, differentiable as often as one likes: the adjoint transform.
  * @param n    0: as many as there are.
  * @param dim  -ndim <= dim < ndim.
- * @return new tensor; STN_ERR_ARGUMENT (n, dim), STN_ERR_DTYPE (16-bit floats), STN_ERR_SHAPE (no dims), STN_ERR_MEMORY, STN_ERR_COMM.
+ * @return new tensor; STN_ERR_ARGUMENT (n, dim), STN_ERR_DTYPE (16-bit floats), STN_ERR_SHAPE (no dims),
+ * STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: FFTW 3 where the build has it; else Cooley and Tukey 1965, Bluestein 1970. */
 STN_API stn_tensor *stn_fft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
 /** The inverse: exponents +2 pi i j k / n. As stn_fft. */
 STN_API stn_tensor *stn_ifft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
-/** The first n / 2 + 1 elements of stn_fft of real input: the others are conjugates of these. As stn_fft; complex input is refused. */
+/** The first n / 2 + 1 elements of stn_fft of real input: the others are conjugates of these. As stn_fft; complex input
+ *  is refused. */
 STN_API stn_tensor *stn_rfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
 /** The real n elements whose stn_rfft the input is: elements beyond n / 2 + 1 are dropped, the imaginary parts of the first and, for an even n, of
@@ -44,7 +46,8 @@ STN_API stn_tensor *stn_hfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm
 /** Its inverse: the first half of stn_ifft of real input. As stn_rfft. */
 STN_API stn_tensor *stn_ihfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm);
 
-/** Over `n` dims. As stn_fft: each dim that is whole is transformed where it is, those that are sharded after one exchange, and one leads back.
+/** Over `n` dims. As stn_fft: each dim that is whole is transformed where it is, those that are sharded after one
+ * exchange, and one leads back.
  * @param s     sizes, one per dim; -1: as it is. NULL: all as they are.
  * @param dims  distinct. NULL: the last n where `s` is given, else all. */
 STN_API stn_tensor *stn_fftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
@@ -85,8 +88,9 @@ STN_API stn_tensor *stn_ifftshift(stn_tensor *input, int n_dims, const int *dims
  * @return new tensor; STN_ERR_DTYPE, STN_ERR_SHAPE (STN_MAX_NDIM dims), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_view_as_real(stn_tensor *input);
 
-/** Pairs as complex numbers: the way back. Where the last dim is sharded, its axes shard another dim instead: one exchange. It shares memory where
- *  pairs lie side by side. @return as stn_view_as_real; STN_ERR_SHAPE where the last dim is not 2. */
+/** Pairs as complex numbers: the way back. Where the last dim is sharded, its axes shard another dim instead: one
+ *  exchange. It shares memory where pairs lie side by side. @return as stn_view_as_real; STN_ERR_SHAPE where the last
+ *  dim is not 2. */
 STN_API stn_tensor *stn_view_as_complex(stn_tensor *input);
 
 STN_END_DECLS

@@ -1,5 +1,5 @@
-/* Pointwise ops in place: each is the function of ops_pointwise.h without the underscore, and what that says of dtypes and arguments holds. fill_ and
- * copy_ have none, and say it themselves.
+/* Pointwise ops in place: each is the function of ops_pointwise.h without the underscore, and what that says of dtypes
+ * and arguments holds. fill_ and copy_ have none, and say it themselves.
  *
  * Shapes:     the other operands broadcast to input's shape; input keeps its shape and dtype. What is computed in a
  *             wider one of the same category (an f32 beside an f64, an i32 beside an i64) is rounded to it once (an
@@ -15,10 +15,10 @@
  *             stn_from_local makes of a local tensor, also of one over a caller's memory (stn_wrap), and what
  *             stn_to_local gives. In grad mode no view is changed, nor what has views, where one of them or an
  *             operand requires grad. An operand that overlaps what is changed is read as it was.
- * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view apart, or seen
- *         by one; a view, or viewed, where a gradient would have to follow), on every rank alike; STN_ERR_DTYPE
- *         (integers for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's is not
- *         input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view
+ *         apart, or seen by one; a view, or viewed, where a gradient would have to follow), on every rank alike;
+ *         STN_ERR_DTYPE (integers for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's
+ *         is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
 #ifndef SHARDTENSOR_OPS_IN_PLACE_H
 #define SHARDTENSOR_OPS_IN_PLACE_H
 
@@ -74,7 +74,8 @@ STN_API stn_tensor *stn_fill_(stn_tensor *input, double value);
 /** input[i] = src[i], converted as stn_cast does.
  *
  * Shapes:     src broadcasts to input's shape; input keeps shape and dtype.
- * Placement:  src, in any layout of the same mesh, is brought to input's. Where input is a pending sum src becomes one, which moves nothing.
+ * Placement:  src, in any layout of the same mesh, is brought to input's. Where input is a pending sum src becomes one,
+ *             which moves nothing.
  * Collective: over the mesh where src must move.
  * Gradient:   of src, twice differentiable; none reaches the old values.
  * @return `input` itself, no reference added; errors as all of this page. */

@@ -9,29 +9,32 @@ STN_BEGIN_DECLS
 /** Rows of a table: y[i…, :] = weight[input[i…], :].
  *
  * Shapes:     input (i0, …) of i64 or i32, weight (v, d) -> (i0, …, d).
- * Placement:  input's Shards stay; d sharded stays sharded; where one axis has both, the smaller operand is gathered. v sharded: indices
- *             are routed to the owners of their rows, and the rows come back, one exchange each way; where input is Replicate each rank reads
- *             what it has and the result is Partial(sum). Partial(sum) of weight is kept where input is Replicate.
+ * Placement:  input's Shards stay; d sharded stays sharded; where one axis has both, the smaller operand is gathered. v
+ *             sharded: indices are routed to the owners of their rows, and the rows come back, one exchange each way;
+ *             where input is Replicate each rank reads what it has and the result is Partial(sum). Partial(sum) of
+ *             weight is kept where input is Replicate.
  * Collective: over the mesh where v is sharded; the host then waits once, since the amount of data depends on values.
  * Gradient:   of weight: rows of the cotangent added up by index, except at `padding_index`. Twice differentiable.
- * @param padding_index  NULL: none; else -v <= *padding_index < v.
- *        By name also: `max_norm` with `norm_type` (rows that are read and longer are scaled down in the table, in place) and
- *        `scale_grad_by_freq` (a row's gradient is divided by how often it is read).
+ * @param padding_index  NULL: none; else -v <= *padding_index < v. By name also: `max_norm` with `norm_type` (rows that
+ *        are read and longer are scaled down in the table, in place) and `scale_grad_by_freq` (a row's gradient is
+ *        divided by how often it is read).
  * @return new tensor; an index outside 0 … v-1 reads 0 and is STN_ERR_VALUE at the next agreement (stn_agree). */
 STN_API stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const int64_t *padding_index);
 
-/* In all ops below `index` is of i64 or i32. One that is out of range is found when the op runs: it reads 0 or writes nothing, and is
- * STN_ERR_VALUE at the next agreement (stn_agree). Negative ones are out of range but where it is said otherwise.
+/* In all ops below `index` is of i64 or i32. One that is out of range is found when the op runs: it reads 0 or writes
+ * nothing, and is STN_ERR_VALUE at the next agreement (stn_agree). Negative ones are out of range but where it is said
+ * otherwise.
  *
- * Collective: over the mesh where `dim` is sharded and the index too: the indices go to the owners of what they name, and values come back or go
- * with them, three exchanges in all; the host then waits once, since the amount of data depends on values. Elsewhere nothing is exchanged. */
+ * Collective: over the mesh where `dim` is sharded and the index too: the indices go to the owners of what they name,
+ *             and values come back or go with them, three exchanges in all; the host then waits once, since the amount
+ *             of data depends on values. Elsewhere nothing is exchanged. */
 
 /** Elements by index along `dim`: y[p] = input[p with p[dim] replaced by index[p]].
  *
  * Shapes:     input and index have the same number of dims, index is no longer in any dim but `dim` -> index's shape.
- * Placement:  dims of the input other than `dim` stay sharded, the index like them; where the input is whole, the index stays sharded.
- *             `dim` sharded: under a Replicate index each rank reads what it has and the result is Partial(sum), else indices are routed.
- *             Partial(sum) of the input is kept under a Replicate index.
+ * Placement:  dims of the input other than `dim` stay sharded, the index like them; where the input is whole, the index
+ *             stays sharded. `dim` sharded: under a Replicate index each rank reads what it has and the result is
+ *             Partial(sum), else indices are routed. Partial(sum) of the input is kept under a Replicate index.
  * Gradient:   of input: the cotangent added up by index. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_gather(stn_tensor *input, int dim, stn_tensor *index);
@@ -42,36 +45,41 @@ STN_API stn_tensor *stn_gather(stn_tensor *input, int dim, stn_tensor *index);
  * Placement, gradient, errors: as stn_gather's; whole slices are routed, each distinct one once. */
 STN_API stn_tensor *stn_index_select(stn_tensor *input, int dim, stn_tensor *index);
 
-/** stn_gather of tensors that are first repeated to a common shape in all dims but *dim; `dim` NULL: both are taken flat.
- *  Negative indices count from the end. */
+/** stn_gather of tensors that are first repeated to a common shape in all dims but *dim; `dim` NULL: both are taken
+ *  flat. Negative indices count from the end. */
 STN_API stn_tensor *stn_take_along_dim(stn_tensor *input, stn_tensor *indices, const int *dim);
 
-/** The input with elements replaced: y[p with p[dim] replaced by index[p]] = src[p]; of several that name one element the last one, in row-major
- *  order, wins.
+/** The input with elements replaced: y[p with p[dim] replaced by index[p]] = src[p]; of several that name one element
+ *  the last one, in row-major order, wins.
  *
- * Shapes:     input, index, src with the same number of dims; index is no longer than src, nor than input but in `dim` -> input's.
- * Placement:  the input stays sharded, index and src like it. `dim` sharded: under a Replicate index and src each rank writes what it owns,
- *             else both are routed. An input that is whole gets the Shards of src, `dim` among them. Kept Partial(sum) where both are.
- * Gradient:   of input: 0 where an index points; of src: the cotangent by index, for each of several that name one element. Twice differentiable.
+ * Shapes:     input, index, src with the same number of dims; index is no longer than src, nor than input but in `dim`
+ *             -> input's.
+ * Placement:  the input stays sharded, index and src like it. `dim` sharded: under a Replicate index and src each rank
+ *             writes what it owns, else both are routed. An input that is whole gets the Shards of src, `dim` among
+ *             them. Kept Partial(sum) where both are.
+ * Gradient:   of input: 0 where an index points; of src: the cotangent by index, for each of several that name one
+ *             element. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (src's is not input's). */
 STN_API stn_tensor *stn_scatter_from(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
 
 /** The same with one number for all of src. */
 STN_API stn_tensor *stn_scatter_number(stn_tensor *input, int dim, stn_tensor *index, double value);
 
-/** As stn_scatter_from, but src is added: in row-major order on a rank, then in the order of ranks. 16-bit floats are added in f32.
+/** As stn_scatter_from, but src is added: in row-major order on a rank, then in the order of ranks. 16-bit floats are
+ * added in f32.
  *
- * Placement:  as stn_scatter_from's; an input that is whole beside a src that is sharded along `dim` gives Partial(sum), and nothing is exchanged.
+ * Placement:  as stn_scatter_from's; an input that is whole beside a src that is sharded along `dim` gives
+ *             Partial(sum), and nothing is exchanged.
  * Gradient:   of input: the cotangent; of src: it by index. Twice differentiable. */
 STN_API stn_tensor *stn_scatter_add(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
 
 typedef enum stn_scatter_reduction { STN_SCATTER_SUM, STN_SCATTER_PROD, STN_SCATTER_MEAN, STN_SCATTER_AMAX, STN_SCATTER_AMIN } stn_scatter_reduction;
 
-/** As stn_scatter_add with other ways to join what comes to one element; with `include_self` the element's own value is one of those, without it
- *  counts only where nothing comes. NaN wins over numbers.
+/** As stn_scatter_add with other ways to join what comes to one element; with `include_self` the element's own value is
+ *  one of those, without it counts only where nothing comes. NaN wins over numbers.
  *
- * Gradient:   of input and src: of products the product of the others; of amax and amin evenly among those that equal the result. Twice
- *             differentiable but where factors are 0. */
+ * Gradient:   of input and src: of products the product of the others; of amax and amin evenly among those that equal
+ *             the result. Twice differentiable but where factors are 0. */
 STN_API stn_tensor *stn_scatter_reduce(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src, stn_scatter_reduction reduce,
                                        int include_self);
 
@@ -89,13 +97,15 @@ STN_API stn_tensor *stn_index_copy(stn_tensor *input, int dim, stn_tensor *index
  *  Otherwise as stn_scatter_number. */
 STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index, double value);
 
-/** Elements, or slices, replaced by values, or with `accumulate` added to: y[indices[0][p], indices[1][p], …] = values[p]; the indices stand for the
- *  first n dims. Negative ones count from the end; the last of several that name one element wins.
+/** Elements, or slices, replaced by values, or with `accumulate` added to: y[indices[0][p], indices[1][p], …] =
+ *  values[p]; the indices stand for the first n dims. Negative ones count from the end; the last of several that name
+ *  one element wins.
  *
- * Shapes:     indices broadcast to one shape; values to that and the input's other dims -> input's. A bool tensor may stand for the first dims that
- *             it has, alone, and where every element that it names gets the same: how many there are depends on data.
- * Placement:  other dims stay sharded. Of several dims with an index, the first stays sharded, else one exchange each way; then as
- *             stn_index_copy, stn_index_add.
+ * Shapes:     indices broadcast to one shape; values to that and the input's other dims -> input's. A bool tensor may
+ *             stand for the first dims that it has, alone, and where every element that it names gets the same: how
+ *             many there are depends on data.
+ * Placement:  other dims stay sharded. Of several dims with an index, the first stays sharded, else one exchange each
+ *             way; then as stn_index_copy, stn_index_add.
  * Gradient:   of input and values. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (other masks). */
 STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, stn_tensor *values, int accumulate);
@@ -106,22 +116,26 @@ STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *i
  * Gradient:   yes, twice differentiable. */
 STN_API stn_tensor *stn_repeat_interleave(stn_tensor *input, int64_t repeats, const int *dim);
 
-/** The same with a number for each element, `repeats` (n) or (1) or () of i64 or i32, which add up to `output_size`: what else they add up to is
- *  STN_ERR_VALUE at the next agreement.
+/** The same with a number for each element, `repeats` (n) or (1) or () of i64 or i32, which add up to `output_size`:
+ *  what else they add up to is STN_ERR_VALUE at the next agreement.
  *
- * Placement:  `repeats` is gathered; the input's Shards stay, the split of the dim in proportion: what straddles is routed as by stn_index_select. */
+ * Placement:  `repeats` is gathered; the input's Shards stay, the split of the dim in proportion: what straddles is
+ *             routed as by stn_index_select. */
 STN_API stn_tensor *stn_repeat_interleave_each(stn_tensor *input, stn_tensor *repeats, const int *dim, int64_t output_size);
 
-/** Zeros, and a one where input[i…] says along a new last dim: (i0, …) -> (i0, …, num_classes) of i64, sharded as the input.
+/** Zeros, and a one where input[i…] says along a new last dim: (i0, …) -> (i0, …, num_classes) of i64, sharded as the
+ * input.
  *
  * Gradient:   none.
  * @param num_classes  at least 1; -1 is STN_ERR_UNSUPPORTED: the largest index depends on data. */
 STN_API stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes);
 
-/** The elements whose positions along dim2 and dim1 differ by `offset`: y[…, k] = input[…, k + max(-offset, 0), …, k + max(offset, 0), …].
+/** The elements whose positions along dim2 and dim1 differ by `offset`: y[…, k] = input[…, k + max(-offset, 0), …, k +
+ * max(offset, 0), …].
  *
  * Shapes:     dim1 and dim2 leave, the diagonal is the last dim.
- * Placement:  a view: what a rank has stays, sharded as dim1 or dim2 is. Where both are, dim2's axes shard dim1 first: one exchange. Partial is kept.
+ * Placement:  a view: what a rank has stays, sharded as dim1 or dim2 is. Where both are, dim2's axes shard dim1 first:
+ *             one exchange. Partial is kept.
  * Gradient:   yes, twice differentiable. */
 STN_API stn_tensor *stn_diagonal(stn_tensor *input, int64_t offset, int dim1, int dim2);
 

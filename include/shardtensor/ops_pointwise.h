@@ -9,8 +9,8 @@ STN_BEGIN_DECLS
 /** input + other.
  *
  * Shapes:     broadcast (d0, …), (e0, …) -> the common shape. Dtype: promoted.
- * Placement:  Shard beats Replicate, among Shards the largest operand's; the split of the largest operand that is sharded there.
- *             Partial(sum) is kept on axes where both are Partial(sum), else reduced first.
+ * Placement:  Shard beats Replicate, among Shards the largest operand's; the split of the largest operand that is
+ *             sharded there. Partial(sum) is kept on axes where both are Partial(sum), else reduced first.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable: each input's is the cotangent, summed over the dims it was broadcast along.
  * @return new tensor; STN_ERR_SHAPE (do not broadcast), STN_ERR_ARGUMENT (meshes differ), STN_ERR_MEMORY, STN_ERR_COMM.
@@ -23,9 +23,10 @@ STN_API stn_tensor *stn_add_scaled(stn_tensor *input, stn_tensor *other, double 
 /** input + other, for a number. As stn_add; Partial is reduced first. A whole number leaves integers integers. */
 STN_API stn_tensor *stn_add_number(stn_tensor *input, double other);
 
-/** input += alpha * other, in place; `other` broadcasts to input's shape, input keeps its spec and dtype (beside a Partial(sum) input,
- *  `other` becomes pending too, which moves nothing).
- *  @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; views: ops_in_place.h). */
+/** input += alpha * other, in place; `other` broadcasts to input's shape, input keeps its spec and dtype (beside a
+ *  Partial(sum) input, `other` becomes pending too, which moves nothing).
+ *  @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; views:
+ *  ops_in_place.h). */
 STN_API stn_tensor *stn_add_(stn_tensor *input, stn_tensor *other, double alpha);
 
 /** input * other. As stn_add, but Partial(sum) is kept where exactly one is Partial and the other Replicate.
@@ -59,15 +60,17 @@ typedef enum stn_rounding {
     STN_ROUND_FLOOR  /* down */
 } stn_rounding;
 
-/** input / other. As stn_add, but integers give f32, and Partial(sum) is kept where input is Partial and other is Replicate.
+/** input / other. As stn_add, but integers give f32, and Partial(sum) is kept where input is Partial and other is
+ *  Replicate.
  *  Gradient: yes, twice differentiable.  @return as stn_add. */
 STN_API stn_tensor *stn_div(stn_tensor *input, stn_tensor *other);
 
 /** input / other, for a number. As stn_div; Partial(sum) is kept. */
 STN_API stn_tensor *stn_div_number(stn_tensor *input, double other);
 
-/** The quotient as a whole number: integers stay integers; divided by 0 they give 0 and STN_ERR_VALUE at the next agreement (stn_agree).
- *  Partial is reduced first.  Gradient: zero.  @return as stn_add; STN_ERR_DTYPE (bool, complex), STN_ERR_ARGUMENT (rounding). */
+/** The quotient as a whole number: integers stay integers; divided by 0 they give 0 and STN_ERR_VALUE at the next
+ *  agreement (stn_agree). Partial is reduced first.  Gradient: zero.  @return as stn_add; STN_ERR_DTYPE (bool,
+ *  complex), STN_ERR_ARGUMENT (rounding). */
 STN_API stn_tensor *stn_div_rounded(stn_tensor *input, stn_tensor *other, stn_rounding rounding);
 
 /** input /= other, in place. As stn_add_; STN_ERR_DTYPE where input is of integers. */
@@ -76,15 +79,15 @@ STN_API stn_tensor *stn_div_(stn_tensor *input, stn_tensor *other);
 /** input /= other, in place, for a number. As stn_div_. */
 STN_API stn_tensor *stn_div_number_(stn_tensor *input, double other);
 
-/** input to the power `exponent`. As stn_add, but Partial is reduced first; integers stay integers (a negative power of one that is not 1
- *  or -1 is 0).  Gradient: yes, twice differentiable.  @return as stn_add; STN_ERR_DTYPE (bool). */
+/** input to the power `exponent`. As stn_add, but Partial is reduced first; integers stay integers (a negative power of
+ *  one that is not 1 or -1 is 0).  Gradient: yes, twice differentiable.  @return as stn_add; STN_ERR_DTYPE (bool). */
 STN_API stn_tensor *stn_pow(stn_tensor *input, stn_tensor *exponent);
 
 /** input to the power of a number. As stn_pow. */
 STN_API stn_tensor *stn_pow_number(stn_tensor *input, double exponent);
 
-/** input + weight * (end - input). As stn_add, of floating and complex dtypes; Partial(sum) is kept where input and end are both
- *  Partial(sum) and weight is a number or Replicate.  Gradient: yes, twice differentiable. */
+/** input + weight * (end - input). As stn_add, of floating and complex dtypes; Partial(sum) is kept where input and end
+ *  are both Partial(sum) and weight is a number or Replicate.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_lerp(stn_tensor *input, stn_tensor *end, stn_tensor *weight);
 
 /** stn_lerp with one weight for all elements. */
@@ -109,11 +112,12 @@ STN_API stn_tensor *stn_clone(stn_tensor *input);
 /** The same values in another dtype; from complex to real, the real parts.
  *
  * Shapes:     kept. To a 16-bit float: rounds to nearest even. To an integer: towards zero. To bool: x != 0.
- * Placement:  kept. Partial(sum) is kept where each element is converted exactly and stays linear: to a wider float, real to complex,
- *             complex to real; else it is reduced first.
+ * Placement:  kept. Partial(sum) is kept where each element is converted exactly and stays linear: to a wider float,
+ *             real to complex, complex to real; else it is reduced first.
  * Collective: over the mesh where Partial is reduced.
  * Gradient:   yes, twice differentiable: the cotangent, cast back.
- * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return new tensor, or one more handle on `input` where it has that dtype; STN_ERR_ARGUMENT (dtype), STN_ERR_MEMORY,
+ * STN_ERR_COMM. */
 STN_API stn_tensor *stn_cast(stn_tensor *input, stn_dtype dtype);
 
 /** The quotient rounded down, as stn_div_rounded; of integers divided by 0 as there. Partial is reduced first.
@@ -136,23 +140,23 @@ STN_API stn_tensor *stn_fmod_number(stn_tensor *input, double other);
 /** stn_remainder by a number. */
 STN_API stn_tensor *stn_remainder_number(stn_tensor *input, double other);
 
-/** input + value * tensor1 * tensor2. As stn_add; Partial(sum) is kept where input and one of the two are Partial(sum) and the other is
- *  Replicate.  Gradient: yes, twice differentiable. */
+/** input + value * tensor1 * tensor2. As stn_add; Partial(sum) is kept where input and one of the two are Partial(sum)
+ *  and the other is Replicate.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_addcmul(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value);
 
-/** input + value * tensor1 / tensor2, of floating and complex dtypes. As stn_add; Partial(sum) is kept where input and tensor1 are
- *  Partial(sum) and tensor2 is Replicate.  Gradient: yes, twice differentiable. */
+/** input + value * tensor1 / tensor2, of floating and complex dtypes. As stn_add; Partial(sum) is kept where input and
+ *  tensor1 are Partial(sum) and tensor2 is Replicate.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_addcdiv(stn_tensor *input, stn_tensor *tensor1, stn_tensor *tensor2, double value);
 
-/** The angle of the point (other, input), -pi to pi. As stn_add, of floating dtypes, and of integers, which give f32; Partial is reduced
- *  first.  Gradient: yes, twice differentiable. */
+/** The angle of the point (other, input), -pi to pi. As stn_add, of floating dtypes, and of integers, which give f32;
+ *  Partial is reduced first.  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_atan2(stn_tensor *input, stn_tensor *other);
 
 /** The distance of the point (other, input) from the origin. As stn_atan2, of floating dtypes only. */
 STN_API stn_tensor *stn_hypot(stn_tensor *input, stn_tensor *other);
 
-/** real + i imag. As stn_add; f32 gives c64, f64 gives c128, others are STN_ERR_DTYPE. Partial(sum) is kept where real and imag are
- *  Partial(sum).  Gradient: yes, twice differentiable. */
+/** real + i imag. As stn_add; f32 gives c64, f64 gives c128, others are STN_ERR_DTYPE. Partial(sum) is kept where real
+ *  and imag are Partial(sum).  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_complex(stn_tensor *real, stn_tensor *imag);
 
 /** abs e^(i angle). As stn_complex; Partial(sum) is kept where abs is Partial(sum) and angle is Replicate. */
@@ -160,11 +164,13 @@ STN_API stn_tensor *stn_polar(stn_tensor *abs, stn_tensor *angle);
 
 /* Choices */
 
-/** input where `condition`, else other. As stn_add; the condition is bool and decides nothing about the dtype. Partial(sum) is kept where
- *  input and other are both Partial(sum) and condition is Replicate.  @return as stn_add; STN_ERR_DTYPE (condition not bool). */
+/** input where `condition`, else other. As stn_add; the condition is bool and decides nothing about the dtype.
+ *  Partial(sum) is kept where input and other are both Partial(sum) and condition is Replicate.  @return as stn_add;
+ *  STN_ERR_DTYPE (condition not bool). */
 STN_API stn_tensor *stn_where(stn_tensor *condition, stn_tensor *input, stn_tensor *other);
 
-/** `value` where `mask`, else input; of input's dtype. As stn_where; Partial(sum) is kept where value is 0 and mask Replicate. */
+/** `value` where `mask`, else input; of input's dtype. As stn_where; Partial(sum) is kept where value is 0 and mask
+ *  Replicate. */
 STN_API stn_tensor *stn_masked_fill(stn_tensor *input, stn_tensor *mask, double value);
 
 /** The greater of two. As stn_add, but not for complex numbers; Partial is reduced first; NaN wins.
@@ -184,9 +190,11 @@ STN_API stn_tensor *stn_clamp(stn_tensor *input, double min, double max);
 /** The same with tensors as bounds; NULL: none. */
 STN_API stn_tensor *stn_clamp_tensor(stn_tensor *input, stn_tensor *min, stn_tensor *max);
 
-/* Comparisons and logic: shapes broadcast, the result is bool, there is no gradient. Placement as stn_add; Partial is reduced first. */
+/* Comparisons and logic: shapes broadcast, the result is bool, there is no gradient. Placement as stn_add; Partial is
+ * reduced first. */
 
-/** Whether input == other, compared in the promoted dtype.  @return as stn_add; STN_ERR_DTYPE (an order of complex numbers). */
+/** Whether input == other, compared in the promoted dtype.  @return as stn_add; STN_ERR_DTYPE (an order of complex
+ *  numbers). */
 STN_API stn_tensor *stn_eq(stn_tensor *input, stn_tensor *other);
 
 /** Whether input != other. As stn_eq. */
@@ -269,8 +277,8 @@ STN_API stn_tensor *stn_trunc(stn_tensor *input);
 /** Rounded to the nearest, half to even; `decimals` places after the point, before it where negative. As stn_floor. */
 STN_API stn_tensor *stn_round(stn_tensor *input, int decimals);
 
-/** `nan` for NaN, *posinf and *neginf for infinities (NULL: the largest and the least finite value of the dtype). Not for complex
- *  numbers.  Gradient: of what was not replaced. */
+/** `nan` for NaN, *posinf and *neginf for infinities (NULL: the largest and the least finite value of the dtype). Not
+ *  for complex numbers.  Gradient: of what was not replaced. */
 STN_API stn_tensor *stn_nan_to_num(stn_tensor *input, double nan, const double *posinf, const double *neginf);
 
 /** The real part; keeps Partial(sum). Of real numbers the numbers themselves. */
@@ -410,7 +418,8 @@ STN_API stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_v
  *  @return as stn_relu; STN_ERR_SHAPE (weight), STN_ERR_DTYPE (they differ). Source: He et al. 2015. */
 STN_API stn_tensor *stn_prelu(stn_tensor *input, stn_tensor *weight);
 
-/** The first half of `dim` times the sigmoid of the second. Where `dim` is sharded, its halves lie as results of stn_narrow.
+/** The first half of `dim` times the sigmoid of the second. Where `dim` is sharded, its halves lie as results of
+ *  stn_narrow.
  *  @return as stn_relu, with half the size along dim; STN_ERR_ARGUMENT (dim), STN_ERR_SHAPE (its size is odd).
  *  Source: Dauphin et al. 2017. */
 STN_API stn_tensor *stn_glu(stn_tensor *input, int dim);

@@ -9,8 +9,9 @@ STN_BEGIN_DECLS
 /** Matrix product, batched and broadcast as PyTorch's matmul: vectors are rows on the left, columns on the right.
  *
  * Shapes:     (…, m, k) x (…, k, n) -> (…, m, n). Dtypes are equal, floating or complex or integer.
- * Placement:  per axis: a batch dim, m or n sharded stays sharded; k sharded on both gives Partial(sum); Partial(sum) of one with
- *             the other Replicate is kept; what fits none of these is redistributed, the smaller operand first.
+ * Placement:  per axis: a batch dim, m or n sharded stays sharded; k sharded on both gives Partial(sum); Partial(sum)
+ *             of one with the other Replicate is kept; what fits none of these is redistributed, the smaller operand
+ *             first.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -38,37 +39,42 @@ STN_API stn_tensor *stn_outer(stn_tensor *input, stn_tensor *vec2);
 /** beta input + alpha (mat1 mat2). Where beta is 0, `input` is not read: NaN in it does not matter.
  *
  * Shapes:     mat1 (m, k), mat2 (k, n) -> (m, n); input broadcasts to the product. Dtypes are equal, as of stn_matmul.
- * Placement:  that of the product, as of stn_matmul. The input goes there: beside Partial(sum) it becomes so, which moves nothing.
+ * Placement:  that of the product, as of stn_matmul. The input goes there: beside Partial(sum) it becomes so, which
+ *             moves nothing.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable.
  * @param beta, alpha  whole numbers where the tensors hold integers.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (beta, alpha), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_addmm(stn_tensor *input, stn_tensor *mat1, stn_tensor *mat2, double beta, double alpha);
 
-/** beta input + alpha (batch1 batch2), of batches of matrices: batch1 (b, m, k), batch2 (b, k, n) -> (b, m, n). As stn_addmm. */
+/** beta input + alpha (batch1 batch2), of batches of matrices: batch1 (b, m, k), batch2 (b, k, n) -> (b, m, n). As
+ *  stn_addmm. */
 STN_API stn_tensor *stn_baddbmm(stn_tensor *input, stn_tensor *batch1, stn_tensor *batch2, double beta, double alpha);
 
-/** Sums of products by an equation, as PyTorch reads it: "bij,bjk->bik". Letters name dims, "..." stands for any number of dims that
- *  broadcast, a letter that a term has twice takes a diagonal, a letter that the result lacks is summed over. Without "->" the result has the
- *  ellipsis and, in the order of the alphabet (capitals first), the letters that stand once. Spaces mean nothing. A dim of size 1 broadcasts.
+/** Sums of products by an equation, as PyTorch reads it: "bij,bjk->bik". Letters name dims, "..." stands for any number
+ *  of dims that broadcast, a letter that a term has twice takes a diagonal, a letter that the result lacks is summed
+ *  over. Without "->" the result has the ellipsis and, in the order of the alphabet (capitals first), the letters that
+ *  stand once. Spaces mean nothing. A dim of size 1 broadcasts.
  *
- * Shapes:     as the equation says; every product on the way has at most STN_MAX_NDIM dims. Dtypes are equal, as of stn_matmul; where nothing is
- *             summed over they are those of stn_mul.
- * Placement:  two operands at a time, those with the smallest product first; per axis: a label of the product stays sharded, one that is
- *             summed over gives Partial(sum), Partial(sum) of one with the other Replicate is kept, what fits none of these is
- *             redistributed, the smaller factor first. No dims are merged across ranks, but for diagonals: a view and a slice.
+ * Shapes:     as the equation says; every product on the way has at most STN_MAX_NDIM dims. Dtypes are equal, as of
+ *             stn_matmul; where nothing is summed over they are those of stn_mul.
+ * Placement:  two operands at a time, those with the smallest product first; per axis: a label of the product stays
+ *             sharded, one that is summed over gives Partial(sum), Partial(sum) of one with the other Replicate is
+ *             kept, what fits none of these is redistributed, the smaller factor first. No dims are merged across
+ *             ranks, but for diagonals: a view and a slice.
  * Collective: over the mesh where an operand has to move.
  * Gradient:   yes, twice differentiable.
  * @param n  operands, 1 to STN_MAX_INPUTS.
- * @return new tensor, or one more handle on the operand where nothing is to do; STN_ERR_ARGUMENT (equation), STN_ERR_SHAPE, STN_ERR_DTYPE,
- *         STN_ERR_UNSUPPORTED (too many dims), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return new tensor, or one more handle on the operand where nothing is to do; STN_ERR_ARGUMENT (equation),
+ *         STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (too many dims), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands);
 
 /** input weight^T + bias, row by row.
  *
  * Shapes:     input (…, in), weight (out, in), bias (out) or NULL -> (…, out). Dtypes are equal, as of stn_matmul.
- * Placement:  per axis: a leading dim of input, or out in weight, sharded stays sharded; in sharded in both gives Partial(sum); Partial(sum)
- *             as in matmul. The bias goes to where the result is: beside Partial(sum) it becomes so, which moves nothing.
+ * Placement:  per axis: a leading dim of input, or out in weight, sharded stays sharded; in sharded in both gives
+ *             Partial(sum); Partial(sum) as in matmul. The bias goes to where the result is: beside Partial(sum) it
+ *             becomes so, which moves nothing.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -76,7 +82,8 @@ STN_API stn_tensor *stn_linear(stn_tensor *input, stn_tensor *weight, stn_tensor
 
 /** The vector product along a dim of size 3.
  *
- * Shapes:     (…, 3, …) x (…, 3, …) -> the shape that they broadcast to; equal numbers of dims. Every dtype but bool; promoted.
+ * Shapes:     (…, 3, …) x (…, 3, …) -> the shape that they broadcast to; equal numbers of dims. Every dtype but bool;
+ *             promoted.
  * Placement:  that of stn_mul and stn_roll: dims stay sharded, and where `dim` is, its elements come from neighbours.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, twice differentiable.
@@ -102,12 +109,14 @@ STN_API stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int di
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps);
 
-/** Distances between rows: out[i, j] = (sum over m of |x1[i, m] - x2[j, m]|^p)^(1 / p); for p = 0 how many differ, for infinity the largest
- *  difference. Differences are taken before anything is squared, whatever the size, so that close rows keep their distance.
+/** Distances between rows: out[i, j] = (sum over m of |x1[i, m] - x2[j, m]|^p)^(1 / p); for p = 0 how many differ, for
+ *  infinity the largest difference. Differences are taken before anything is squared, whatever the size, so that close
+ *  rows keep their distance.
  *
  * Shapes:     x1 (…, r1, m), x2 (…, r2, m) -> (…, r1, r2); batches broadcast. Dtypes are equal, floating.
- * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is sharded along m, or Partial, goes to a Shard of
- *             its rows (of a batch dim where these are fewer) by one exchange, and the other operand follows the result.
+ * Placement:  per axis: a batch dim or rows sharded stay sharded, the larger operand's first; what is sharded along m,
+ *             or Partial, goes to a Shard of its rows (of a batch dim where these are fewer) by one exchange, and the
+ *             other operand follows the result.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once; a distance of 0 has the gradient 0.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (p < 0), STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -123,23 +132,27 @@ typedef struct stn_attention_attrs {
     int enable_gqa; /* query may have k times as many heads (the third dim from the end) as key and value */
 } stn_attention_attrs;
 
-/** Attention: softmax(query key^T scale + mask) value, row by row, with nothing of the size of query rows times key rows in memory.
+/** Attention: softmax(query key^T scale + mask) value, row by row, with nothing of the size of query rows times key
+ * rows in memory.
  *
- * Shapes:     query (…, l, e), key (…, s, e), value (…, s, v) -> (…, l, v); batch dims broadcast. attn_mask broadcasts to (…, l, s): bool says where
- *             one may attend, a floating one is added. Dtypes are equal, floating; a floating mask has the same.
- *             is_causal: query row i sees key rows 0 … i, whatever l and s. A row that may attend to nothing gives zeros.
- * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole along s. What is sharded
- *             otherwise, or Partial, goes to a Shard of the longest of these dims.
- *             Where an axis shards rows of queries, keys and values alike, and these are long (stn_set_ring_attention),
- *             they stay sharded: their chunks come one after another, from their owners, and at most two are held at a
- *             time. Causal, a chunk goes only to ranks of which some row sees it.
+ * Shapes:     query (…, l, e), key (…, s, e), value (…, s, v) -> (…, l, v); batch dims broadcast. attn_mask broadcasts
+ *             to (…, l, s): bool says where one may attend, a floating one is added. Dtypes are equal, floating; a
+ *             floating mask has the same. is_causal: query row i sees key rows 0 … i, whatever l and s. A row that may
+ *             attend to nothing gives zeros.
+ * Placement:  per axis: a batch dim, heads or query rows sharded stay sharded, and key, value and mask follow: whole
+ *             along s. What is sharded otherwise, or Partial, goes to a Shard of the longest of these dims. Where an
+ *             axis shards rows of queries, keys and values alike, and these are long (stn_set_ring_attention), they
+ *             stay sharded: their chunks come one after another, from their owners, and at most two are held at a time.
+ *             Causal, a chunk goes only to ranks of which some row sees it.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.
- * Numbers:    dropout takes a stream of the mesh, and its numbers belong to global elements of (…, l, s): the same in any layout.
+ * Numbers:    dropout takes a stream of the mesh, and its numbers belong to global elements of (…, l, s): the same in
+ *             any layout.
  * @param attn_mask  NULL: none.
  * @param attrs      NULL: defaults.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
- * Source: Vaswani et al. 2017; online softmax: Milakov and Gimelshein 2018; the backward from row sums: Dao et al. 2022. */
+ * Source: Vaswani et al. 2017; online softmax: Milakov and Gimelshein 2018; the backward from row sums: Dao et al.
+ * 2022. */
 STN_API stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
                                                      const stn_attention_attrs *attrs);
 
@@ -175,7 +188,8 @@ typedef struct stn_neighborhood_attrs {
 STN_API stn_tensor *stn_neighborhood_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value,
                                                const stn_neighborhood_attrs *attrs);
 
-/** Of convolutions; entry d is windowed dim d's. All zero but `size`: stride 1, no padding, dilation 1, one group, zeros. */
+/** Of convolutions; entry d is windowed dim d's. All zero but `size`: stride 1, no padding, dilation 1, one group,
+ *  zeros. */
 typedef struct stn_conv_attrs {
     size_t size;         /* sizeof(stn_conv_attrs) */
     int64_t stride[3];   /* 0: 1 */
@@ -188,13 +202,13 @@ typedef struct stn_conv_attrs {
 
 /** 2-d convolution (cross-correlation).
  *
- * Shapes:     input (n, c, h, w) or (c, h, w), weight (o, c / groups, kh, kw), bias (o) or NULL
- *             -> (n, o, h', w'), h' = floor((h + 2 p - d (kh - 1) - 1) / s) + 1. Floating and complex dtypes, all equal.
- * Placement:  n, h and w stay sharded, with rows and columns of neighbours' chunks fetched as halos, of any width, over any split;
- *             o sharded in weight (and bias) stays sharded; c sharded in both gives Partial(sum); Partial(sum) as in matmul.
- *             The split of h', w': balanced from balanced, else offset' = ceil(offset h' / h).
- *             Memory order: channels last; on a CUDA device row-major of f64, and of f32 without allow_tf32, where h and w
- *             are whole and padded by zeros.
+ * Shapes:     input (n, c, h, w) or (c, h, w), weight (o, c / groups, kh, kw), bias (o) or NULL -> (n, o, h', w'), h' =
+ *             floor((h + 2 p - d (kh - 1) - 1) / s) + 1. Floating and complex dtypes, all equal.
+ * Placement:  n, h and w stay sharded, with rows and columns of neighbours' chunks fetched as halos, of any width, over
+ *             any split; o sharded in weight (and bias) stays sharded; c sharded in both gives Partial(sum);
+ *             Partial(sum) as in matmul. The split of h', w': balanced from balanced, else offset' = ceil(offset h' /
+ *             h). Memory order: channels last; on a CUDA device row-major of f64, and of f32 without allow_tf32, where
+ *             h and w are whole and padded by zeros.
  * Collective: over the mesh where halos or inputs have to move.
  * Gradient:   yes, twice differentiable.
  * @param attrs  NULL: defaults.
@@ -219,10 +233,10 @@ typedef struct stn_conv_transpose_attrs {
 
 /** Transposed 2-d convolution: the transpose of stn_conv2d in its input, whose output is the input here; plus a bias.
  *
- * Shapes:     input (n, c, h, w) or (c, h, w), weight (c, o / groups, kh, kw), bias (o) or NULL
- *             -> (n, o, h', w'), h' = (h - 1) s - 2 p + d (kh - 1) + 1 + output_padding. Floating and complex dtypes, all equal.
- * Placement:  as stn_conv2d: an output gathers from the inputs that reach it, which come as halos; c sharded in both gives
- *             Partial(sum), a sharded dim 1 of weight a sharded o (with groups: dim 0 of weight).
+ * Shapes:     input (n, c, h, w) or (c, h, w), weight (c, o / groups, kh, kw), bias (o) or NULL -> (n, o, h', w'), h' =
+ *             (h - 1) s - 2 p + d (kh - 1) + 1 + output_padding. Floating and complex dtypes, all equal.
+ * Placement:  as stn_conv2d: an output gathers from the inputs that reach it, which come as halos; c sharded in both
+ *             gives Partial(sum), a sharded dim 1 of weight a sharded o (with groups: dim 0 of weight).
  * Collective: over the mesh where halos or inputs have to move.
  * Gradient:   yes, twice differentiable.
  * @param attrs  NULL: defaults.

@@ -74,8 +74,8 @@ STN_API stn_tensor *stn_crps_ensemble(stn_tensor *input, stn_tensor *target, int
 STN_API stn_tensor *stn_energy_score(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int dim,
                                      int n_field_dims, const int *field_dims, int fair);
 
-/** The power of each wave number along a dim: |y_0|^2, 2 |y_k|^2, and for an even n |y_{n/2}|^2, with
- *  y = stn_rfft(input) / n. They add up to the mean square of the line. A zonal energy spectrum is this along longitudes,
+/** The power of each wave number along a dim: |y_0|^2, 2 |y_k|^2, and for an even n |y_{n/2}|^2, with y =
+ *  stn_rfft(input) / n. They add up to the mean square of the line. A zonal energy spectrum is this along longitudes,
  *  averaged over latitudes and multiplied by each circle's length.
  *
  * Shapes:     (…, n, …) -> (…, n / 2 + 1, …).

@@ -47,11 +47,12 @@ STN_API stn_tensor *stn_permute(stn_tensor *input, int ndim, const int *dims);
 /** Dims source[i] go to places destination[i]; the others keep their order. As stn_permute. */
 STN_API stn_tensor *stn_movedim(stn_tensor *input, int n, const int *source, const int *destination);
 
-/** Every step-th element from `start` up to but not `end` along a dim, as Python's slices: negative places count from the end, what is
- *  outside is dropped.
+/** Every step-th element from `start` up to but not `end` along a dim, as Python's slices: negative places count from
+ *  the end, what is outside is dropped.
  *
  * Shapes:     (…, n, …) -> (…, m, …), m = ceil((end - start) / step), at least 0. Any dtype.
- * Placement:  kept, pending reductions too. Along a sharded dim each rank keeps what it has: no data moves, and the split is explicit.
+ * Placement:  kept, pending reductions too. Along a sharded dim each rank keeps what it has: no data moves, and the
+ *             split is explicit.
  * Collective: no.
  * Gradient:   yes, twice differentiable: the cotangent among zeros. The result is a view that shares memory
  *             (ops_in_place.h).
@@ -62,11 +63,13 @@ STN_API stn_tensor *stn_slice(stn_tensor *input, int dim, int64_t start, int64_t
 
 /** Tensors one after the other along a dim.
  *
- * Shapes:     (…, n0, …), (…, n1, …), … -> (…, n0 + n1 + …, …); other sizes are equal. Tensors of shape (0) are passed over. Dtypes are
- *             promoted.
- * Placement:  per axis as pointwise: Shard beats Replicate, among Shards the largest tensor's. The split along `dim`: balanced from balanced,
- *             else in proportion to the largest tensor's. What all have pending stays pending; else it is reduced first.
- * Collective: over the mesh where a tensor has to move; where `dim` is sharded, one exchange. No data moves where it is not.
+ * Shapes:     (…, n0, …), (…, n1, …), … -> (…, n0 + n1 + …, …); other sizes are equal. Tensors of shape (0) are passed
+ *             over. Dtypes are promoted.
+ * Placement:  per axis as pointwise: Shard beats Replicate, among Shards the largest tensor's. The split along `dim`:
+ *             balanced from balanced, else in proportion to the largest tensor's. What all have pending stays pending;
+ *             else it is reduced first.
+ * Collective: over the mesh where a tensor has to move; where `dim` is sharded, one exchange. No data moves where it is
+ *             not.
  * Gradient:   yes, twice differentiable: slices of the cotangent.
  * @param n  1 to STN_MAX_INPUTS.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT (n, dim), STN_ERR_MEMORY, STN_ERR_COMM. */
@@ -89,7 +92,8 @@ STN_API stn_tensor *stn_select(stn_tensor *input, int dim, int64_t index);
  *  @return the context's status. */
 STN_API stn_status stn_unbind(stn_tensor *input, int dim, int n_outputs, stn_tensor **outputs);
 
-/** Parts of `size` elements along a dim; the last one has what is left. As stn_unbind. By name, `split_sizes` may list the sizes. */
+/** Parts of `size` elements along a dim; the last one has what is left. As stn_unbind. By name, `split_sizes` may list
+ *  the sizes. */
 STN_API stn_status stn_split(stn_tensor *input, int dim, int64_t size, int n_outputs, stn_tensor **outputs);
 
 /** Up to `chunks` parts of equal size along a dim; the last one may have fewer elements. As stn_unbind. */
@@ -113,12 +117,12 @@ STN_API stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64
 /** Tensors of one shape along a new dim. @return new tensor; STN_ERR_SHAPE, else as stn_cat. */
 STN_API stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim);
 
-/** The tensor repeats[d] times along each dim d; more entries than dims are new dims in front. A dim that is sharded and repeated is
- *  laid out anew. */
+/** The tensor repeats[d] times along each dim d; more entries than dims are new dims in front. A dim that is sharded
+ *  and repeated is laid out anew. */
 STN_API stn_tensor *stn_repeat(stn_tensor *input, int n, const int64_t *repeats);
 
-/** Differences of neighbours along a dim, `n` times. `prepend` and `append` (NULL: none) go before and behind the input first. Where the dim
- *  is sharded, a rank gets one row from the next. */
+/** Differences of neighbours along a dim, `n` times. `prepend` and `append` (NULL: none) go before and behind the input
+ *  first. Where the dim is sharded, a rank gets one row from the next. */
 STN_API stn_tensor *stn_diff(stn_tensor *input, int64_t n, int dim, stn_tensor *prepend, stn_tensor *append);
 
 /** (…, c r r, h, w) -> (…, c, h r, w r): channels become pixels. */

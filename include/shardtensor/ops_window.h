@@ -25,12 +25,14 @@ typedef struct stn_interpolate_attrs {
 
 /** Resampling of all dims behind the first two; positions outside are clamped to the edge.
  *
- * Shapes:     (n, c, d0, …) with one to three more dims -> (n, c, e0, …). Floating dtypes; computed in f32, f64 for f64.
- * Placement:  kept, in the input's memory order; splits: balanced from balanced, else offset' = ceil(offset e / d). Partial(sum) is kept, other
- *             pending reductions are done first.
+ * Shapes:     (n, c, d0, …) with one to three more dims -> (n, c, e0, …). Floating dtypes; computed in f32, f64 for
+ *             f64.
+ * Placement:  kept, in the input's memory order; splits: balanced from balanced, else offset' = ceil(offset e / d).
+ *             Partial(sum) is kept, other pending reductions are done first.
  * Collective: over the mesh where a resampled dim is sharded: the rows that a rank lacks are fetched as a halo.
  * Gradient:   yes, twice differentiable: the adjoint, by global indices.
- * @return new tensor; STN_ERR_SHAPE (dims, empty dims), STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
+ * @return new tensor; STN_ERR_SHAPE (dims, empty dims), STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY,
+ * STN_ERR_COMM.
  * Source: Keys, IEEE Trans. ASSP 29, 1981 for the cubic kernel, with a = -3/4. */
 STN_API stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *attrs);
 
@@ -44,13 +46,13 @@ typedef enum stn_pad_mode {
 /** Margins along dims; negative ones remove elements.
  *
  * Shapes:     (…, n, …) -> (…, n + below + above, …). Any dtype.
- * Placement:  kept; splits of padded dims: balanced from balanced, else offset' = ceil(offset n' / n). Partial(sum) is kept unless `value` is
- *             other than 0; other pending reductions are done first.
+ * Placement:  kept; splits of padded dims: balanced from balanced, else offset' = ceil(offset n' / n). Partial(sum) is
+ *             kept unless `value` is other than 0; other pending reductions are done first.
  * Collective: over the mesh where a padded dim is sharded: one exchange of what changes ranks.
  * Gradient:   yes, twice differentiable: what margins repeat is added up at its place.
  * @param n        of `padding`: two for each padded dim, at most STN_MAX_NDIM.
- * @param padding  below and above the last dim, then those of the one before, … Of other elements than `value`, not more than the tensor has:
- *                 n - 1 where it reflects, n around.
+ * @param padding  below and above the last dim, then those of the one before, … Of other elements than `value`, not
+ *                 more than the tensor has: n - 1 where it reflects, n around.
  * @param value    of constant margins.
  * @return new tensor; STN_ERR_SHAPE (padding), STN_ERR_ARGUMENT (n, mode), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value);

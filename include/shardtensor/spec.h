@@ -62,8 +62,9 @@ typedef struct stn_spec_options {
     const int *axis_order;
     /** Dims from the slowest to the fastest in memory. NULL: 0, 1, …. */
     const int *memory_order;
-    /** sizes[dim]: how many elements each piece of a sharded dim has, one entry per combination of the axes that shard it, the major one slowest;
-     *  they add up to shape[dim]. NULL, or sizes[dim] NULL: balanced, the first n mod p pieces get one more. */
+    /** sizes[dim]: how many elements each piece of a sharded dim has, one entry per combination of the axes that shard
+     *  it, the major one slowest; they add up to shape[dim]. NULL, or sizes[dim] NULL: balanced, the first n mod p
+     *  pieces get one more. */
     const int64_t *const *sizes;
 } stn_spec_options;
 
@@ -71,22 +72,26 @@ typedef struct stn_spec_options {
  *  @param mesh        NULL: a local tensor (placements must be NULL).
  *  @param placements  one per mesh axis. On axes of size 1 all are the same as Replicate.
  *  @param options     NULL: defaults.
- *  @return STN_ERR_ARGUMENT, STN_ERR_SHAPE (sizes do not add up), STN_ERR_MEMORY. The caller owns one reference to `*out`. */
+ *  @return STN_ERR_ARGUMENT, STN_ERR_SHAPE (sizes do not add up), STN_ERR_MEMORY. The caller owns one reference to
+ *  `*out`. */
 STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn_placement *placements,
                                    stn_dtype dtype, int ndim, const int64_t *shape, const stn_spec_options *options,
                                    const stn_spec **out);
 
-/** Makes or finds a spec from a text: stn_spec_of(mesh, STN_DTYPE_F32, "S0,R", 2, shape). Local; every rank passes the same.
+/** Makes or finds a spec from a text: stn_spec_of(mesh, STN_DTYPE_F32, "S0,R", 2, shape). Local; every rank passes the
+ * same.
  *
- * One placement per mesh axis, between commas: R or Replicate; S and a dim, or Shard(dim); P (a sum), P(op) or Partial(op), op one of sum, avg,
- * prod, min, max. What stn_spec_describe prints behind the colon is read as well: sizes of pieces, "within" an axis, the memory order.
- * @return a spec that the innermost scope owns (retain it to keep it); outside of any, one reference is the caller's. NULL with
- *  STN_ERR_ARGUMENT (the message has the text and the place), or a status of stn_spec_create. */
+ * One placement per mesh axis, between commas: R or Replicate; S and a dim, or Shard(dim); P (a sum), P(op) or
+ * Partial(op), op one of sum, avg, prod, min, max. What stn_spec_describe prints behind the colon is read as well:
+ * sizes of pieces, "within" an axis, the memory order.
+ * @return a spec that the innermost scope owns (retain it to keep it); outside of any, one reference is the caller's.
+ *  NULL with STN_ERR_ARGUMENT (the message has the text and the place), or a status of stn_spec_create. */
 STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim, const int64_t *shape);
 
-/** Makes or finds a spec on the mesh of another, cut as that one is wherever this can be: a dim of the same size that the same axes shard keeps its
- *  cuts. One that fewer axes shard keeps those of the major ones, and where minor axes are added they divide each piece evenly. Everything else
- *  is balanced. Axis order is that of `like`, and so is the memory order where both have as many dims. Local; every rank passes the same.
+/** Makes or finds a spec on the mesh of another, cut as that one is wherever this can be: a dim of the same size that
+ *  the same axes shard keeps its cuts. One that fewer axes shard keeps those of the major ones, and where minor axes
+ *  are added they divide each piece evenly. Everything else is balanced. Axis order is that of `like`, and so is the
+ *  memory order where both have as many dims. Local; every rank passes the same.
  *  @param placements  one per axis of like's mesh; NULL where `like` is a local tensor's.
  *  @return as stn_spec_create; STN_ERR_ARGUMENT for `like` NULL. The caller owns one reference to `*out`. */
 STN_API stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim, const int64_t *shape,
@@ -111,14 +116,15 @@ STN_API int64_t stn_spec_local_numel(const stn_spec *spec);                   /*
  *  @param rank  world rank; one outside the mesh has an empty chunk. */
 STN_API void stn_spec_chunk(const stn_spec *spec, int rank, int64_t *shape, int64_t *offset);
 
-/** How many elements of `dim` each piece has: one entry per combination of the axes that shard it, the major one slowest, as stn_spec_options takes
- *  them; one entry, the whole, where none does. Local; takes time in proportion to the pieces.
+/** How many elements of `dim` each piece has: one entry per combination of the axes that shard it, the major one
+ *  slowest, as stn_spec_options takes them; one entry, the whole, where none does. Local; takes time in proportion to
+ *  the pieces.
  *  @param sizes  space for all of them; NULL only asks how many.
  *  @return how many; 0 for a dim that there is not. */
 STN_API int stn_spec_sizes(const stn_spec *spec, int dim, int64_t *sizes);
 
-/* Specs as bytes: for files, and for other processes. The form knows no pointer, no number of a mesh, a context or a rank: who reads it brings a mesh
- * whose axes have the same sizes. All numbers are little-endian.
+/* Specs as bytes: for files, and for other processes. The form knows no pointer, no number of a mesh, a context or a
+ * rank: who reads it brings a mesh whose axes have the same sizes. All numbers are little-endian.
  *
  *     "STNS"                  4 bytes
  *     version                 1 byte: 1
@@ -128,15 +134,16 @@ STN_API int stn_spec_sizes(const stn_spec *spec, int dim, int64_t *sizes);
  *     per dim                 pieces, 4 bytes: 0 where balanced or whole; then the size of each, 8 bytes
  *     check                   4 bytes: 2166136261, then for each byte before, (check ^ byte) * 16777619, modulo 2^32 */
 
-/** Writes a spec as bytes. Local. @return how many bytes the form has; nothing is written where `size` is less (`buffer` NULL: size is 0). 0 for
- *  NULL. */
+/** Writes a spec as bytes. Local. @return how many bytes the form has; nothing is written where `size` is less
+ *  (`buffer` NULL: size is 0). 0 for NULL. */
 STN_API size_t stn_spec_write(const stn_spec *spec, void *buffer, size_t size);
 
 /** Makes or finds the spec that was written: in the same context the same pointer. Local; every rank passes the same.
- *  @param mesh  its axes have the sizes that were written, in the same order, whatever their names and ranks; of a local tensor's spec it tells
- *   the context alone.
- *  @return STN_ERR_ARGUMENT (mesh NULL; bytes that are not of this form, or too few or many; other axes: the message says which),
- *   STN_ERR_VERSION (a form of a later version), or a status of stn_spec_create. The caller owns one reference to `*out`. */
+ *  @param mesh  its axes have the sizes that were written, in the same order, whatever their names and ranks; of a
+ *   local tensor's spec it tells the context alone.
+ *  @return STN_ERR_ARGUMENT (mesh NULL; bytes that are not of this form, or too few or many; other axes: the message
+ *   says which), STN_ERR_VERSION (a form of a later version), or a status of stn_spec_create. The caller owns one
+ *   reference to `*out`. */
 STN_API stn_status stn_spec_read(const stn_mesh *mesh, const void *buffer, size_t size, const stn_spec **out);
 
 /** Writes a description such as "f32 (73, 144) on lat=3: Shard(0) sizes 25 24 24", as snprintf does. Local.

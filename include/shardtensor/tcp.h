@@ -1,7 +1,9 @@
-/* Communicators of processes over TCP, where no MPI has started them: torchrun, a scheduler that starts programs, a shell.
+/* Communicators of processes over TCP, where no MPI has started them: torchrun, a scheduler that starts programs, a
+ * shell.
  *
- * All collectives are made of messages between two ranks, and reduced in rank order: the same bits as thread ranks give. It moves memory of the host;
- * of ranks on devices it is the control (nccl.h), or stages their data. Where ranks are many or messages large on one machine, MPI is faster. */
+ * All collectives are made of messages between two ranks, and reduced in rank order: the same bits as thread ranks
+ * give. It moves memory of the host; of ranks on devices it is the control (nccl.h), or stages their data. Where ranks
+ * are many or messages large on one machine, MPI is faster. */
 #ifndef SHARDTENSOR_TCP_H
 #define SHARDTENSOR_TCP_H
 
@@ -21,14 +23,15 @@ typedef struct stn_tcp_options {
     size_t error_text_size;  /* bytes */
 } stn_tcp_options;
 
-/** Makes a communicator of processes that know where rank 0 is: each calls it there, and is told where the others listen. Between each pair of ranks
- *  there are two connections then. A rank whose process ends, or whose connection does, is named by all that wait for it (STN_ERR_PEER), within the
- *  deadline where its machine is lost.
+/** Makes a communicator of processes that know where rank 0 is: each calls it there, and is told where the others
+ *  listen. Between each pair of ranks there are two connections then. A rank whose process ends, or whose connection
+ *  does, is named by all that wait for it (STN_ERR_PEER), within the deadline where its machine is lost.
  *
- *  Collective over the `ranks` processes, in any order of coming. A process may have several, with texts of `job` of their own. `out` is written on
- *  success only.
- *  @return STN_ERR_ARGUMENT (also: another process is this rank), STN_ERR_MISMATCH (rank 0 has another number of ranks), STN_ERR_TIMEOUT (who had
- *  not come), STN_ERR_COMM (no port is free, a rank cannot be reached), STN_ERR_PEER, STN_ERR_MEMORY. */
+ *  Collective over the `ranks` processes, in any order of coming. A process may have several, with texts of `job` of
+ *  their own. `out` is written on success only.
+ *  @return STN_ERR_ARGUMENT (also: another process is this rank), STN_ERR_MISMATCH (rank 0 has another number of
+ *  ranks), STN_ERR_TIMEOUT (who had not come), STN_ERR_COMM (no port is free, a rank cannot be reached), STN_ERR_PEER,
+ *  STN_ERR_MEMORY. */
 STN_API stn_status stn_comm_create_tcp(const stn_tcp_options *options, stn_comm **out);
 
 STN_END_DECLS

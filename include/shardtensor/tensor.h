@@ -1,7 +1,7 @@
 /* Tensors: a local chunk and a spec.
  *
- * Handles are reference counted. Inside a scope (stn_scope_begin) the scope owns what is made; outside, the caller does.
- * An error tensor may be passed anywhere: the call does nothing and reports the kept error. */
+ * Handles are reference counted. Inside a scope (stn_scope_begin) the scope owns what is made; outside, the caller
+ * does. An error tensor may be passed anywhere: the call does nothing and reports the kept error. */
 #ifndef SHARDTENSOR_TENSOR_H
 #define SHARDTENSOR_TENSOR_H
 
@@ -37,12 +37,14 @@ STN_API const int64_t *stn_tensor_strides(const stn_tensor *tensor);     /**< Of
  *  Work on the tensor may still be queued: stn_queue_sync(stn_context_queue(…)) before reading. */
 STN_API void *stn_tensor_data(const stn_tensor *tensor);
 
-/** How often the tensor's memory was changed in place: what backward compares with the number that it had when the tensor was kept. Local.
+/** How often the tensor's memory was changed in place: what backward compares with the number that it had when the
+ *  tensor was kept. Local.
  *  @return 0 for NULL and an error tensor. */
 STN_API uint64_t stn_tensor_version(const stn_tensor *tensor);
 
-/** Says that the tensor's elements were changed through its memory (stn_tensor_data, DLPack, stn_wrap) and not by an op: a backward that has kept it
- *  is refused with STN_ERR_STATE, as after an op in place. Local: each rank says it, where each has written. */
+/** Says that the tensor's elements were changed through its memory (stn_tensor_data, DLPack, stn_wrap) and not by an
+ *  op: a backward that has kept it is refused with STN_ERR_STATE, as after an op in place. Local: each rank says it,
+ *  where each has written. */
 STN_API void stn_tensor_changed(stn_tensor *tensor);
 
 /** 1 for a tensor that shows another one's elements, in its memory or apart from it: what transpose, view and slicing
@@ -50,8 +52,8 @@ STN_API void stn_tensor_changed(stn_tensor *tensor);
 STN_API int stn_tensor_is_view(const stn_tensor *tensor);
 
 /** Makes a tensor's memory immutable, for ever: tables and masks that every rank makes for itself and nobody sends
- *  again. Ops in place, optimizers, collectives in place and loading refuse to write to it (STN_ERR_STATE); handles that
- *  share the memory are as immutable. Local; every rank says it.
+ *  again. Ops in place, optimizers, collectives in place and loading refuse to write to it (STN_ERR_STATE); handles
+ *  that share the memory are as immutable. Local; every rank says it.
  *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_STATE (a leaf that requires grad; an error tensor). */
 STN_API stn_status stn_tensor_freeze(stn_tensor *tensor);
 
@@ -64,19 +66,19 @@ STN_API int stn_tensor_is_frozen(const stn_tensor *tensor);
  *  @return new tensor; the error tensor with STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_empty(stn_context *context, const stn_spec *spec);
 
-/** A tensor of the given spec whose chunk on each rank is copied from host memory: `data` holds local_numel elements, row-major.
- *  Local. @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
+/** A tensor of the given spec whose chunk on each rank is copied from host memory: `data` holds local_numel elements,
+ *  row-major. Local. @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, const void *data);
 
-/** The same from the whole tensor, which every rank passes, row-major: each copies its own part. `data` may be NULL on ranks without one.
- *  Under Partial the values are those of the reduced tensor. Local.
+/** The same from the whole tensor, which every rank passes, row-major: each copies its own part. `data` may be NULL on
+ *  ranks without one. Under Partial the values are those of the reduced tensor. Local.
  *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_from_host_global(stn_context *context, const stn_spec *spec, const void *data);
 
-/** A local tensor over the caller's device memory, without a copy. `release(arg)` is called once the last use has ended;
- *  on a GPU by a later call (the end of a scope, stn_to_host, stn_context_stats, stn_context_trim) or the context's
- *  end. It may call CUDA, and be NULL. `strides` in elements, NULL: row-major. On a GPU `data` is a multiple of an
- *  element's size, on the CPU of 8 at most. Local.
+/** A local tensor over the caller's device memory, without a copy. `release(arg)` is called once the last use has
+ *  ended; on a GPU by a later call (the end of a scope, stn_to_host, stn_context_stats, stn_context_trim) or the
+ *  context's end. It may call CUDA, and be NULL. `strides` in elements, NULL: row-major. On a GPU `data` is a multiple
+ *  of an element's size, on the CPU of 8 at most. Local.
  *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
                              void *data, void (*release)(void *arg), void *arg);
@@ -91,44 +93,51 @@ STN_API stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size);
  * Shapes:     local (d0, …) on `root` -> the same global shape, spec `spec`. Elsewhere `local` is NULL.
  * Collective: over the world; only the chunks travel, nobody but the root holds the whole.
  * Gradient:   none: the result is a leaf that obeys `requires_grad`.
- * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (agreed: the root checks), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (agreed: the root checks), STN_ERR_MEMORY,
+ * STN_ERR_COMM. */
 STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int root, const stn_spec *spec, int requires_grad);
 
-/** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done.
- *  Collective over the mesh unless Replicate. Ranks outside the mesh get an empty tensor (a shape of zeros), or 0 where it has no dims.
- *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED: all ranks go on to one loss. Nothing can tell whether they do. Where
- *  each rank's loss is its own, redistribute to Replicate and take stn_to_local under STN_GRAD_PER_RANK, which adds up what the ranks give.
+/** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done. Collective over the mesh
+ *  unless Replicate. Ranks outside the mesh get an empty tensor (a shape of zeros), or 0 where it has no dims.
+ *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED: all ranks go on to one loss. Nothing
+ *  can tell whether they do. Where each rank's loss is its own, redistribute to Replicate and take stn_to_local under
+ *  STN_GRAD_PER_RANK, which adds up what the ranks give.
  *  @return new tensor. (PyTorch's users know it as full_tensor.) */
 STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
 
-/** The whole tensor on one rank, as a local tensor; a pending reduction is done. The inverse of stn_scatter: nobody else ever holds the whole, the
- *  others get an empty local tensor, of shape zeros (of one dim where the tensor has none).
- *  Collective: every rank of the world calls it, with the same `root`, a world rank; only chunks travel. Gradient: none: the result is detached.
+/** The whole tensor on one rank, as a local tensor; a pending reduction is done. The inverse of stn_scatter: nobody
+ *  else ever holds the whole, the others get an empty local tensor, of shape zeros (of one dim where the tensor has
+ *  none).
+ *  Collective: every rank of the world calls it, with the same `root`, a world rank; only chunks travel. Gradient:
+ *  none: the result is detached.
  *  @return new tensor; STN_ERR_ARGUMENT (a local tensor; root), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
 
 /** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
  *  Collective over the ranks of both meshes. One exchange, or two where a pending reduction ends replicated.
- *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE, STN_ERR_DTYPE. */
+ *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE,
+ *  STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 
 /** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis.
  *  @return as stn_redistribute; STN_ERR_ARGUMENT (a local tensor; placements NULL), and as stn_spec_create. */
 STN_API stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placements);
 
-/** As stn_redistribute, beside the caller: returns once the exchange has begun. The result is complete, and the queue or, on
- *  the CPU, the host has waited, after stn_redistribute_wait or at the first use by anything of this library, whichever
- *  comes first; its metadata may be read before. Several may be under way; ranks begin them in the same order.
+/** As stn_redistribute, beside the caller: returns once the exchange has begun. The result is complete, and the queue
+ *  or, on the CPU, the host has waited, after stn_redistribute_wait or at the first use by anything of this library,
+ *  whichever comes first; its metadata may be read before. Several may be under way; ranks begin them in the same
+ *  order.
  *
  *  `tensor` is held until then and must not be changed in place: that is found at the end, the result then refused with
- *  STN_ERR_STATE. So it is where the last handle on a result goes that nobody waited for or used: its memory is given back
- *  when the exchange has ended. Both on every rank alike. Pending reductions of several ops are done at once but for the last.
- *  Collective over the ranks of both meshes. Gradient: yes, as stn_redistribute's.
+ *  STN_ERR_STATE. So it is where the last handle on a result goes that nobody waited for or used: its memory is given
+ *  back when the exchange has ended. Both on every rank alike. Pending reductions of several ops are done at once but
+ *  for the last. Collective over the ranks of both meshes. Gradient: yes, as stn_redistribute's.
  *  @return new tensor; as stn_redistribute. Failures of the exchange come at the end. */
 STN_API stn_tensor *stn_redistribute_begin(stn_tensor *tensor, const stn_spec *spec);
 
 /** Waits for a result of stn_redistribute_begin, once, also where a use has waited before. Local.
- *  @return STN_ERR_STATE (no such result, waited for before, the input was changed meanwhile), STN_ERR_COMM, STN_ERR_PEER. */
+ *  @return STN_ERR_STATE (no such result, waited for before, the input was changed meanwhile), STN_ERR_COMM,
+ *  STN_ERR_PEER. */
 STN_API stn_status stn_redistribute_wait(stn_tensor *result);
 
 /** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend. A view apart
@@ -137,25 +146,26 @@ STN_API stn_status stn_redistribute_wait(stn_tensor *result);
  *  @return new tensor; STN_ERR_PARTIAL (a Partial tensor that requires grad). */
 STN_API stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention);
 
-/** A tensor of `spec` whose chunk is `local`, without a copy where its memory is dense. Local: `local` has exactly this rank's
- *  chunk shape. A view apart (ops_in_place.h), since other ranks may have had to copy: ops in place refuse the
- *  result always, and `local` while the result lives. Who has lent the memory (stn_wrap) may write to it between
- *  ops, where no rank has had to copy, and then calls stn_tensor_changed; for elements that ops change in place the
- *  caller makes a tensor of its own of `spec` and copies there (stn_copy_). Gradient: yes, by `convention`: of a
- *  Replicate result, the cotangent goes to axis rank 0 alone (PER_RANK) or to each rank (REPLICATED). @return new
- *  tensor; STN_ERR_SHAPE, STN_ERR_DTYPE. */
+/** A tensor of `spec` whose chunk is `local`, without a copy where its memory is dense. Local: `local` has exactly this
+ *  rank's chunk shape. A view apart (ops_in_place.h), since other ranks may have had to copy: ops in place refuse the
+ *  result always, and `local` while the result lives. Who has lent the memory (stn_wrap) may write to it between ops,
+ *  where no rank has had to copy, and then calls stn_tensor_changed; for elements that ops change in place the caller
+ *  makes a tensor of its own of `spec` and copies there (stn_copy_). Gradient: yes, by `convention`: of a Replicate
+ *  result, the cotangent goes to axis rank 0 alone (PER_RANK) or to each rank (REPLICATED). @return new tensor;
+ *  STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention);
 
-/** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over the world
- *  (ranks outside the mesh pass NULL), and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At most one axis shards
- *  each dim. */
+/** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over
+ *  the world (ranks outside the mesh pass NULL), and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At
+ *  most one axis shards each dim. */
 STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
                                                  stn_grad_convention convention);
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
  *  `*value` is NaN where this fails, and on ranks outside the mesh, which no comparison but != holds for: write the
- *  conditions of loops so that they end then (`while (residual > limit)`), or call stn_mesh_contains_me. Nothing that members do on their mesh needs
- *  them, backwards included. @return STN_ERR_SHAPE (not one element), or the kept error. */
+ *  conditions of loops so that they end then (`while (residual > limit)`), or call stn_mesh_contains_me. Nothing that
+ *  members do on their mesh needs them, backwards included. @return STN_ERR_SHAPE (not one element), or the kept
+ *  error. */
 STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 
 /* Exchange with other libraries: DLPack 1.x, declared in dlpack form by any framework. */
@@ -164,8 +174,8 @@ struct DLManagedTensorVersioned;
 
 /** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter, from any thread, at any time.
  *  A Partial chunk is this rank's addend. Waits for the queue. Local.
- *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first), STN_ERR_DEVICE (one that DLPack has no name
- *  for). */
+ *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first), STN_ERR_DEVICE (one that
+ *  DLPack has no name for). */
 STN_API stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out);
 
 /** DLPack's numbers of streams. Any other but 0 is the address of a stream (a cudaStream_t). */
@@ -175,27 +185,29 @@ typedef enum stn_dlpack_stream {
     STN_DLPACK_PER_THREAD = 2  /* the calling thread's default stream */
 } stn_dlpack_stream;
 
-/** As stn_tensor_to_dlpack, for a consumer that reads on a stream of its own: what is put on `stream` from now on waits for what this context has
- *  queued so far, by an event; the host waits for nothing. When the deleter is called, what the consumer has put on its stream must have ended, or
- *  come before what this context queues from then on: the memory goes to later work of its queue. Local.
+/** As stn_tensor_to_dlpack, for a consumer that reads on a stream of its own: what is put on `stream` from now on waits
+ *  for what this context has queued so far, by an event; the host waits for nothing. When the deleter is called, what
+ *  the consumer has put on its stream must have ended, or come before what this context queues from then on: the memory
+ *  goes to later work of its queue. Local.
  *  @param stream  STN_DLPACK_NO_STREAM, _LEGACY, _PER_THREAD, or the address of a stream of the tensor's device.
- *  @return as stn_tensor_to_dlpack; STN_ERR_ARGUMENT (stream 0, which DLPack leaves open), STN_ERR_UNSUPPORTED (a stream on a device that has
- *  none, as the CPU), STN_ERR_STATE (the queue is recording). */
+ *  @return as stn_tensor_to_dlpack; STN_ERR_ARGUMENT (stream 0, which DLPack leaves open), STN_ERR_UNSUPPORTED (a
+ *  stream on a device that has none, as the CPU), STN_ERR_STATE (the queue is recording). */
 STN_API stn_status stn_tensor_to_dlpack_on(stn_tensor *tensor, int64_t stream, struct DLManagedTensorVersioned **out);
 
-/** As stn_tensor_from_dlpack, of a producer that has written on a stream of its own: what this context queues from now on waits for what is on
- *  `stream` so far, by an event; the host waits for nothing. (A producer that was given this context's stream, stn_queue_native of its queue,
- *  has seen to that itself.) Local.
- *  @param stream  as of stn_tensor_to_dlpack_on. @return as stn_tensor_from_dlpack and, for `stream`, stn_tensor_to_dlpack_on. */
+/** As stn_tensor_from_dlpack, of a producer that has written on a stream of its own: what this context queues from now
+ *  on waits for what is on `stream` so far, by an event; the host waits for nothing. (A producer that was given this
+ *  context's stream, stn_queue_native of its queue, has seen to that itself.) Local.
+ *  @param stream  as of stn_tensor_to_dlpack_on. @return as stn_tensor_from_dlpack and, for `stream`,
+ *                 stn_tensor_to_dlpack_on. */
 STN_API stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLManagedTensorVersioned *managed, int64_t stream);
 
 /** What DLPack calls the context's device: its type (1: CPU, 2: CUDA) and index. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_DEVICE (one that DLPack has no name for). */
 STN_API stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_t *index);
 
-/** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter once, when the last use has ended.
- *  Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_UNSUPPORTED (read-only memory),
- *  STN_ERR_ARGUMENT (dims, negative strides, alignment), STN_ERR_MEMORY. */
+/** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter once, when the last
+ *  use has ended. Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_UNSUPPORTED
+ *  (read-only memory), STN_ERR_ARGUMENT (dims, negative strides, alignment), STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed);
 
 /** Writes a description: dtype, shape, layout, flags. As stn_spec_describe. Local. */

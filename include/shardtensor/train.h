@@ -1,7 +1,7 @@
 /* Training: optimizers over a list of parameters, schedules of the rate, averages of parameters, clipping of gradients.
  *
- * Parameters are leaves. Their state has their layout: what one rank holds of a parameter it updates alone, so that a step communicates
- * nothing. All parameters of one step are updated by few kernels. */
+ * Parameters are leaves. Their state has their layout: what one rank holds of a parameter it updates alone, so that a
+ * step communicates nothing. All parameters of one step are updated by few kernels. */
 #ifndef SHARDTENSOR_TRAIN_H
 #define SHARDTENSOR_TRAIN_H
 
@@ -23,20 +23,23 @@ typedef struct stn_named_tensor {
 
 typedef struct stn_params stn_params;
 
-/** Makes a tensor of a spec: stn_zeros, stn_ones, stn_rand, stn_randn, or a function of the caller's around another factory. */
+/** Makes a tensor of a spec: stn_zeros, stn_ones, stn_rand, stn_randn, or a function of the caller's around another
+ *  factory. */
 typedef stn_tensor *(*stn_initialiser)(stn_context *context, const stn_spec *spec);
 
 /** An empty list. Local. @return STN_ERR_MEMORY, or the kept error. */
 STN_API stn_status stn_params_create(stn_context *context, stn_params **out);
 
-/** Adds a leaf, which requires grad from now on; the name is copied, the tensor retained. Local; every rank adds the same.
- *  @return STN_ERR_ARGUMENT (a name that is empty or there already; NULL), STN_ERR_STATE (no leaf), STN_ERR_DTYPE (no gradients exist),
- *  STN_ERR_MEMORY. */
+/** Adds a leaf, which requires grad from now on; the name is copied, the tensor retained. Local; every rank adds the
+ *  same.
+ *  @return STN_ERR_ARGUMENT (a name that is empty or there already; NULL), STN_ERR_STATE (no leaf), STN_ERR_DTYPE (no
+ *  gradients exist), STN_ERR_MEMORY. */
 STN_API stn_status stn_params_add(stn_params *params, const char *name, stn_tensor *tensor);
 
-/** Makes a parameter and adds it: `initialiser` runs without grad mode, in a scope of its own. Every rank of the world makes the same.
- *  @return the parameter, the list's; the error tensor with the statuses of stn_params_add, those of the initialiser, or STN_ERR_ARGUMENT (it gave a
- *  tensor of another spec). */
+/** Makes a parameter and adds it: `initialiser` runs without grad mode, in a scope of its own. Every rank of the world
+ *  makes the same.
+ *  @return the parameter, the list's; the error tensor with the statuses of stn_params_add, those of the initialiser,
+ *  or STN_ERR_ARGUMENT (it gave a tensor of another spec). */
 STN_API stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser);
 
 STN_API int stn_params_count(const stn_params *params); /**< How many were added. */
@@ -50,7 +53,8 @@ STN_API void stn_params_destroy(stn_params **params); /**< Gives up its referenc
 
 typedef struct stn_optimizer stn_optimizer;
 
-/** p -= rate * (g + weight_decay p), through the momentum b = momentum b + (1 - dampening) g where there is one (the first b is g). */
+/** p -= rate * (g + weight_decay p), through the momentum b = momentum b + (1 - dampening) g where there is one (the
+ *  first b is g). */
 typedef struct stn_sgd_options {
     size_t size;         /* sizeof(stn_sgd_options) */
     double rate;         /* 0: 1e-3 */
@@ -60,8 +64,8 @@ typedef struct stn_sgd_options {
     int nesterov;        /* 1: steps along g + momentum b; wants a momentum, and no dampening */
 } stn_sgd_options;
 
-/** Adam with decoupled weight decay: p -= rate * (weight_decay p + m' / (sqrt(v') + epsilon)), m' and v' the means of g and g^2 over steps,
- *  corrected for their start at zero. */
+/** Adam with decoupled weight decay: p -= rate * (weight_decay p + m' / (sqrt(v') + epsilon)), m' and v' the means of g
+ *  and g^2 over steps, corrected for their start at zero. */
 typedef struct stn_adamw_options {
     size_t size;         /* sizeof(stn_adamw_options) */
     double rate;         /* 0: 1e-3 */
@@ -81,19 +85,21 @@ typedef struct stn_parameter_group {
 } stn_parameter_group;
 
 /** Makes an optimizer by stochastic gradient descent, without parameters. `options` may be NULL. Local.
- *  @return STN_ERR_ARGUMENT (which option, what it got), STN_ERR_MEMORY.  Source: Sutskever et al. 2013 for momentum. */
+ *  @return STN_ERR_ARGUMENT (which option, what it got), STN_ERR_MEMORY.  Source: Sutskever et al. 2013 for
+ *  momentum. */
 STN_API stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, stn_optimizer **out);
 
 /** Makes an optimizer by AdamW. As stn_sgd_create.  Source: Kingma and Ba 2015, Loshchilov and Hutter 2019. */
 STN_API stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
 
 /** Adds parameters, with state of zeros in their layouts. Local; every rank adds the same.
- *  @return STN_ERR_ARGUMENT (a name twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that requires grad, a view),
- *  STN_ERR_PARTIAL, STN_ERR_MEMORY. */
+ *  @return STN_ERR_ARGUMENT (a name twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that requires
+ *  grad, a view), STN_ERR_PARTIAL, STN_ERR_MEMORY. */
 STN_API stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter_group *group);
 
-/** One step from the parameters' complete gradients; one without a gradient stays as it is, its state too. Local: nothing is
- *  communicated. Does nothing and returns the kept error after a failure. @return STN_ERR_PARTIAL (a gradient is pending). */
+/** One step from the parameters' complete gradients; one without a gradient stays as it is, its state too. Local:
+ *  nothing is communicated. Does nothing and returns the kept error after a failure. @return STN_ERR_PARTIAL (a
+ *  gradient is pending). */
 STN_API stn_status stn_optimizer_step(stn_optimizer *optimizer);
 
 /** Forgets the gradients of all parameters. Local. @return as stn_zero_grad. */
@@ -104,12 +110,13 @@ STN_API void stn_optimizer_set_rate_factor(stn_optimizer *optimizer, double fact
 
 STN_API int64_t stn_optimizer_steps(const stn_optimizer *optimizer); /**< Steps done so far. */
 
-/** Writes parameters, state and the number of steps to a safetensors file, each rank its own bytes. A parameter `w` is stored as "w", its
- *  state as "w.momentum", or "w.mean" and "w.square". Collective over the world. @return as stn_save. */
+/** Writes parameters, state and the number of steps to a safetensors file, each rank its own bytes. A parameter `w` is
+ *  stored as "w", its state as "w.momentum", or "w.mean" and "w.square". Collective over the world. @return as
+ *  stn_save. */
 STN_API stn_status stn_optimizer_save(stn_optimizer *optimizer, const char *path);
 
-/** Reads them back, in whatever layouts the parameters have now. Collective over the world. @return as stn_load; nothing is changed unless the
- *  file has everything. */
+/** Reads them back, in whatever layouts the parameters have now. Collective over the world. @return as stn_load;
+ *  nothing is changed unless the file has everything. */
 STN_API stn_status stn_optimizer_load(stn_optimizer *optimizer, const char *path);
 
 /** Gives up its references. Local; accepts NULL and sets it to NULL. */
@@ -165,33 +172,36 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  *  also along an axis of one rank. What was pending before is told of once; a backward outside no-sync has told of the
  *  group's own gradient. Where a hook fails on one rank all return its error, with the gradients joined.
  *
- *  Placement:  parameters lie on meshes of the group's own, in any layout, or are local; ranks in line hold the same part.
- *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh (a third behind hooks), then
- *              one all-reduce along the axis for every 4 MiB of neighbours in the list that have one dtype.
+ *  Placement:  parameters lie on meshes of the group's own, in any layout, or are local; ranks in line hold the same
+ *              part.
+ *  Collective: over `mesh`, ranks outside do nothing. Two agreements of hosts over the mesh (a third behind hooks),
+ *              then one all-reduce along the axis for every 4 MiB of neighbours in the list that have one dtype.
  *  @param parameters  n leaves that require grad, distinct, in the same order on all ranks.
  *  @param axis        of `mesh`, along which the groups stand.
- *  @param op          STN_SUM, or STN_AVG where each group's loss is the mean over its own samples; added in rank order, in
- *                     f32 for 16-bit dtypes, and rounded once.
- *  @return on all ranks the same, before anything is moved: STN_ERR_ARGUMENT (mesh, axis, op, a parameter twice), STN_ERR_STATE (no
- *          leaf that requires grad), STN_ERR_LAYOUT (on one mesh with a rank in line, so that backward has joined it, or
- *          on a mesh that this rank is outside of), STN_ERR_MISMATCH (lists, dtypes, shapes or parts differ). STN_ERR_MEMORY,
- *          STN_ERR_COMM. Afterwards: STN_ERR_CALLBACK, or what a hook's op returned.
- *  Source: Li et al., PyTorch Distributed: experiences on accelerating data parallel training, VLDB 2020, for buckets. */
+ *  @param op          STN_SUM, or STN_AVG where each group's loss is the mean over its own samples; added in rank
+ *                     order, in f32 for 16-bit dtypes, and rounded once.
+ *  @return on all ranks the same, before anything is moved: STN_ERR_ARGUMENT (mesh, axis, op, a parameter twice),
+ *          STN_ERR_STATE (no leaf that requires grad), STN_ERR_LAYOUT (on one mesh with a rank in line, so that
+ *          backward has joined it, or on a mesh that this rank is outside of), STN_ERR_MISMATCH (lists, dtypes, shapes
+ *          or parts differ). STN_ERR_MEMORY, STN_ERR_COMM. Afterwards: STN_ERR_CALLBACK, or what a hook's op returned.
+ *  Source: Li et al., PyTorch Distributed: experiences on accelerating data parallel training, VLDB 2020, for
+ *  buckets. */
 STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_mesh *mesh, int axis, stn_reduce_op op);
 
-/** Scales the gradients of some parameters, which may lie on different meshes, so that the 2-norm of all of them together is at most `most`.
+/** Scales the gradients of some parameters, which may lie on different meshes, so that the 2-norm of all of them
+ * together is at most `most`.
  *
- * Each element counts once, however many ranks hold it: of a gradient that stn_grad_all_reduce has joined over groups, one
- * group's, so that the norm is that of one process; of one that it has not, as a stage's own, each group's. Parameters
- * without a gradient count for nothing.
+ * Each element counts once, however many ranks hold it: of a gradient that stn_grad_all_reduce has joined over groups,
+ * one group's, so that the norm is that of one process; of one that it has not, as a stage's own, each group's.
+ * Parameters without a gradient count for nothing.
  * Collective: over the world, one all-reduce of a number.
  * @param norm  gets the norm before; the host then waits. NULL: not told.
  * @return STN_ERR_ARGUMENT (most), STN_ERR_DTYPE, STN_ERR_PARTIAL (a gradient is pending), STN_ERR_COMM.
  * Source: Pascanu, Mikolov and Bengio 2013. */
 STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most, double *norm);
 
-/** Divides the gradients of some parameters by the number that the loss was multiplied with, and tells whether all results are finite on all ranks:
- *  where one is not, the step is to be left out and the next scale smaller.
+/** Divides the gradients of some parameters by the number that the loss was multiplied with, and tells whether all
+ *  results are finite on all ranks: where one is not, the step is to be left out and the next scale smaller.
  *
  * Parameters without a gradient count for nothing. Gradients are divided also where some are not finite.
  * Collective: over the world, one all-reduce of a number.

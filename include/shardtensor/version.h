@@ -1,5 +1,5 @@
-/* Version of the library. The build reads the three numbers here: they are the release's number and, while the major is 0, the
- * minor is the SONAME's, because each minor release may then change the ABI; from 1.0 on the major is. */
+/* Version of the library. The build reads the three numbers here: they are the release's number and, while the major is
+ * 0, the minor is the SONAME's, because each minor release may then change the ABI; from 1.0 on the major is. */
 #ifndef SHARDTENSOR_VERSION_H
 #define SHARDTENSOR_VERSION_H
 

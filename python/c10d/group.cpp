@@ -1,8 +1,9 @@
-/* Collectives of the library over the CPU's backend of a c10d group. Called without the interpreter's lock, by whichever
- * thread runs the queue; torch's dispatcher and autograd stay out of it.
+/* Collectives of the library over the CPU's backend of a c10d group. Called without the interpreter's lock, by
+ * whichever thread runs the queue; torch's dispatcher and autograd stay out of it.
  *
  * What c10d throws is the failure of the collective, with its text. No entry returns while torch may still write to the
- * caller's memory: a work is waited for until its own deadline, and one that is given up takes its buffers back first. */
+ * caller's memory: a work is waited for until its own deadline, and one that is given up takes its buffers back
+ * first. */
 #include "group.h"
 
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>

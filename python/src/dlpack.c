@@ -99,8 +99,8 @@ static int check_wishes(stnp_context *context, PyObject *device, PyObject *copy,
     return -1;
 }
 
-/** The consumer's stream by DLPack's number; None is the legacy default stream of a device that has streams. Returns 0, which is none, for the CPU,
- *  where the host waits instead. */
+/** The consumer's stream by DLPack's number; None is the legacy default stream of a device that has streams. Returns 0,
+ *  which is none, for the CPU, where the host waits instead. */
 static int64_t stream_of(PyObject *stream, int32_t type)
 {
     if (stream == Py_None)
@@ -172,7 +172,8 @@ static struct DLManagedTensorVersioned *open_capsule(PyObject *capsule, const ch
     return managed;
 }
 
-/** x.__dlpack__(max_version=(1, 0)), and without where x is older than that argument. `stream`, where it is not NULL, is passed both times. */
+/** x.__dlpack__(max_version=(1, 0)), and without where x is older than that argument. `stream`, where it is not NULL,
+ *  is passed both times. */
 static PyObject *ask(PyObject *object, PyObject *stream)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0), *capsule = NULL;
@@ -190,7 +191,8 @@ static PyObject *ask(PyObject *object, PyObject *stream)
     return capsule;
 }
 
-/** The context's own stream as a number, by which the producer lets it wait; NULL without an exception on the CPU, which has none. */
+/** The context's own stream as a number, by which the producer lets it wait; NULL without an exception on the CPU,
+ *  which has none. */
 static PyObject *own_stream(stnp_context *context)
 {
     int32_t type = 0, index = 0;

@@ -1,5 +1,6 @@
-/* What a report on a GPU says first: versions of the driver, the runtime and the libraries that the loader finds, and the devices. Libraries are
- * asked by their own functions, found by name, so that this builds without CUDA; the stand-in has none of them. */
+/* What a report on a GPU says first: versions of the driver, the runtime and the libraries that the loader finds, and
+ * the devices. Libraries are asked by their own functions, found by name, so that this builds without CUDA; the
+ * stand-in has none of them. */
 #include "programs.h"
 
 #include "core/context/module.h"

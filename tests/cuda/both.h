@@ -1,4 +1,5 @@
-/* Contexts of the CUDA module under test; the same work on the CPU and on the CUDA module's device, and what its results differ by. */
+/* Contexts of the CUDA module under test; the same work on the CPU and on the CUDA module's device, and what its
+ * results differ by. */
 #ifndef STN_TESTS_CUDA_BOTH_H
 #define STN_TESTS_CUDA_BOTH_H
 
@@ -13,8 +14,8 @@ typedef struct both_work {
     int (*run)(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out);
 } both_work;
 
-/* A context with these options, of the module under test: the stand-in's, or that of the folder STN_TEST_CUDA_FOLDER. NULL
- * and a failed check where it cannot be had. */
+/* A context with these options, of the module under test: the stand-in's, or that of the folder STN_TEST_CUDA_FOLDER.
+ * NULL and a failed check where it cannot be had. */
 stn_context *both_open(stn_context_options options);
 
 /* 1 where that is the stand-in's. */

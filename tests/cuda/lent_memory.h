@@ -1,5 +1,5 @@
-/* A caller's allocator of a CUDA device for tests: memory of the module under test, which every rank may ask for, counted and checked. It can run
- * out, and give addresses that are not aligned. */
+/* A caller's allocator of a CUDA device for tests: memory of the module under test, which every rank may ask for,
+ * counted and checked. It can run out, and give addresses that are not aligned. */
 #ifndef STN_TESTS_CUDA_LENT_MEMORY_H
 #define STN_TESTS_CUDA_LENT_MEMORY_H
 

@@ -49,14 +49,16 @@ int nccl_at_most(int ranks);
 /* A deadline that a test lets pass, in seconds. Between GPUs NCCL takes some until ranks are connected. */
 double nccl_short_deadline(void);
 
-/* Whether controls are of threads, or over TCP as processes have them: where STN_TEST_CONTROL is "tcp", or a test says so. */
+/* Whether controls are of threads, or over TCP as processes have them: where STN_TEST_CONTROL is "tcp", or a test says
+ * so. */
 int nccl_meets_over_tcp(void);
 void nccl_meet_over_tcp(int does);
 
 /* This rank's control over TCP; `job` tells those of as many ranks apart. */
 stn_comm *nccl_meet(int rank, int ranks, int job);
 
-/* A communicator over the ranks of `control`, which it owns on success; `text` (256 bytes) gets the message of a failure. */
+/* A communicator over the ranks of `control`, which it owns on success; `text` (256 bytes) gets the message of a
+ * failure. */
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text);
 
 /* The same, which fails the test where it fails, and destroys control. */

@@ -318,8 +318,8 @@ template <bool EARLY> int replay_of_a_graph(stage &s)
     return report(first_of_y(s, s.stream), 2);
 }
 
-/* A capture that goes on to another stream, which writes 2 to x and comes back; the first copies x. Without the join in the middle the copy may be
- * early. */
+/* A capture that goes on to another stream, which writes 2 to x and comes back; the first copies x. Without the join in
+ * the middle the copy may be early. */
 template <bool JOINS> int replay_of_two_streams(stage &s)
 {
     cudaGraph_t graph = nullptr;

@@ -6,8 +6,8 @@
 extern "C" {
 #endif
 
-/** Runs the work of that name on the stand-in. @return 0 where values came out right, 1 where they did not, which it says; faults that the stand-in
- *  itself finds end the program before. */
+/** Runs the work of that name on the stand-in. @return 0 where values came out right, 1 where they did not, which it
+ *  says; faults that the stand-in itself finds end the program before. */
 int planted_run(const char *name);
 
 /** What watches memory in this build. */

@@ -1,4 +1,5 @@
-/* Tests of kernels and queues on the stand-in or on a GPU: one of the programs by its name, or any other program once there are GPUs. */
+/* Tests of kernels and queues on the stand-in or on a GPU: one of the programs by its name, or any other program once
+ * there are GPUs. */
 #include "programs.h"
 
 #include "core/context/module.h"

@@ -12,11 +12,12 @@ struct program {
 /* The last one has no name. */
 extern const struct program programs[];
 
-/* Prints what of CUDA the loader finds, version by version, and which devices `folder`'s module opens. @return 0, or 1 where it opens none. */
+/* Prints what of CUDA the loader finds, version by version, and which devices `folder`'s module opens. @return 0, or 1
+ * where it opens none. */
 int about(const char *folder);
 
-/* Measures the rows of bench/. Words: how many calls a measurement has (20), elements along both sides of the squares of f32 (4096), pairs of
- * measurements (7). */
+/* Measures the rows of bench/. Words: how many calls a measurement has (20), elements along both sides of the squares
+ * of f32 (4096), pairs of measurements (7). */
 int bench(const char *folder, int argc, char **argv);
 
 #endif

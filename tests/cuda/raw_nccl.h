@@ -1,5 +1,5 @@
-/* NCCL as programs call it, without the library: found by name, so that this builds without CUDA. The stand-in has it in
- * its module, a GPU in libnccl.so.2. Functions answer 0 or an error of NCCL's (of the runtime's: cudaSetDevice). */
+/* NCCL as programs call it, without the library: found by name, so that this builds without CUDA. The stand-in has it
+ * in its module, a GPU in libnccl.so.2. Functions answer 0 or an error of NCCL's (of the runtime's: cudaSetDevice). */
 #ifndef STN_TESTS_CUDA_RAW_NCCL_H
 #define STN_TESTS_CUDA_RAW_NCCL_H
 

@@ -1,4 +1,5 @@
-/* The tests of communicators on NCCL. Their buffers are the host's: what a collective reads and writes is copied to this rank's device and back. */
+/* The tests of communicators on NCCL. Their buffers are the host's: what a collective reads and writes is copied to
+ * this rank's device and back. */
 #include "core/comm/team.h"
 #include "nccl_ranks.h"
 

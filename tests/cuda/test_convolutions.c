@@ -235,7 +235,8 @@ static void every_run_may_be_refused(void)
         compare(&calls[1], STN_DTYPE_F32, (struct stni_refusals){.run = n}, 0);
 }
 
-/* TF32 has 10 bits of fraction, so that 1 + 2^-12 is 1. GPUs may take another engine; the stand-in takes the first allowed. */
+/* TF32 has 10 bits of fraction, so that 1 + 2^-12 is 1. GPUs may take another engine; the stand-in takes the first
+ * allowed. */
 static void check_tf32(int allow_tf32, const char *without, stn_dtype dtype, int is_rounded)
 {
     enum { CHANNELS = 2, PIXELS = 3, N = CHANNELS * PIXELS };

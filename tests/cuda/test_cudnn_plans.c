@@ -1,6 +1,7 @@
-/* cuDNN's plans for convolutions, without a GPU: the device is described. Nothing is run; what is asked is whether there are plans,
- * with the limits that the library sets, for the shapes that its convolutions come in: those of the table below, and those to
- * which the conformance cases come on one rank and on two. Skipped where cuDNN is not installed. */
+/* cuDNN's plans for convolutions, without a GPU: the device is described. Nothing is run; what is asked is whether
+ * there are plans, with the limits that the library sets, for the shapes that its convolutions come in: those of the
+ * table below, and those to which the conformance cases come on one rank and on two. Skipped where cuDNN is not
+ * installed. */
 #include "conv_problems.h"
 #include "harness.h"
 

@@ -1,4 +1,5 @@
-/* The CUDA device's table by itself, on the stand-in's runtime: what its entries leave as it was for the caller, who uses the runtime too. */
+/* The CUDA device's table by itself, on the stand-in's runtime: what its entries leave as it was for the caller, who
+ * uses the runtime too. */
 #include "harness.h"
 
 #include "core/device/cuda/module.h"

@@ -1,5 +1,6 @@
-/* Memory of a CUDA device that a caller's allocator gives: all of it comes from there and goes back, in every way that a context has of ending;
- * what happens where there is none left or it cannot be used; what ranks and captured steps do with it. */
+/* Memory of a CUDA device that a caller's allocator gives: all of it comes from there and goes back, in every way that
+ * a context has of ending; what happens where there is none left or it cannot be used; what ranks and captured steps do
+ * with it. */
 #include "both.h"
 #include "lent_memory.h"
 #include "ranks.h"
@@ -132,7 +133,8 @@ static void handles_that_outlive_their_context_give_it_back(void)
     lent_end();
 }
 
-/* The n-th allocation fails; 1: it lies behind the end. What was lost once is asked for again, when what is cached has gone back. */
+/* The n-th allocation fails; 1: it lies behind the end. What was lost once is asked for again, when what is cached has
+ * gone back. */
 static int fails_at(int64_t n, int for_ever, int *failures)
 {
     char text[512] = "";
@@ -204,7 +206,8 @@ static void an_address_that_is_not_aligned_is_refused(void)
     lent_end();
 }
 
-/* Memory that a step takes while it is recorded is not asked for on the stream that records, and is the step's until it is destroyed. */
+/* Memory that a step takes while it is recorded is not asked for on the stream that records, and is the step's until it
+ * is destroyed. */
 static void a_captured_step_keeps_its_memory(void)
 {
     stn_step *step = NULL;
@@ -304,7 +307,8 @@ static void ranks_share_an_allocator(void)
     }
 }
 
-/* Which rank it is the schedule decides: it says what there was no memory for, or what was wrong with it; its peer names it. */
+/* Which rank it is the schedule decides: it says what there was no memory for, or what was wrong with it; its peer
+ * names it. */
 static void check_outcomes(const struct outcome *outcomes, stn_status status, const char *part)
 {
     for (int r = 0; r < 2; r++) {

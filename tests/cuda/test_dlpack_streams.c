@@ -1,5 +1,5 @@
-/* DLPack between a context on a CUDA device and somebody else's stream, which here is that of another context: what one side has queued is seen by
- * what the other queues next, and no host waits. Streams are late at random. */
+/* DLPack between a context on a CUDA device and somebody else's stream, which here is that of another context: what one
+ * side has queued is seen by what the other queues next, and no host waits. Streams are late at random. */
 #include "both.h"
 
 #include "harness.h"

@@ -1,6 +1,6 @@
-/* Fourier transforms by kernels of our own on a CUDA device against the CPU's: of lines that are transformed in shared memory, of longer
- * ones, and of those whose length has a large prime factor; along the dim in which neighbours lie beside each other,
- * and across. */
+/* Fourier transforms by kernels of our own on a CUDA device against the CPU's: of lines that are transformed in shared
+ * memory, of longer ones, and of those whose length has a large prime factor; along the dim in which neighbours lie
+ * beside each other, and across. */
 #include "both.h"
 
 #include "harness.h"

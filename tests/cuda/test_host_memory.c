@@ -1,5 +1,5 @@
-/* Ranks on a CUDA device whose communicator moves memory of the host alone: thread ranks of the CPU behind a table of the four needed entries. Checks
- * mode agrees through them too. */
+/* Ranks on a CUDA device whose communicator moves memory of the host alone: thread ranks of the CPU behind a table of
+ * the four needed entries. Checks mode agrees through them too. */
 #include "module/device_ranks.h"
 
 #include "core/comm/collective.h"

@@ -1,5 +1,5 @@
-/* How many copies ranks on CUDA devices launch: one for all boxes of an exchange, and as many as there are boxes without the kernel for lists. The
- * values are the same. */
+/* How many copies ranks on CUDA devices launch: one for all boxes of an exchange, and as many as there are boxes
+ * without the kernel for lists. The values are the same. */
 #include "ranks.h"
 
 #include "core/context/context.h"

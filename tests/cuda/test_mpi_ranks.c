@@ -1,5 +1,6 @@
-/* Processes of an MPI job whose data is in a CUDA device's memory: every kind of collective between kernels, waited for and with requests; and the
- * same layouts and values as on the CPU. MPI moves memory of the host, so that the library stages. */
+/* Processes of an MPI job whose data is in a CUDA device's memory: every kind of collective between kernels, waited for
+ * and with requests; and the same layouts and values as on the CPU. MPI moves memory of the host, so that the library
+ * stages. */
 #include "module/device_ranks.h"
 #include "ranks.h"
 

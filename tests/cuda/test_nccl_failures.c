@@ -1,5 +1,5 @@
-/* What becomes of ranks of NCCL when something fails, by the script of the stand-in: each of them ends in time, with a text that says what and whose
- * it was, and NCCL's communicators are gone. */
+/* What becomes of ranks of NCCL when something fails, by the script of the stand-in: each of them ends in time, with a
+ * text that says what and whose it was, and NCCL's communicators are gone. */
 #include "nccl_ranks.h"
 
 #include "harness.h"

@@ -1,4 +1,5 @@
-/* Communicators made from a caller's ncclComm_t: it is split, asked and left alone; and what is refused before anything is made, on all ranks. */
+/* Communicators made from a caller's ncclComm_t: it is split, asked and left alone; and what is refused before anything
+ * is made, on all ranks. */
 #include "nccl_ranks.h"
 #include "raw_nccl.h"
 

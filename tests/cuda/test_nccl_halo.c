@@ -1,5 +1,5 @@
-/* Convolutions of ranks of NCCL whose halo goes beside their interior: that has run on the device when a peer has not called yet, the bits are
- * those of a halo that comes first, and what fails on its way is told to all. */
+/* Convolutions of ranks of NCCL whose halo goes beside their interior: that has run on the device when a peer has not
+ * called yet, the bits are those of a halo that comes first, and what fails on its way is told to all. */
 #include "nccl_ranks.h"
 
 #include "ops/conv/overlap.h"
@@ -76,7 +76,8 @@ struct scene {
     struct nccl_gate gate;
 };
 
-/* The module's kernel, behind whose first launch on rank 0's queue an event is recorded: the interior's end on the device. */
+/* The module's kernel, behind whose first launch on rank 0's queue an event is recorded: the interior's end on the
+ * device. */
 static struct {
     stn_kernel_fn function;
     stn_event *interior;

@@ -1,13 +1,14 @@
-/* Gradients of ranks of NCCL that are reduced beside the backward: a bucket's reduction is on its stream while later nodes run and end, though a peer
- * has not come to it yet; and the bits are those of a backward that reduces at its end. */
+/* Gradients of ranks of NCCL that are reduced beside the backward: a bucket's reduction is on its stream while later
+ * nodes run and end, though a peer has not come to it yet; and the bits are those of a backward that reduces at its
+ * end. */
 #include "nccl_ranks.h"
 
 #include "ranks.h"
 
 #include <stdlib.h>
 
-/* The two large weights fill a bucket of 4 MiB together, when the gradient of the small one is still to come. They scale columns: products of
- * matrices of that size take the thread sanitizer minutes. */
+/* The two large weights fill a bucket of 4 MiB together, when the gradient of the small one is still to come. They
+ * scale columns: products of matrices of that size take the thread sanitizer minutes. */
 enum { ROWS = 3, BUCKET = 4 << 20, LARGE = BUCKET / 2 / sizeof(double), MOST_WAIT = 60 /* seconds */ };
 
 struct scene {
@@ -32,7 +33,8 @@ static int64_t bytes_sent(stn_context *context)
     return stats.bytes_sent;
 }
 
-/* Of what the small weight has scaled: the bucket was full before. All that the backward has put on the queue ends, with the reduction under way. */
+/* Of what the small weight has scaled: the bucket was full before. All that the backward has put on the queue ends,
+ * with the reduction under way. */
 static stn_status look_and_open(stn_tensor *gradient, stn_tensor **instead, void *arg)
 {
     struct scene *scene = arg;

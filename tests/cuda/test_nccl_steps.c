@@ -1,5 +1,6 @@
-/* Captured steps over ranks of NCCL: their collectives are in the graph, so that a repetition is one launch, with the bits of steps that are called;
- * and what hangs or fails in a repetition ends as in a call, with the text of the collective that it came to. */
+/* Captured steps over ranks of NCCL: their collectives are in the graph, so that a repetition is one launch, with the
+ * bits of steps that are called; and what hangs or fails in a repetition ends as in a call, with the text of the
+ * collective that it came to. */
 #include "lent_memory.h"
 #include "nccl_ranks.h"
 
@@ -16,7 +17,8 @@
 
 enum { STEPS = 5, BATCH = 2, CHANNELS = 3, ROWS = 9, COLUMNS = 6, PARAMETERS = 3, MOST = 512 };
 
-/* A convolution with halos over uneven rows, a row of a bias, and a loss; gradients are copied to where they can be read. */
+/* A convolution with halos over uneven rows, a row of a bias, and a loss; gradients are copied to where they can be
+ * read. */
 struct program {
     stn_context *context;
     const stn_mesh *mesh;
@@ -243,7 +245,8 @@ static void all_memory_may_be_the_callers(void)
     lent_end();
 }
 
-/* Collectives of the program's own on memory of the device: two of different sizes, and between them what the third argument says. */
+/* Collectives of the program's own on memory of the device: two of different sizes, and between them what the third
+ * argument says. */
 enum { RANKS = 3, FIRST = 600, SECOND = 300, LAUNCHES = 3 };
 
 static double seconds(void)
@@ -312,7 +315,8 @@ static void what_hosts_compare_is_called(void)
     nccl_check_calls("ncclAllReduce of a graph", 0);
 }
 
-/* A program's own graph, without a step: it does nothing while it is recorded. Sums of 1 over three ranks, three times. */
+/* A program's own graph, without a step: it does nothing while it is recorded. Sums of 1 over three ranks, three
+ * times. */
 static void launch_own_graph(struct nccl_rank *r)
 {
     float *data = device_memory(r), host[FIRST];
@@ -431,7 +435,8 @@ static void check_late(const struct failing *scene, const char *part, double dea
     }
 }
 
-/* Each launch has two: the fifth is the second one of the third launch, which stands in line behind the one before it. */
+/* Each launch has two: the fifth is the second one of the third launch, which stands in line behind the one before
+ * it. */
 static void a_part_that_never_comes_is_found_by_the_deadline(void)
 {
     static const char *const parts[] = {"all_reduce of 600 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come",

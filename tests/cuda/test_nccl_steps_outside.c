@@ -1,4 +1,5 @@
-/* What captured steps over ranks of NCCL meet that is none of theirs: a redistribution that began before, a communicator that goes meanwhile. */
+/* What captured steps over ranks of NCCL meet that is none of theirs: a redistribution that began before, a
+ * communicator that goes meanwhile. */
 #include "nccl_ranks.h"
 
 #include "ranks.h"

@@ -1,5 +1,6 @@
-/* What NCCL is not asked for, because it would give other values or leave them open: minima and maxima of numbers that may be NaN, sums in the order
- * of ranks, messages without elements. NCCL's calls are counted, so that a value that merely happens to be right does not pass. */
+/* What NCCL is not asked for, because it would give other values or leave them open: minima and maxima of numbers that
+ * may be NaN, sums in the order of ranks, messages without elements. NCCL's calls are counted, so that a value that
+ * merely happens to be right does not pass. */
 #include "nccl_ranks.h"
 
 #include "harness.h"
@@ -128,8 +129,8 @@ static stn_status gather_nothing(stn_comm *comm, const void *send, void *recv)
     return stn_comm_all_gather(comm, send, recv, no_counts, STN_DTYPE_I32, NULL);
 }
 
-/* Rank 1 has nothing: nobody receives from it, and it sends nothing, while it receives what the others have. The stand-in ends the program at a call
- * without elements, and waits for ever where only one end leaves it out. */
+/* Rank 1 has nothing: nobody receives from it, and it sends nothing, while it receives what the others have. The
+ * stand-in ends the program at a call without elements, and waits for ever where only one end leaves it out. */
 static void messages_without_elements_are_left_out_at_both_ends(void)
 {
     static const int32_t send[RANKS][2] = {{7, 0}, {0, 0}, {8, 9}}, want[] = {7, 8, 9};

@@ -1,5 +1,6 @@
-/* Softmax, logsumexp, normalisations, statistics, exact sums and losses with their gradients on a CUDA device against the CPU's: odd sizes,
- * no elements, few results of many elements, whose sums are taken in parts, and strided inputs. */
+/* Softmax, logsumexp, normalisations, statistics, exact sums and losses with their gradients on a CUDA device against
+ * the CPU's: odd sizes, no elements, few results of many elements, whose sums are taken in parts, and strided
+ * inputs. */
 #include "both.h"
 
 #include "harness.h"

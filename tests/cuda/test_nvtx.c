@@ -1,5 +1,5 @@
-/* Ranges of NVTX, as a tool sees them: one for each op, redistribution, collective and band, each of which ends on the thread on which it began,
- * whatever fails between. */
+/* Ranges of NVTX, as a tool sees them: one for each op, redistribution, collective and band, each of which ends on the
+ * thread on which it began, whatever fails between. */
 #include "nvtx_counter.h"
 
 #include "ranks.h"

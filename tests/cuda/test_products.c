@@ -1,4 +1,5 @@
-/* Products by cuBLASLt on a CUDA device: against f64 on the host, how often the library ran, and that our own kernel serves where it refuses. */
+/* Products by cuBLASLt on a CUDA device: against f64 on the host, how often the library ran, and that our own kernel
+ * serves where it refuses. */
 #include "both.h"
 
 #include "harness.h"
@@ -177,7 +178,8 @@ static void strides_are_the_librarys_or_our_kernels(void)
     stn_context_destroy(&context);
 }
 
-/* TF32 has 10 bits of fraction, so that 1 + 2^-12 is 1. GPUs may take another algorithm; the stand-in does what it is allowed. */
+/* TF32 has 10 bits of fraction, so that 1 + 2^-12 is 1. GPUs may take another algorithm; the stand-in does what it is
+ * allowed. */
 static void check_tf32(int allow_tf32, const char *without, stn_dtype dtype, int is_rounded)
 {
     enum { TERMS = 4 };

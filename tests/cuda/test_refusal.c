@@ -1,5 +1,5 @@
-/* Where there is no GPU that serves, the module says why: a status, a text, and nothing printed. The run hides GPUs from the runtime; others, on the
- * stand-in, are of drivers and GPUs that are too old. */
+/* Where there is no GPU that serves, the module says why: a status, a text, and nothing printed. The run hides GPUs
+ * from the runtime; others, on the stand-in, are of drivers and GPUs that are too old. */
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>

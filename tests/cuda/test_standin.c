@@ -1,5 +1,5 @@
-/* The stand-in for a GPU finds what it is there to find: every planted fault runs in a process of its own, which has to end with the text that names
- * it; the same work without the fault has to be right, in every order of threads. */
+/* The stand-in for a GPU finds what it is there to find: every planted fault runs in a process of its own, which has to
+ * end with the text that names it; the same work without the fault has to be right, in every order of threads. */
 #include "harness.h"
 
 #include "cuda/planted.h"
@@ -14,8 +14,8 @@ enum { MOST_OUTPUT = 1 << 16 };
 
 static char output[MOST_OUTPUT];
 
-/* Runs this program again on one piece of work, under a seed for the order of threads and one for delays. @return its wait status; what it wrote to
- * stderr is in `output`. */
+/* Runs this program again on one piece of work, under a seed for the order of threads and one for delays. @return its
+ * wait status; what it wrote to stderr is in `output`. */
 static int run_child(const char *work, const char *seed, const char *delay)
 {
     int ends[2];
@@ -68,7 +68,8 @@ static void check_found(const char *work, const char *text)
         fprintf(stderr, "  %s: %s\n", work, output);
 }
 
-/* Device and shared memory are the C library's under the address sanitizer, which finds what the stand-in's guards would. */
+/* Device and shared memory are the C library's under the address sanitizer, which finds what the stand-in's guards
+ * would. */
 static void check_memory_found(const char *work, const char *text)
 {
     check_found(work, planted_has_address_sanitizer() ? "AddressSanitizer" : text);

@@ -1,5 +1,5 @@
-/* stn_launch on a CUDA device in processes that torchrun started. NCCL moves the data; where it is not there, or not wanted, the hosts do, and
- * what is computed is the same. (The stand-in's NCCL joins devices of one process.) */
+/* stn_launch on a CUDA device in processes that torchrun started. NCCL moves the data; where it is not there, or not
+ * wanted, the hosts do, and what is computed is the same. (The stand-in's NCCL joins devices of one process.) */
 #include "ranks.h"
 
 #include "core/comm/comm.h"

@@ -128,8 +128,8 @@ static int differs_on_devices(const struct call_pair *p, stn_dtype dtype)
     return p->call->world.on_device && p->call->special && is_complex;
 }
 
-/* How far a number of one rank goes when its inputs are perturbed by their rounding: the size of what cancels in it, or of a
- * step that it stands at. */
+/* How far a number of one rank goes when its inputs are perturbed by their rounding: the size of what cancels in it, or
+ * of a step that it stands at. */
 static double reach_of(const struct call_pair *p, int64_t i)
 {
     double reach = 0;

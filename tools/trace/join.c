@@ -1,9 +1,10 @@
-/* stn-trace-join: the traces of all ranks as one file, which Perfetto and chrome://tracing show with a process per rank.
+/* stn-trace-join: the traces of all ranks as one file, which Perfetto and chrome://tracing show with a process per
+ * rank.
  *
  *     stn-trace-join OUT IN...
  *
- * Files are read line by line, in the form in which stn_trace_end writes them: a line that begins the list of events, one event a line, a line
- * that ends it. What is written is complete, or is not there. */
+ * Files are read line by line, in the form in which stn_trace_end writes them: a line that begins the list of events,
+ * one event a line, a line that ends it. What is written is complete, or is not there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

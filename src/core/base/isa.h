@@ -1,17 +1,18 @@
-/* Kernels compiled once per instruction set. A context chooses its set when it is made (stn_context_options.isa); whoever runs a kernel finds the
- * choice in its queue.
+/* Kernels compiled once per instruction set. A context chooses its set when it is made (stn_context_options.isa);
+ * whoever runs a kernel finds the choice in its queue.
  *
- * A source in `stn_isa_sources` is compiled for each set with STNI_ISA_NAME(x) standing for x_base, x_avx2 or x_avx512. Either it defines
- * kernels of ops, which their header declares with STNI_ISA_KERNEL and their op's rows name with STNI_ISA_ROWS, so that
- * the registry chooses; or a constant table of functions, which its header declares and the caller picks:
+ * A source in `stn_isa_sources` is compiled for each set with STNI_ISA_NAME(x) standing for x_base, x_avx2 or x_avx512.
+ * Either it defines kernels of ops, which their header declares with STNI_ISA_KERNEL and their op's rows name with
+ * STNI_ISA_ROWS, so that the registry chooses; or a constant table of functions, which its header declares and the
+ * caller picks:
  *
  *     extern const struct copy_kernels stni_copy_kernels_base, stni_copy_kernels_avx2, stni_copy_kernels_avx512;
  *     const struct copy_kernels *kernels = STNI_ISA_PICK(stni_copy_kernels, queue->isa);
  *
- * Contraction is off in all of them, so arithmetic agrees bit for bit; code that evaluates polynomials fuses explicitly (ops/cpu/fused.h), so
- * that there the base set differs in the last places; a kernel that sums must fix its order itself. gcc 12 has one
- * gap: where a loop holds the products and sums of a complex product, it contracts them into one rounding all the same (fmaddsub); compute the
- * products in a loop of their own. */
+ * Contraction is off in all of them, so arithmetic agrees bit for bit; code that evaluates polynomials fuses explicitly
+ * (ops/cpu/fused.h), so that there the base set differs in the last places; a kernel that sums must fix its order
+ * itself. gcc 12 has one gap: where a loop holds the products and sums of a complex product, it contracts them into one
+ * rounding all the same (fmaddsub); compute the products in a loop of their own. */
 #ifndef STNI_CORE_BASE_ISA_H
 #define STNI_CORE_BASE_ISA_H
 

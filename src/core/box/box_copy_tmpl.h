@@ -1,12 +1,13 @@
-/* Strided elements and transposes of one element size. Included with T, LANES (of 16 bytes), ROWS (of the destination in a staged block),
- * NAME(x), and LOW and HIGH, which interleave the lower and upper halves of two vectors.
+/* Strided elements and transposes of one element size. Included with T, LANES (of 16 bytes), ROWS (of the destination
+ * in a staged block), NAME(x), and LOW and HIGH, which interleave the lower and upper halves of two vectors.
  *
- * A transpose is done in squares of LANES x LANES. A square is transposed in log2(LANES) rounds, each of which interleaves the vectors of the first
- * half with those of the second. With non-temporal stores, whole cache lines of the destination are assembled first:
- *   - where its rows begin at cache lines, in tiles one line wide: every line of the source is read once, in strips of rows, and the
- *     next strip is prefetched meanwhile;
- *   - elsewhere in blocks that are one line longer than the step from block to block, because the cache lines of each row begin at an
- *     offset of their own. */
+ * A transpose is done in squares of LANES x LANES. A square is transposed in log2(LANES) rounds, each of which
+ * interleaves the vectors of the first half with those of the second. With non-temporal stores, whole cache lines of
+ * the destination are assembled first:
+ *   - where its rows begin at cache lines, in tiles one line wide: every line of the source is read once, in strips of
+ *     rows, and the next strip is prefetched meanwhile;
+ *   - elsewhere in blocks that are one line longer than the step from block to block, because the cache lines of each
+ *     row begin at an offset of their own. */
 #ifndef NAME /* read alone */
 #include "core/box/copy_stream.h"
 #define T uint32_t

@@ -29,8 +29,9 @@ int stni_coll_describe(const struct stni_coll *coll, char *text, size_t size);
 
 int64_t stni_counts_sum(const int64_t *counts, int n);
 
-/* What rank `rank` of `size` sends to other ranks, whatever the communicator: the model behind stats and the fake's clock. Messages
- * without elements are not counted. With n = count, n_r = what rank r holds under the balanced split, e the element size:
+/* What rank `rank` of `size` sends to other ranks, whatever the communicator: the model behind stats and the fake's
+ * clock. Messages without elements are not counted. With n = count, n_r = what rank r holds under the balanced split, e
+ * the element size:
  *     all_reduce      2 (size - 1) messages, n + (size - 2) n_r elements: a reduce-scatter and an all-gather
  *     reduce          1 message, n elements; the root none
  *     all_gather      size - 1 messages, (size - 1) counts[r] elements

@@ -14,8 +14,9 @@ struct stni_environment_trace {
     int nvtx;           /* STN_NVTX */
 };
 
-/* Fills what `options` leave open (is 0) from the variables that <shardtensor/context.h> lists at stn_launch, and checks those that it does not need
- * as well, and what there is no option for into `*trace`. An empty value is as if it were not set.
+/* Fills what `options` leave open (is 0) from the variables that <shardtensor/context.h> lists at stn_launch, and
+ * checks those that it does not need as well, and what there is no option for into `*trace`. An empty value is as if it
+ * were not set.
  * @return STN_ERR_ARGUMENT with a text that lists what the variable accepts. */
 stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, struct stni_environment_trace *trace,
                                 struct stni_error *error);

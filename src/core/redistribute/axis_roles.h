@@ -1,8 +1,9 @@
-/* Axis roles (`route` in variables): what a redistribution from one spec to another means for each mesh axis. The same on every rank; no rank is
- * named.
+/* Axis roles (`route` in variables): what a redistribution from one spec to another means for each mesh axis. The same
+ * on every rank; no rank is named.
  *
- * Axes of one rank do not count: the "wide" ones are numbered 0, 1, … in mesh order, here and in plans. Where both meshes have the same ranks along
- * the same wide axes (same_grid), a wide axis k of one is that of the other, and each k has one of three meanings:
+ * Axes of one rank do not count: the "wide" ones are numbered 0, 1, … in mesh order, here and in plans. Where both
+ * meshes have the same ranks along the same wide axes (same_grid), a wide axis k of one is that of the other, and each
+ * k has one of three meanings:
  *     coupled    sender and receiver have the same coordinate: nothing travels along k
  *     addends    a receiver receives from every coordinate, and combines
  *     otherwise  the places of the elements tell the coordinates */

@@ -1,8 +1,8 @@
 /* scaled_dot_product_attention: softmax(query key^T scale + mask) value, by blocks of rows.
  *
- * The layout of the result leads (ops/placement/follow.h): batch, heads and query rows stay sharded, keys and values are whole along their rows.
- * Every rank works on its own chunk; only what has to follow the leader's layout is sent. Saved for backward: the log-sum-exp of each query row, and
- * the number of dropout's random stream. */
+ * The layout of the result leads (ops/placement/follow.h): batch, heads and query rows stay sharded, keys and values
+ * are whole along their rows. Every rank works on its own chunk; only what has to follow the leader's layout is sent.
+ * Saved for backward: the log-sum-exp of each query row, and the number of dropout's random stream. */
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_merge_kernel.h"
 

@@ -21,8 +21,8 @@ stn_status stni_attention_check(const stn_op_call *call, stn_meta *out);
 /* Query heads to a head of keys. */
 int64_t stni_attention_group(const stn_op_call *call);
 
-/* The layout that leads in forward: that of the result (ops/placement/follow.h). Heads that share keys are kept on one rank, where every rank can
- * have some. */
+/* The layout that leads in forward: that of the result (ops/placement/follow.h). Heads that share keys are kept on one
+ * rank, where every rank can have some. */
 stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, struct stni_layout *leader);
 
 /* The spec of input `k` beside a leader; `is_sum`: that of its gradient. Whole: keys and values are not cut along their
@@ -54,7 +54,8 @@ stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_la
 void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
                              struct stni_attention_args *args);
 
-/* A tensor's chunk as rows of a batch of out_ndim - 2 dims; of its dims the last ones are rows and their elements where it has these. */
+/* A tensor's chunk as rows of a batch of out_ndim - 2 dims; of its dims the last ones are rows and their elements where
+ * it has these. */
 struct stni_attention_operand stni_attention_operand_of(const stn_tensor *t, int has_row, int has_col, int out_ndim);
 
 /* The same of a chunk that lies elsewhere. */

@@ -1,5 +1,6 @@
 /* Gradients of attention on a CUDA device by tiles. A block has 64 query rows and walks over the keys for the gradient
- * of queries, or 64 keys and walks over the query rows for those of keys and of values: nothing is added to by two blocks.
+ * of queries, or 64 keys and walks over the query rows for those of keys and of values: nothing is added to by two
+ * blocks.
  *
  * Half of a block's threads multiply queries and keys for the scores while the others multiply the cotangent and values
  * for the gradients of probabilities. The first half then leaves probabilities in shared memory, the second makes

@@ -1,6 +1,6 @@
-/* Gradients of attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels: by
- * tiles (attention_backward.cuh; of 16-bit floats attention_mma_backward_cuda.cu), row by row where these do not serve,
- * and for the mask (attention_rows.cuh). */
+/* Gradients of attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels:
+ * by tiles (attention_backward.cuh; of 16-bit floats attention_mma_backward_cuda.cu), row by row where these do not
+ * serve, and for the mask (attention_rows.cuh). */
 #include "core/base/status.h"
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
@@ -20,7 +20,8 @@ struct entry {
     double dropped, grad_score; /* the probability times dropout's factor; the gradient of the score */
 };
 
-/* The mean of the probabilities' gradients, weighted by the probabilities: the product of the cotangent's row and the result's. */
+/* The mean of the probabilities' gradients, weighted by the probabilities: the product of the cotangent's row and the
+ * result's. */
 template <class S> STNI_DEVICE double mean_of(const arguments &p, const place &at, int64_t i)
 {
     return (double)dot(row_of<S>(p.grad, at.grad, i), p.grad.col, row_of<S>(p.out, at.out, i), p.out.col, p.v);
@@ -96,7 +97,8 @@ gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ ba
     }
 }
 
-/* The gradient of a mask that is added: a thread each element, summed where it was broadcast, along rows and keys too. */
+/* The gradient of a mask that is added: a thread each element, summed where it was broadcast, along rows and keys
+ * too. */
 template <class S> __global__ void __launch_bounds__(THREADS)
 gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t own_rows, int64_t own_keys)
 {

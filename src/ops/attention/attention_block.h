@@ -1,4 +1,5 @@
-/* Blocks of query rows and of key rows on the CPU, the walk over them, and their products. A part of attention_cpu.c. */
+/* Blocks of query rows and of key rows on the CPU, the walk over them, and their products. A part of
+ * attention_cpu.c. */
 #ifndef STNI_OPS_ATTENTION_ATTENTION_BLOCK_H
 #define STNI_OPS_ATTENTION_ATTENTION_BLOCK_H
 

@@ -1,4 +1,5 @@
-/* Attention on the CPU, compiled once per instruction set: blocks of query rows against blocks of key rows. Products are those of ops/cpu/gemm.h. */
+/* Attention on the CPU, compiled once per instruction set: blocks of query rows against blocks of key rows. Products
+ * are those of ops/cpu/gemm.h. */
 #include "ops/attention/attention_block.h"
 
 #define TEMPLATE "ops/attention/attention_rows_tmpl.h"

@@ -1,7 +1,7 @@
-/* Attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels. Rows of at most
- * 128 elements go by tiles, in f32 (attention_forward.cuh) and in 16-bit floats (attention_mma_cuda.cu), all others row
- * by row (attention_rows.cuh), or, of f32 and f64, where there are scores enough, by products of whole matrices
- * (attention_whole_cuda.cu). */
+/* Attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels. Rows of at
+ * most 128 elements go by tiles, in f32 (attention_forward.cuh) and in 16-bit floats (attention_mma_cuda.cu), all
+ * others row by row (attention_rows.cuh), or, of f32 and f64, where there are scores enough, by products of whole
+ * matrices (attention_whole_cuda.cu). */
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"

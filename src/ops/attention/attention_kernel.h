@@ -6,7 +6,8 @@
 
 #include "core/base/isa.h"
 
-/* A batch of matrices, of rows of the first kind (query) or the second (key); strides in elements, 0 along what it is broadcast along. */
+/* A batch of matrices, of rows of the first kind (query) or the second (key); strides in elements, 0 along what it is
+ * broadcast along. */
 struct stni_attention_operand {
     void *data;
     int64_t batch[STN_MAX_NDIM], row, col;
@@ -22,8 +23,8 @@ struct stni_attention_sum {
 
 enum stni_attention_mask { STNI_ATTENTION_NO_MASK, STNI_ATTENTION_ALLOWS, STNI_ATTENTION_ADDS };
 
-/* Sizes: l query rows, s key rows, e and v elements of their rows. forward: out (l, v) and lse (l), the logarithm of the sum of exponentials;
- * infinity where a row attends to nothing. backward: from grad, out and lse the gradients. */
+/* Sizes: l query rows, s key rows, e and v elements of their rows. forward: out (l, v) and lse (l), the logarithm of
+ * the sum of exponentials; infinity where a row attends to nothing. backward: from grad, out and lse the gradients. */
 struct stni_attention_args {
     stn_dtype dtype;
     int n_batch;

@@ -15,8 +15,8 @@ size_t stni_attention_library_workspace(stn_queue *queue, const struct stni_atte
  * no row attends to are left as they are. */
 stn_status stni_attention_library_run(stn_queue *queue, const struct stni_attention_args *args, int is_gradient);
 
-/* As many heads and elements of the batch as may be solved at once: all of them, or a divisor of their number. 0: a head
- * is too much, or parts would not be aligned. */
+/* As many heads and elements of the batch as may be solved at once: all of them, or a divisor of their number. 0: a
+ * head is too much, or parts would not be aligned. */
 int stni_attention_library_part(const struct stni_cudnn_attention *whole, struct stni_cudnn_attention *part);
 
 STN_END_DECLS

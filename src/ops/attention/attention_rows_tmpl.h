@@ -86,7 +86,8 @@ static void NAME(drop)(const struct stni_attention_args *p, const struct at *at,
     }
 }
 
-/* Scores become exponentials relative to the largest score so far; what was summed before is rescaled to the new largest score (online softmax). */
+/* Scores become exponentials relative to the largest score so far; what was summed before is rescaled to the new
+ * largest score (online softmax). */
 static void NAME(raise)(const struct stni_attention_args *p, const struct block *b, struct NAME(space) *s)
 {
     for (int64_t r = 0; r < b->rows; r++) {
@@ -140,8 +141,8 @@ static void NAME(forward)(const struct stni_attention_args *p, const struct at *
     }
 }
 
-/* Loads the cotangent's rows, and computes the product of each with the result's row: the mean over the keys, weighted by the probabilities, of the
- * probabilities' gradients. */
+/* Loads the cotangent's rows, and computes the product of each with the result's row: the mean over the keys, weighted
+ * by the probabilities, of the probabilities' gradients. */
 static void NAME(load_grad)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
 {
     NAME(load)(&p->grad, at->grad, b->i, b->rows, p->v, 1, s->grad);

@@ -1,6 +1,7 @@
-/* The family of convolutions. One trilinear form <y, conv(x, weight)> stands behind all of them: each op reads two of the three and gives what
- * stands beside the third. So one set of functions serves every op, each is the others' derivative, and derivatives of every order are right.
- * Nothing is conjugated in it: derivatives conjugate what they multiply a cotangent with.
+/* The family of convolutions. One trilinear form <y, conv(x, weight)> stands behind all of them: each op reads two of
+ * the three and gives what stands beside the third. So one set of functions serves every op, each is the others'
+ * derivative, and derivatives of every order are right. Nothing is conjugated in it: derivatives conjugate what they
+ * multiply a cotangent with.
  *
  *     convNd              y from x and weight, plus a bias
  *     conv_transposeNd    x from y and weight, plus a bias: the input is y, and x the output

@@ -3,8 +3,8 @@
  *
  *     y[n, p, o] = bias[o] + sum over taps t and channels c of o's group of x[n, p * stride - pad_low + t * dilation, c] weight[o, c, t],
  *
- * x being zero outside. pad_high is what makes `out` the size of the result: (out - 1) * stride + (kernel - 1) * dilation + 1
- * = in + pad_low + pad_high, so it may be negative where the last elements are not read. */
+ * x being zero outside. pad_high is what makes `out` the size of the result: (out - 1) * stride + (kernel - 1) *
+ * dilation + 1 = in + pad_low + pad_high, so it may be negative where the last elements are not read. */
 #ifndef STNI_OPS_CONV_CONV_PROBLEM_H
 #define STNI_OPS_CONV_CONV_PROBLEM_H
 

@@ -3,8 +3,8 @@
  *     x[n, p, c] = sum over taps t and channels o of y[n, p - low + t * dilation, o] weight[o, c, taps - 1 - t],
  *
  * where low = (kernel - 1) * dilation - pad_low. cuDNN 9.19 has for gradients of f32 by x one engine that keeps to the
- * library's numbers, with tiles of 32 x 32, and for values several, with tiles of up to 256 x 64, which are nearly twice
- * as fast; of f64 its only one for gradients is the plainest that it has. */
+ * library's numbers, with tiles of 32 x 32, and for values several, with tiles of up to 256 x 64, which are nearly
+ * twice as fast; of f64 its only one for gradients is the plainest that it has. */
 #ifndef STNI_OPS_CONV_CONV_TURNED_CUH
 #define STNI_OPS_CONV_CONV_TURNED_CUH
 

@@ -1,5 +1,5 @@
-/* The facts of unary functions (exponential.h), one row each. A row makes four ops: the function, the function in place, its backward and its double
- * backward.
+/* The facts of unary functions (exponential.h), one row each. A row makes four ops: the function, the function in
+ * place, its backward and its double backward.
  *
  *     ROW(X, name, class, reads, attributes)
  *

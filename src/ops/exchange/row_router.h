@@ -7,8 +7,8 @@
  *
  * A caller that reaches its own rows itself has only the others routed; it takes part in all exchanges in any case.
  *
- * The number of rows that a rank gets depends on data, so open waits for the queue once; all else is queued. Reading and writing of rows is the
- * caller's; the op lists the kernel of plans in its slots. */
+ * The number of rows that a rank gets depends on data, so open waits for the queue once; all else is queued. Reading
+ * and writing of rows is the caller's; the op lists the kernel of plans in its slots. */
 #ifndef STNI_OPS_EXCHANGE_ROW_ROUTER_H
 #define STNI_OPS_EXCHANGE_ROW_ROUTER_H
 

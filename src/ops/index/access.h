@@ -3,8 +3,9 @@
  *     index_read    values[p] = table[… index[p] …]        gather, index_select, take_along_dim, embedding
  *     index_write   table[… index[p] …] op= values[p]      scatter and its like, index_add and its like, index_put
  *
- * p runs over positions, whose dims are the values'. The index stands for the table's dim `dim`: either it has all dims of positions, which are as
- * many as the table's (gather), or its dims take the place of `dim`, and it names whole slices (index_select). Each op is the other's adjoint. */
+ * p runs over positions, whose dims are the values'. The index stands for the table's dim `dim`: either it has all dims
+ * of positions, which are as many as the table's (gather), or its dims take the place of `dim`, and it names whole
+ * slices (index_select). Each op is the other's adjoint. */
 #ifndef STNI_OPS_INDEX_ACCESS_H
 #define STNI_OPS_INDEX_ACCESS_H
 

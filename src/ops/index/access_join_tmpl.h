@@ -1,5 +1,5 @@
-/* What a write makes of an element of the table and a value, for C, C++ and CUDA compilers. Included once per type that is computed in, after
- * access_order_tmpl.h or access_complex_tmpl.h, with
+/* What a write makes of an element of the table and a value, for C, C++ and CUDA compilers. Included once per type that
+ * is computed in, after access_order_tmpl.h or access_complex_tmpl.h, with
  *   ACC   the type     NAME(f)   f of it */
 #ifndef NAME /* read alone */
 #include "ops/index/access_order_tmpl.h"

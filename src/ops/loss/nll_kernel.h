@@ -15,8 +15,8 @@ enum { NLL_X, NLL_TARGET, NLL_EACH, NLL_OPERANDS };
  *
  *     loss = -((1 - s) w[t] x[t] + s / C sum_c w[c] x[c])
  *
- * over the classes of this chunk. Forward each = loss or, where `each` is NULL, sum = {sum of losses, sum of w[t]}. Backward x is the gradient of
- * each loss / total. */
+ * over the classes of this chunk. Forward each = loss or, where `each` is NULL, sum = {sum of losses, sum of w[t]}.
+ * Backward x is the gradient of each loss / total. */
 struct stni_nll_args {
     stn_dtype dtype, target_dtype; /* target: i64, i32 or u8 */
     int64_t n; /* targets here */

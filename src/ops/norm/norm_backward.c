@@ -1,13 +1,13 @@
-/* The backward half of every normalisation, an op of its own. With g = weight dy, x^ = (x - mean) rstd and P the mean over the elements that share a
- * statistic:
+/* The backward half of every normalisation, an op of its own. With g = weight dy, x^ = (x - mean) rstd and P the mean
+ * over the elements that share a statistic:
  *
  *     dx = J(g), J(g) = rstd (g - P(g) - x^ P(g x^)),   dweight = sum dy x^,   dbias = sum dy;
  *
  * about zero J has no P(g).
  *
- * Two passes over the chunk, sums and dx, and between them, where ranks share statistics, one all-reduce of two numbers per statistic. The gradients
- * of the parameters stay pending. Mean and rstd are functions of x: the gradient of x includes what flows through them, and they get none of their
- * own. */
+ * Two passes over the chunk, sums and dx, and between them, where ranks share statistics, one all-reduce of two numbers
+ * per statistic. The gradients of the parameters stay pending. Mean and rstd are functions of x: the gradient of x
+ * includes what flows through them, and they get none of their own. */
 #include "ops/norm/norm.h"
 
 #include "core/comm/comm.h"

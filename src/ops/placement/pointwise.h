@@ -13,8 +13,8 @@ int stni_pointwise_misfit(int n, const stn_spec *const *in, stn_meta *meta);
  * @return STN_ERR_SHAPE. */
 stn_status stni_pointwise_broadcast(const stn_op_call *call, int n, stn_meta *meta);
 
-/* In which of its operands an op is linear: each mask is a set of operands (bit i: operand i) that it is linear in when they are taken
- * together and the others are held; a zero ends the list.
+/* In which of its operands an op is linear: each mask is a set of operands (bit i: operand i) that it is linear in when
+ * they are taken together and the others are held; a zero ends the list.
  *     add {3}    mul {1, 2}    div {1}    where(condition, a, b) {6}    neg {1}    tanh {0} */
 enum { STNI_POINTWISE_MASKS = 4 };
 

@@ -8,8 +8,8 @@
 #include "ops/resample/sample_kernel.h"
 
 enum {
-    /* Points that are sampled at a time: enough that a channel's plane is read again while it is in the cache; and those
-     * of a row that are placed at a time. */
+    /* Points that are sampled at a time: enough that a channel's plane is read again while it is in the cache; and
+     * those of a row that are placed at a time. */
     STNI_PLANE_POINTS = 512,
     STNI_PLANE_RUN = 64
 };

@@ -1,5 +1,5 @@
-/* The arithmetic of scans, for C, C++ and CUDA compilers: what two runs of elements that follow each other come to. Included once per type of
- * arithmetic, after core/base/inline.h, with
+/* The arithmetic of scans, for C, C++ and CUDA compilers: what two runs of elements that follow each other come to.
+ * Included once per type of arithmetic, after core/base/inline.h, with
  *   ACC        the type                      STATE(f)    f of this type
  *   RE(x)      its real part                 ISNAN(x)    whether it is not a number
  *   EXP, LOG   of ACC                        LOWEST      below all others

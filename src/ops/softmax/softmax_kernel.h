@@ -10,10 +10,10 @@
 /* Which operand of the lines. */
 enum { SOFTMAX_X, SOFTMAX_Y, SOFTMAX_OUT, SOFTMAX_TENSORS };
 
-/* forward: out = softmax(x).  max: stat = max x.  sum: total = sum exp(x - stat), and out is scratch until
- * scale: out = exp(x - stat) / total.
- * backward: out = y (x - sum x y).  dot: stat = sum x y.  apply: out = y (x - stat). x is the cotangent in the last three.
- * `logarithm`: the same of log softmax. scale: out = x - stat - log total.  dot: stat = sum x.  apply: out = x - exp(y) stat. */
+/* forward: out = softmax(x).  max: stat = max x.  sum: total = sum exp(x - stat), and out is scratch until scale: out =
+ * exp(x - stat) / total. backward: out = y (x - sum x y).  dot: stat = sum x y.  apply: out = y (x - stat). x is the
+ * cotangent in the last three. `logarithm`: the same of log softmax. scale: out = x - stat - log total.  dot: stat =
+ * sum x.  apply: out = x - exp(y) stat. */
 struct stni_softmax_args {
     stn_dtype dtype;
     int logarithm;

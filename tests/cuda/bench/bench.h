@@ -1,9 +1,10 @@
 /* Benchmarks of CUDA devices: ours beside a peer in the same run, in rows of one form. They say how fast, and
  * never whether that is enough.
  *
- * A row is measured on ranks that are threads and share a device, or with NCCL have one each. Ours and the peer take turns, A B A B …; the
- * first turn of each is a warm-up, and the median of the pairs' ratios counts. Work of the device is timed by events
- * on the rank's stream, of several ranks the slowest counts; what the host spends is timed by its clock. */
+ * A row is measured on ranks that are threads and share a device, or with NCCL have one each. Ours and the peer take
+ * turns, A B A B …; the first turn of each is a warm-up, and the median of the pairs' ratios counts. Work of the device
+ * is timed by events on the rank's stream, of several ranks the slowest counts; what the host spends is timed by its
+ * clock. */
 #ifndef STN_TESTS_CUDA_BENCH_H
 #define STN_TESTS_CUDA_BENCH_H
 

@@ -1,5 +1,5 @@
-/* The part of the CUDA runtime that the library's module uses, declared anew, so that the stand-in builds where there is no toolkit. Where there is
- * one, a test compiles the stand-in and the module against the real header too. */
+/* The part of the CUDA runtime that the library's module uses, declared anew, so that the stand-in builds where there
+ * is no toolkit. Where there is one, a test compiles the stand-in and the module against the real header too. */
 #ifndef STANDIN_CUDA_RUNTIME_API_H
 #define STANDIN_CUDA_RUNTIME_API_H
 

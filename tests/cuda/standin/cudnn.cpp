@@ -1,9 +1,9 @@
-/* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by plain
- * loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one of tensor cores,
- * which round factors of f32 to TF32, ahead of one that keeps to what it was asked.
- * It proposes none for tensors of different types. For other graphs, which cudnn_steps.cpp runs, it proposes one
- * engine, of tensor cores, or none.
- * Paddings below zero, a size that the shapes contradict and attributes after the end of a descriptor's making are refused. */
+/* cuDNN's graph API without a GPU: descriptors keep what they are given; a plan runs a graph of one convolution by
+ * plain loops. Its heuristics propose an engine that is not deterministic, whose results are NaN, ahead of one of
+ * tensor cores, which round factors of f32 to TF32, ahead of one that keeps to what it was asked. It proposes none for
+ * tensors of different types. For other graphs, which cudnn_steps.cpp runs, it proposes one engine, of tensor cores, or
+ * none. Paddings below zero, a size that the shapes contradict and attributes after the end of a descriptor's making
+ * are refused. */
 #include <cudnn.h>
 
 #include "cuda/standin/cudnn_parts.h"

@@ -1,5 +1,5 @@
-/* A fault in device memory opens it to the work of a stream. Any other in device or shared memory becomes a text, and the rest go to whoever handled
- * faults before. */
+/* A fault in device memory opens it to the work of a stream. Any other in device or shared memory becomes a text, and
+ * the rest go to whoever handled faults before. */
 #include "cuda/standin/faults.h"
 
 #include "cuda/standin/grid_cpu.h"

@@ -1,4 +1,5 @@
-/* Switching stacks: the registers that a function must keep go onto the old stack, the new stack's come from it. The sanitizers are told. */
+/* Switching stacks: the registers that a function must keep go onto the old stack, the new stack's come from it. The
+ * sanitizers are told. */
 #include "cuda/standin/fiber.h"
 
 #include "cuda/standin/sanitizer.h"

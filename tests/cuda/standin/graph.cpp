@@ -1,6 +1,6 @@
-/* Stream capture: work that is put on a stream meanwhile is kept, and so is that of streams which wait for an event of it. A launch runs what was
- * put on the first stream where it is launched, and that of each other one on a stream of the graph's own, with no more order between them than
- * events gave: a join that is missing shows in values. */
+/* Stream capture: work that is put on a stream meanwhile is kept, and so is that of streams which wait for an event of
+ * it. A launch runs what was put on the first stream where it is launched, and that of each other one on a stream of
+ * the graph's own, with no more order between them than events gave: a join that is missing shows in values. */
 #include "cuda/standin/found_by_name.h"
 #include "cuda/standin/stream.h"
 
@@ -185,7 +185,8 @@ STANDIN_FOUND_BY_NAME cudaError_t cudaGraphDestroy(cudaGraph_t graph)
     return cudaSuccess;
 }
 
-/* What was launched outlives the graph. One that is launched in a capture is recorded in the order in which its own work was. */
+/* What was launched outlives the graph. One that is launched in a capture is recorded in the order in which its own
+ * work was. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
     standin::forbid_in_host_functions("cudaGraphLaunch");

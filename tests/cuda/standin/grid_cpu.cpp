@@ -1,5 +1,5 @@
-/* Grids on the CPU (grid_cpu.h). A block is a set of simulated threads; each that has begun and not ended stands on a fiber. A fiber whose
- * thread has ended takes the next thread, so that kernels without barriers never switch. */
+/* Grids on the CPU (grid_cpu.h). A block is a set of simulated threads; each that has begun and not ended stands on a
+ * fiber. A fiber whose thread has ended takes the next thread, so that kernels without barriers never switch. */
 #include "cuda/standin/grid_cpu.h"
 
 #include "cuda/standin/fiber.h"
@@ -145,7 +145,8 @@ void machine::serve()
 {
     fiber_begun(own);
     for (;;) {
-        /* Whoever can go on goes first: the fiber of a thread that has ended begins others only while nobody waits for its turn. */
+        /* Whoever can go on goes first: the fiber of a thread that has ended begins others only while nobody waits for
+         * its turn. */
         while (next < threads.size() && ready.empty()) {
             simulated &t = threads[static_cast<std::size_t>(order[next++])];
             t.now = state::running;

@@ -1,9 +1,11 @@
-/* CUDA's words for kernels without a GPU: the .cu sources, compiled as C++17, run block by block on the thread of a stream.
+/* CUDA's words for kernels without a GPU: the .cu sources, compiled as C++17, run block by block on the thread of a
+ * stream.
  *
- * The threads of a block are fibers that switch at barriers and at warp operations only, in an order that is ascending, descending or drawn
- * from a seed, so that a barrier that is missing changes results. Shared memory is filled with NaN at the beginning of each block. What no
- * GPU would forgive ends the program with a text that names the block, the thread and the line: a lane that is missing from a warp
- * operation, an uneven barrier, an access past the end of shared memory.
+ * The threads of a block are fibers that switch at barriers and at warp operations only, in an order that is ascending,
+ * descending or drawn from a seed, so that a barrier that is missing changes results. Shared memory is filled with NaN
+ * at the beginning of each block. What no GPU would forgive ends the program with a text that names the block, the
+ * thread and the line: a lane that is missing from a warp operation, an uneven barrier, an access past the end of
+ * shared memory.
  *
  * Blocks run one after another: races between blocks are not found here. */
 #ifndef STANDIN_GRID_CPU_H

@@ -27,8 +27,9 @@ struct piece {
 
 thread_local int works; /* of streams, in which this thread is */
 
-/* A piece is opened when the work of a stream touches it, by the fault that this is, and all are closed when no stream works any more. Who opens all
- * pieces before each work waits for the kernel to go over every page of theirs, which takes longer than most works do. */
+/* A piece is opened when the work of a stream touches it, by the fault that this is, and all are closed when no stream
+ * works any more. Who opens all pieces before each work waits for the kernel to go over every page of theirs, which
+ * takes longer than most works do. */
 class arena {
 public:
     arena();
@@ -136,7 +137,8 @@ void arena::ends()
     }
 }
 
-/* Whether the access may be tried again. In a handler of faults: a work holds no lock where it touches device memory; nothing is allocated. */
+/* Whether the access may be tried again. In a handler of faults: a work holds no lock where it touches device memory;
+ * nothing is allocated. */
 bool arena::opens(const void *address)
 {
     if (!guarded || works == 0)

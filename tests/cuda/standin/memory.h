@@ -1,9 +1,9 @@
 /* Device memory of the stand-in: an arena that the host may not touch.
  *
- * A piece is inaccessible until the work of a stream touches it, and again once no stream works: a host that reads or writes device memory faults.
- * Each piece ends at a page that nobody may touch, and freed pieces become such pages for good: addresses are not used twice. New memory is filled
- * with NaN.
- * Under the sanitizers pieces come from the C library: the address sanitizer finds what the pages would. */
+ * A piece is inaccessible until the work of a stream touches it, and again once no stream works: a host that reads or
+ * writes device memory faults. Each piece ends at a page that nobody may touch, and freed pieces become such pages for
+ * good: addresses are not used twice. New memory is filled with NaN. Under the sanitizers pieces come from the C
+ * library: the address sanitizer finds what the pages would. */
 #ifndef STANDIN_MEMORY_H
 #define STANDIN_MEMORY_H
 
@@ -23,7 +23,8 @@ bool pinned_free(void *pointer);          /* false where it is no piece */
 void work_begins();
 void work_ends();
 
-/* For the handler of faults: opens the piece that the work of a stream, on this thread, has touched; false where it has not. */
+/* For the handler of faults: opens the piece that the work of a stream, on this thread, has touched; false where it has
+ * not. */
 bool device_opens(const void *address);
 
 /* Writes what lies at an address that faulted; false where it is nothing of ours. For the handler of faults. */

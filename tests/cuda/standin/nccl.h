@@ -1,5 +1,5 @@
-/* The part of NCCL that the library's module and programs of the tests use, declared anew, so that the stand-in builds where there is no NCCL. Where
- * there is, a test compiles the stand-in against the real header too. */
+/* The part of NCCL that the library's module and programs of the tests use, declared anew, so that the stand-in builds
+ * where there is no NCCL. Where there is, a test compiles the stand-in against the real header too. */
 #ifndef STANDIN_NCCL_H
 #define STANDIN_NCCL_H
 

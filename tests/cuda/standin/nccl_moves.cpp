@@ -1,5 +1,6 @@
-/* NCCL of the stand-in: collectives, messages and groups of them. Reductions begin at rank 1 and end at rank 0, so that who counts on the order of
- * ranks finds other bits; minima and maxima lose a NaN or keep it as it comes; means are scaled before they are added. */
+/* NCCL of the stand-in: collectives, messages and groups of them. Reductions begin at rank 1 and end at rank 0, so that
+ * who counts on the order of ranks finds other bits; minima and maxima lose a NaN or keep it as it comes; means are
+ * scaled before they are added. */
 #include "cuda/standin/found_by_name.h"
 #include "cuda/standin/memory.h"
 #include "cuda/standin/nccl_world.h"

@@ -13,7 +13,8 @@ enum standin_nccl_fate {
     STANDIN_NCCL_LOST     /* it answers success (in progress where it is not of a stream) and never happens */
 };
 
-/* One line of the script: the `call`-th call, from 0, of `function` by rank `rank` of its communicator after this was told. At most 16. */
+/* One line of the script: the `call`-th call, from 0, of `function` by rank `rank` of its communicator after this was
+ * told. At most 16. */
 struct standin_nccl_line {
     int rank;
     const char *function; /* such as "ncclAllReduce", or "ncclAllReduce of a graph" where one is launched that has it; a literal */

@@ -1,7 +1,8 @@
 /* The stand-in's NCCL: worlds of ranks, which are threads of this process, and what each of them has asked for.
  *
- * A call puts one piece of work on its stream, which brings its parts to the world, waits there until all peers' have come, or until its own
- * communicator is aborted, and takes them back then. The last part to come does the work of all. As with NCCL, a rank that aborts tells nobody. */
+ * A call puts one piece of work on its stream, which brings its parts to the world, waits there until all peers' have
+ * come, or until its own communicator is aborted, and takes them back then. The last part to come does the work of all.
+ * As with NCCL, a rank that aborts tells nobody. */
 #ifndef STANDIN_NCCL_WORLD_H
 #define STANDIN_NCCL_WORLD_H
 

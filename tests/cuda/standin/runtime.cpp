@@ -1,5 +1,6 @@
-/* The CUDA runtime without a GPU: devices, memory, copies; streams are in stream.cpp. Copies check on which side each address lies. Copies from the
- * host read its memory when they run, which is later than CUDA promises: memory that the host gives up too soon is found. */
+/* The CUDA runtime without a GPU: devices, memory, copies; streams are in stream.cpp. Copies check on which side each
+ * address lies. Copies from the host read its memory when they run, which is later than CUDA promises: memory that the
+ * host gives up too soon is found. */
 #include "cuda/standin/found_by_name.h"
 #include "cuda/standin/grid_cpu.h"
 #include "cuda/standin/memory.h"

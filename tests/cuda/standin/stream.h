@@ -1,5 +1,5 @@
-/* Streams and events of the stand-in: a stream is a thread, which begins each piece of work after a random delay if the settings ask for it; an event
- * counts how often it was recorded. */
+/* Streams and events of the stand-in: a stream is a thread, which begins each piece of work after a random delay if the
+ * settings ask for it; an event counts how often it was recorded. */
 #ifndef STANDIN_STREAM_H
 #define STANDIN_STREAM_H
 
@@ -22,7 +22,8 @@ namespace standin {
 /* Keeps an error for cudaGetLastError; returns it. */
 cudaError_t failed(cudaError_t error);
 
-/* At the head of what a host function on a stream may not call: CUDA leaves open what would happen, here the program ends. */
+/* At the head of what a host function on a stream may not call: CUDA leaves open what would happen, here the program
+ * ends. */
 void forbid_in_host_functions(const char *function);
 
 /* How often an event was recorded, and which of the records streams have passed, and when. */
@@ -49,7 +50,8 @@ struct node {
     std::set<std::size_t> after;                 /* nodes, by their numbers, that end before it begins */
 };
 
-/* Work that is kept to be run later, of the stream where the capture began and of those that it went on to by events. */
+/* Work that is kept to be run later, of the stream where the capture began and of those that it went on to by
+ * events. */
 struct recording {
     std::vector<node> nodes;
     std::vector<CUstream_st *> streams; /* by their lanes */
@@ -102,8 +104,8 @@ private:
 
 namespace standin {
 
-/* The stream itself, of the two default streams, which the runtime knows by the numbers 1 and 2, too. No stream waits for the legacy one by itself:
- * the library's own are all of the kind that does not. */
+/* The stream itself, of the two default streams, which the runtime knows by the numbers 1 and 2, too. No stream waits
+ * for the legacy one by itself: the library's own are all of the kind that does not. */
 CUstream_st *stream_of(cudaStream_t stream);
 
 }

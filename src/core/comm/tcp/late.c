@@ -1,6 +1,6 @@
-/* Who is late: a rank that this one waits for may be there and wait itself, for one that does not come. So this one asks
- * when its deadline has passed: those it waits for, those for whom they wait, and so on. Who waits answers at once,
- * since it looks at what comes all the while; who does not answer has not arrived. */
+/* Who is late: a rank that this one waits for may be there and wait itself, for one that does not come. So this one
+ * asks when its deadline has passed: those it waits for, those for whom they wait, and so on. Who waits answers at
+ * once, since it looks at what comes all the while; who does not answer has not arrived. */
 #include "core/comm/tcp/tcp.h"
 
 #include <stdio.h>

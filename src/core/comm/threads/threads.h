@@ -1,23 +1,25 @@
 /* The thread communicator: ranks are threads of one process and read each other's buffers in place.
  *
- * A family is one world and every communicator derived from it; a group is one communicator; a member is one rank's end of it, and owns
- * one slot that all ranks of the group see. A collective of large data goes
+ * A family is one world and every communicator derived from it; a group is one communicator; a member is one rank's end
+ * of it, and owns one slot that all ranks of the group see. A collective of large data goes
  *
  *     publish the arguments in the own slot -> wait for every peer's -> copy -> wait until every peer has copied
  *
- * and one of small data carries it in the slot, so that the last wait is not needed. Everybody waits for everybody in each collective,
- * hence a slot holds the data of two collectives only: a rank that writes collective s + 2 knows that all have finished reading collective s.
+ * and one of small data carries it in the slot, so that the last wait is not needed. Everybody waits for everybody in
+ * each collective, hence a slot holds the data of two collectives only: a rank that writes collective s + 2 knows that
+ * all have finished reading collective s.
  *
- * Copying waits on nothing. A rank enters it by `entered = s`, then looks whether the family was aborted, and ends it by `left = s`. A rank
- * that sees the abort leaves the collective when each peer that has entered has left: with both orders sequentially consistent,
- * whoever entered without seeing the abort is seen by everyone who leaves because of it.
+ * Copying waits on nothing. A rank enters it by `entered = s`, then looks whether the family was aborted, and ends it
+ * by `left = s`. A rank that sees the abort leaves the collective when each peer that has entered has left: with both
+ * orders sequentially consistent, whoever entered without seeing the abort is seen by everyone who leaves because of
+ * it.
  *
  * Data in a device's memory is moved by kernels on the ranks' queues; the hosts meet as above, and all of it counts as
  * large. Two events of each rank order the queues: `ready`, recorded before the rank arrives, which each peer's queue
  * waits for before its first kernel, and `done`, recorded behind the rank's last kernel before it leaves, which each
  * peer's queue waits for before the collective returns. So no host waits for a queue and no kernel for a host. Every
- * wait is for an event that was recorded before the wait was put on its queue, hence queues cannot wait in a circle. What
- * a rank copies in a collective is one launch, where the device has a kernel for lists of boxes (box_list.h). */
+ * wait is for an event that was recorded before the wait was put on its queue, hence queues cannot wait in a circle.
+ * What a rank copies in a collective is one launch, where the device has a kernel for lists of boxes (box_list.h). */
 #ifndef STNI_CORE_COMM_THREADS_THREADS_H
 #define STNI_CORE_COMM_THREADS_THREADS_H
 

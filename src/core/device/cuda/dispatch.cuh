@@ -2,8 +2,8 @@
  *
  *     dispatch_floating(args.dtype, [&](auto element) { launch_of<decltype(element)>(args, stream); });
  *
- * which is instantiated for each of the types and called with a 0 of the dtype's; for any other dtype nothing is called.
- * A bool's elements are u8's. */
+ * which is instantiated for each of the types and called with a 0 of the dtype's; for any other dtype nothing is
+ * called. A bool's elements are u8's. */
 #ifndef STNI_CORE_DEVICE_CUDA_DISPATCH_CUH
 #define STNI_CORE_DEVICE_CUDA_DISPATCH_CUH
 

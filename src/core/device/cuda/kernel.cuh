@@ -7,8 +7,9 @@
  *         STNI_CUDA_KERNELS_END
  *     };
  *
- * stands in softmax_cuda.cu: the table has the name of its file without "_cuda". A launcher runs on the host, with the device chosen, and puts
- * grids on the stream; it says nothing of errors: what cudaGetLastError gives afterwards fails the queue. */
+ * stands in softmax_cuda.cu: the table has the name of its file without "_cuda". A launcher runs on the host, with the
+ * device chosen, and puts grids on the stream; it says nothing of errors: what cudaGetLastError gives afterwards fails
+ * the queue. */
 #ifndef STNI_CORE_DEVICE_CUDA_KERNEL_CUH
 #define STNI_CORE_DEVICE_CUDA_KERNEL_CUH
 

@@ -1,14 +1,15 @@
-/* The arithmetic of pointwise ops, one row each: sums, products, quotients, choices. Kernels of every device are made from such lists
- * (pointwise_op.h has them all).
+/* The arithmetic of pointwise ops, one row each: sums, products, quotients, choices. Kernels of every device are made
+ * from such lists (pointwise_op.h has them all).
  *
- * x, y, z are the operands and a, b, c the op's numbers, of the type in which the op computes; the value of the expression is the result. The columns
- * are the classes of element types:
+ * x, y, z are the operands and a, b, c the op's numbers, of the type in which the op computes; the value of the
+ * expression is the result. The columns are the classes of element types:
  *   floating  f32 and f64; 16-bit floats compute in f32
  *   integer   i64, which wraps; results of narrower integers keep the low bits
  *   boolean   0 or 1
  *   complex   c64 and c128; a, b and c are real. COMPLEX_MUL(x, y) and CONJUGATE(x) vectorise, C's own product does not
- * NONE stands where the op's rule (pointwise.h) admits no operand of the class. A row of more than a line calls a function, static inline, of
- * functions.h. Functions of one operand whose derivatives are kernels too are rows of another kind: exponential.h. */
+ * NONE stands where the op's rule (pointwise.h) admits no operand of the class. A row of more than a line calls a
+ * function, static inline, of functions.h. Functions of one operand whose derivatives are kernels too are rows of
+ * another kind: exponential.h. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ARITHMETIC_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ARITHMETIC_H
 

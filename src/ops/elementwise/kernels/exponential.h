@@ -1,9 +1,10 @@
-/* Unary functions: functions of one operand that are differentiable twice. One row gives the function, its derivative and its second derivative, and
- * becomes three ops with a kernel each:
+/* Unary functions: functions of one operand that are differentiable twice. One row gives the function, its derivative
+ * and its second derivative, and becomes three ops with a kernel each:
  *   op                   value                                    of the operand x
  *   op_backward          cotangent times derivative               of v: the function's operand or its result, whichever is handier (unary_list.h)
  *   op_double_backward   two cotangents times second derivative   the derivative of the column `derivative` with respect to v
- * a and b are the op's numbers, R is the real type. Complex types use the same formulas, conjugated where cotangents need it. */
+ * a and b are the op's numbers, R is the real type. Complex types use the same formulas, conjugated where cotangents
+ * need it. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_EXPONENTIAL_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_EXPONENTIAL_H
 
