@@ -43,19 +43,20 @@ STN_API stn_status stn_backward(stn_tensor *loss);
  *  again.
  *  @return as stn_backward; STN_ERR_ARGUMENT (n, a list or a loss that is NULL or another context's), STN_ERR_SHAPE (a
  *  cotangent differs from its loss in shape, dtype or mesh). */
-STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
-                                     int retain_graph);
+STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses,
+                                     stn_tensor *const *cotangents, int retain_graph);
 
 /** Gradients of `outputs` with respect to `inputs`, touching no leaf. `create_graph`: the result can be differentiated
  *  again. `grads[i]` becomes NULL where outputs do not depend on inputs[i]. Collective as stn_backward.
  *  @return as stn_backward; `grads` written on success only. Handles belong to the scope, or the caller outside one. */
-STN_API stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents,
-                            int n_inputs, stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads);
+STN_API stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs,
+                            stn_tensor *const *cotangents, int n_inputs, stn_tensor *const *inputs, int retain_graph,
+                            int create_graph, stn_tensor **grads);
 
 /** A part of a program, as stn_recompute calls it: makes `outputs` from `inputs` and from what `user` points to.
  *  @return what went wrong; the kept error of the context counts by itself. */
-typedef stn_status (*stn_recomputed_function)(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
-                                              stn_tensor **outputs);
+typedef stn_status (*stn_recomputed_function)(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs,
+                                              int n_outputs, stn_tensor **outputs);
 
 /** Calls `function`, and keeps nothing of what it makes but the outputs: backward calls it again for the tensors that
  *  it needs (checkpointing of activations: memory for time). Gradients are those of a plain call, to the bit, of leaves
@@ -77,8 +78,9 @@ typedef stn_status (*stn_recomputed_function)(stn_context *context, void *user, 
  *  changed in place, or the function did something else when it was called again (which ops, in which layouts, is
  *  compared). A backward inside of the function is STN_ERR_STATE, too.
  *  Source: Chen et al. 2016; Griewank and Walther 2000. */
-STN_API stn_status stn_recompute(stn_context *context, stn_recomputed_function function, void *user, void (*release)(void *user), int n_inputs,
-                                 stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs);
+STN_API stn_status stn_recompute(stn_context *context, stn_recomputed_function function, void *user,
+                                 void (*release)(void *user), int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                                 stn_tensor **outputs);
 
 /** Turns grad mode of this context off: nothing is recorded until the matching end. Nests. Local. */
 STN_API void stn_no_grad_begin(stn_context *context);

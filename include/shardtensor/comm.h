@@ -71,8 +71,8 @@ typedef struct stn_comm_ops {
     /** recv holds counts[0] + counts[1] + … elements in rank order; in place: send is its own part of recv. */
     stn_status (*all_gather)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
                              stn_dtype dtype);
-    stn_status (*gather)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                         int root);
+    stn_status (*gather)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                         stn_dtype dtype, int root);
     /** send holds counts[0] + … elements; rank r receives the reduced part r. */
     stn_status (*reduce_scatter)(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
                                  stn_dtype dtype, stn_reduce_op op);
@@ -198,8 +198,8 @@ STN_API stn_status stn_comm_reduce_scatter(stn_comm *comm, const void *send, voi
 
 /** Rank r gets the part r, counts[r] elements, of what `root` sends; elsewhere send is not used.
  *  @return errors of all collectives. */
-STN_API stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                                    int root, stn_request **request);
+STN_API stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts,
+                                    stn_dtype dtype, int root, stn_request **request);
 
 /** Every rank's buffer becomes `root`'s. @return errors of all collectives. */
 STN_API stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t count, stn_dtype dtype, int root,

@@ -145,7 +145,8 @@ typedef struct stn_device_ops {
      *  of `queue`; NULL: by any queue, from the return of this on, so that it is asked for on a stream that no queue
      *  works on, which is waited for.
      *  @return STN_ERR_MEMORY: there is none, and `*out` is NULL. */
-    stn_status (*allocate_from)(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes, void **out);
+    stn_status (*allocate_from)(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes,
+                                void **out);
     /** Gives it back. Nothing queued uses it any more. `queue` NULL: on the device's stream for this. */
     void (*deallocate_to)(void *impl, const stn_device_allocator *allocator, void *queue, void *pointer, size_t bytes);
 } stn_device_ops;

@@ -25,8 +25,8 @@ typedef struct stn_metadata {
  * @param metadata  n_metadata strings; NULL with 0.
  * @return agreed on all ranks: STN_ERR_IO (what could not be written, and why), STN_ERR_ARGUMENT (a name is empty,
  *  stands twice), or the kept error. */
-STN_API stn_status stn_save(stn_context *context, const char *path, int n, const stn_named_tensor *tensors, int n_metadata,
-                            const stn_metadata *metadata);
+STN_API stn_status stn_save(stn_context *context, const char *path, int n, const stn_named_tensor *tensors,
+                            int n_metadata, const stn_metadata *metadata);
 
 /** Reads tensors into the given ones, in place, by name: same shape and dtype, any layout but Partial. Others in the
  * file are left alone.
@@ -79,7 +79,8 @@ STN_API const char *stn_file_metadata(const stn_file *file, const char *key);   
 
 /** Copies `bytes` bytes of a tensor, from its byte `from` on, little-endian and row-major as the file has them. Local.
  *  @return STN_ERR_ARGUMENT (not within the tensor), STN_ERR_IO (the file cannot be read, or has become shorter). */
-STN_API stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, int64_t from, int64_t bytes, void *data);
+STN_API stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, int64_t from, int64_t bytes,
+                                 void *data);
 
 /* Checkpoints: a run in one file, from which it goes on as if it had never stopped, on any mesh and any number of
  * ranks. */
@@ -113,7 +114,8 @@ STN_API stn_status stn_checkpoint_save(stn_context *context, const char *path, c
  *               not wanted.
  *  @return as stn_load; STN_ERR_ARGUMENT (saved by another kind of optimizer), STN_ERR_NOT_FOUND (a number that a
  *  checkpoint has), STN_ERR_STATE. */
-STN_API stn_status stn_checkpoint_load(stn_context *context, const char *path, stn_checkpoint *checkpoint, stn_file **file);
+STN_API stn_status stn_checkpoint_load(stn_context *context, const char *path, stn_checkpoint *checkpoint,
+                                       stn_file **file);
 
 STN_END_DECLS
 #endif

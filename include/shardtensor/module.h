@@ -71,7 +71,8 @@ typedef struct stn_host {
     /** dst[i] = src[0][i] op src[1][i] op … in that order, `count` elements: the library's own reduction, for
      *  communicators that promise its bits. `dst` may be one of the sources. Host memory; any thread. @return
      *  STN_ERR_MEMORY. */
-    stn_status (*reduce)(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
+    stn_status (*reduce)(void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype,
+                         stn_reduce_op op);
     /** Where kernels of the queue's context report value errors (stn_queue_value_record). */
     stn_value_record *(*queue_value_record)(stn_queue *queue);
     /** What the module's device_open gave for the queue's device (`impl`): where its kernels find what it keeps for a
@@ -84,7 +85,8 @@ typedef struct stn_host {
     int (*queue_device_index)(stn_queue *queue, const char *module);
     const stn_host_comm *comm;
     /** `reduce` by the kernels that the queue's context runs, which may be wider and so faster; the same bits. */
-    stn_status (*queue_reduce)(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op);
+    stn_status (*queue_reduce)(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count,
+                               stn_dtype dtype, stn_reduce_op op);
     /** Adds a part to what the queue records now. @return STN_ERR_STATE (it does not record), STN_ERR_MEMORY: the part
      *  is the caller's still. */
     stn_status (*queue_record_part)(stn_queue *queue, const stn_graph_part *part);
@@ -164,8 +166,8 @@ typedef struct stn_module {
     int n_kernels;
     /** Instead of comm_open, for a module whose failures have more to say than a status: writes a message of at most
      *  `text_size` bytes, its end included. */
-    stn_status (*comm_join)(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text,
-                            size_t text_size);
+    stn_status (*comm_join)(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size,
+                            char *text, size_t text_size);
     /** How many devices it can open here. Without an index ("cuda" instead of "cuda:1") ranks get them in turn; absent:
      *  all get device 0. */
     int (*device_count)(void);
@@ -196,7 +198,8 @@ STN_API stn_status stn_comm_open(const char *module, const stn_comm_options *opt
  *  @param comm     as MPI_Comm_c2f gives it, the handle that Fortran has (mpi4py: comm.py2f()).
  *  @param options  NULL, or module_path and error_text; its text is NULL.
  *  Collective over the communicator. @return as stn_comm_from_mpi. */
-STN_API stn_status stn_comm_open_mpi(const char *mpi, int64_t comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out);
+STN_API stn_status stn_comm_open_mpi(const char *mpi, int64_t comm, double deadline_seconds,
+                                     const stn_comm_options *options, stn_comm **out);
 
 /** Attaches a module's kernels to the ops of a context (a context does so itself for its device's module). Kernels of
  *  ops or slots that the context does not know are left alone. Local. @return STN_ERR_NOT_FOUND (no such module),

@@ -35,8 +35,9 @@ static inline stn_status stn_nccl_open(struct ncclComm *comm, stn_comm *control,
     const stn_nccl_options *with = options ? options : &defaults;
     if (!control || !out || with->size != sizeof *with)
         return STN_ERR_ARGUMENT;
-    snprintf(text, sizeof text, "nccl control=%llu comm=%llu device=%d deadline=%.17g rank_order=%d", (unsigned long long)(uintptr_t)control,
-             (unsigned long long)(uintptr_t)comm, with->has_device ? with->device : -1, with->deadline_seconds, with->rank_order != 0);
+    snprintf(text, sizeof text, "nccl control=%llu comm=%llu device=%d deadline=%.17g rank_order=%d",
+             (unsigned long long)(uintptr_t)control, (unsigned long long)(uintptr_t)comm,
+             with->has_device ? with->device : -1, with->deadline_seconds, with->rank_order != 0);
     const stn_comm_options how = {sizeof(stn_comm_options), with->module_path, text, with->error_text, with->error_text_size};
     return stn_comm_open("cuda", &how, out);
 }

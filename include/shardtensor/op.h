@@ -238,7 +238,8 @@ STN_API stn_status stn_op_fail(const stn_op_call *call, stn_status status, const
 /** Launches the kernel of a slot for a dtype on the context's queue.
  *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message); else as
  *  stn_queue_launch. */
-STN_API stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size);
+STN_API stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args,
+                                 size_t args_size);
 
 /** Bytes of scratch that the kernel of a slot for a dtype wants for these arguments (stn_kernel.workspace), for
  *  stn_op_scratch; 0 where it wants none, or where the device has no such kernel. `args` is complete but for the
@@ -250,7 +251,8 @@ STN_API stn_status stn_op_scratch(const stn_op_call *call, size_t bytes, void **
 
 /** For an op with STN_OP_ALIAS: makes out[k] on the memory of `base`, at its element `offset`, with its own strides.
  *  Local, within run; the gradient is the op's. @return STN_ERR_MEMORY. */
-STN_API stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides);
+STN_API stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset,
+                                const int64_t *strides);
 
 /* Halos, for ops that read beyond their chunk */
 
@@ -313,7 +315,8 @@ STN_API stn_status stn_op_halo_box(const stn_op_call *call, stn_tensor *like, co
  * Placement, collectivity, errors: as stn_op_halo.
  * @param out       one of the op's outputs.
  * @param extended  a box as stn_op_halo or stn_op_halo_box gave it; read by queued work. */
-STN_API stn_status stn_op_halo_add(const stn_op_call *call, const stn_box *extended, const stn_halo *halo, stn_tensor *out);
+STN_API stn_status stn_op_halo_add(const stn_op_call *call, const stn_box *extended, const stn_halo *halo,
+                                   stn_tensor *out);
 
 /** The op's number in its context: what a kernel's arguments carry for stn_queue_value_error. Local. */
 STN_API int stn_op_number(const stn_op *op);
@@ -361,13 +364,13 @@ STN_API stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *con
 
 /** As stn_op_invoke, by name, with the same owners of outputs; an unknown name is STN_ERR_NOT_FOUND, and the message
  *  suggests the nearest; so is that of an internal op. */
-STN_API stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_tensor *const *inputs, int n_attrs,
-                            const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
+STN_API stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_tensor *const *inputs,
+                            int n_attrs, const stn_attr *attrs, int n_outputs, stn_tensor **outputs);
 
 /** As stn_op_invoke with the attribute struct itself: `attrs` points to the descriptor's attrs_size bytes, NULL:
  *  defaults. Outputs have the same owners. The quickest way in. */
-STN_API stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs,
-                                stn_tensor **outputs);
+STN_API stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs,
+                                int n_outputs, stn_tensor **outputs);
 
 /* Handlers: an embedder's own version of an op. Inside its handler, the op itself means the built-in rule. */
 

@@ -37,7 +37,8 @@ STN_API stn_tensor *stn_normal(stn_context *context, const stn_spec *spec, doubl
 STN_API stn_tensor *stn_randn(stn_context *context, const stn_spec *spec); /**< Mean 0, standard deviation 1. */
 
 /** Normal numbers of which only those between `low` and `high` are drawn; floating. */
-STN_API stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec, double mean, double std, double low, double high);
+STN_API stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec, double mean, double std, double low,
+                                     double high);
 
 /** Whole numbers low, …, high - 1, each as often; any real dtype that holds them. -2^52 <= low < high <= 2^52. */
 STN_API stn_tensor *stn_randint(stn_context *context, const stn_spec *spec, int64_t low, int64_t high);

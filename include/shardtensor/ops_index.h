@@ -80,8 +80,8 @@ typedef enum stn_scatter_reduction { STN_SCATTER_SUM, STN_SCATTER_PROD, STN_SCAT
  *
  * Gradient:   of input and src: of products the product of the others; of amax and amin evenly among those that equal
  *             the result. Twice differentiable but where factors are 0. */
-STN_API stn_tensor *stn_scatter_reduce(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src, stn_scatter_reduction reduce,
-                                       int include_self);
+STN_API stn_tensor *stn_scatter_reduce(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src,
+                                       stn_scatter_reduction reduce, int include_self);
 
 /** Adds slices: y = input, but y[…, index[k], …] += alpha source[…, k, …].
  *
@@ -108,7 +108,8 @@ STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index
  *             way; then as stn_index_copy, stn_index_add.
  * Gradient:   of input and values. Twice differentiable.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (other masks). */
-STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, stn_tensor *values, int accumulate);
+STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, stn_tensor *values,
+                                  int accumulate);
 
 /** Every element along *dim `repeats` times, one after the other; `dim` NULL: the input is taken flat.
  *
@@ -121,7 +122,8 @@ STN_API stn_tensor *stn_repeat_interleave(stn_tensor *input, int64_t repeats, co
  *
  * Placement:  `repeats` is gathered; the input's Shards stay, the split of the dim in proportion: what straddles is
  *             routed as by stn_index_select. */
-STN_API stn_tensor *stn_repeat_interleave_each(stn_tensor *input, stn_tensor *repeats, const int *dim, int64_t output_size);
+STN_API stn_tensor *stn_repeat_interleave_each(stn_tensor *input, stn_tensor *repeats, const int *dim,
+                                               int64_t output_size);
 
 /** Zeros, and a one where input[i…] says along a new last dim: (i0, …) -> (i0, …, num_classes) of i64, sharded as the
  * input.

@@ -40,13 +40,14 @@ STN_API stn_tensor *stn_group_norm(stn_tensor *input, int64_t groups, stn_tensor
  *  NULL. As stn_group_norm otherwise; ranks share statistics where one of these dims is sharded.
  *  @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (n_dims), STN_ERR_MEMORY, STN_ERR_COMM.
  *  Source: Ba, Kiros and Hinton, "Layer normalization", 2016. */
-STN_API stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias,
-                                   double eps);
+STN_API stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight,
+                                   stn_tensor *bias, double eps);
 
 /** y = x / sqrt(mean of x^2 + eps) * weight over the last `n_dims` dims, as stn_layer_norm; eps < 0: the
  *  spacing of the numbers in which is computed (by name that is an absent eps, and one below 0 is added as it is).
  *  Source: Zhang and Sennrich, "Root mean square layer normalization", 2019. */
-STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, double eps);
+STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight,
+                                 double eps);
 
 /** Normalises each channel over all samples: y = (x - mean) / sqrt(var + eps) * weight + bias. In training mean and var
  *  are the batch's, of all ranks together; else they are the running ones.
@@ -64,15 +65,17 @@ STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *n
  * STN_ERR_COMM.
  * Source: Ioffe and Szegedy, "Batch normalization", 2015; statistics of ranks are joined as in Chan, Golub and LeVeque
  * 1979. */
-STN_API stn_tensor *stn_batch_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight, stn_tensor *bias,
-                                   int training, double momentum, double eps, stn_tensor **new_mean, stn_tensor **new_var);
+STN_API stn_tensor *stn_batch_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var,
+                                   stn_tensor *weight, stn_tensor *bias, int training, double momentum, double eps,
+                                   stn_tensor **new_mean, stn_tensor **new_var);
 
 /** As stn_batch_norm, but that each sample has statistics of its own: (n, channels, …) with at least one dim after the
  *  channels. With `use_input_stats` they are the input's, and the new running statistics are of their means over the
  *  samples; else the running ones.
  *  Source: Ulyanov, Vedaldi and Lempitsky, "Instance normalization", 2016. */
-STN_API stn_tensor *stn_instance_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight, stn_tensor *bias,
-                                      int use_input_stats, double momentum, double eps, stn_tensor **new_mean, stn_tensor **new_var);
+STN_API stn_tensor *stn_instance_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var,
+                                      stn_tensor *weight, stn_tensor *bias, int use_input_stats, double momentum,
+                                      double eps, stn_tensor **new_mean, stn_tensor **new_var);
 
 STN_END_DECLS
 #endif

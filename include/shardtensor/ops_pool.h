@@ -143,7 +143,8 @@ typedef enum stn_sample_padding {
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: Jaderberg et al., Spatial transformer networks, 2015; Keys, IEEE Trans. ASSP 29, 1981 for the cubic kernel,
  * with a = -3/4. */
-STN_API stn_tensor *stn_grid_sample(stn_tensor *input, stn_tensor *grid, stn_sample_mode mode, stn_sample_padding padding, int align_corners);
+STN_API stn_tensor *stn_grid_sample(stn_tensor *input, stn_tensor *grid, stn_sample_mode mode,
+                                    stn_sample_padding padding, int align_corners);
 
 STN_END_DECLS
 #endif

@@ -153,8 +153,8 @@ typedef struct stn_attention_attrs {
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: Vaswani et al. 2017; online softmax: Milakov and Gimelshein 2018; the backward from row sums: Dao et al.
  * 2022. */
-STN_API stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
-                                                     const stn_attention_attrs *attrs);
+STN_API stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value,
+                                                     stn_tensor *attn_mask, const stn_attention_attrs *attrs);
 
 /** Of neighborhood attention; entry d is for the d-th dim of space. All zero but `size` and kernel_size: dilation 1,
  *  not causal, scale 1 / sqrt(e). */
@@ -242,13 +242,16 @@ typedef struct stn_conv_transpose_attrs {
  * @param attrs  NULL: defaults.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016, chapter 4. */
-STN_API stn_tensor *stn_conv_transpose2d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_transpose_attrs *attrs);
+STN_API stn_tensor *stn_conv_transpose2d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias,
+                                         const stn_conv_transpose_attrs *attrs);
 
 /** Transposed 1-d convolution: as stn_conv_transpose2d on (n, c, w) or (c, w). */
-STN_API stn_tensor *stn_conv_transpose1d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_transpose_attrs *attrs);
+STN_API stn_tensor *stn_conv_transpose1d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias,
+                                         const stn_conv_transpose_attrs *attrs);
 
 /** Transposed 3-d convolution: as stn_conv_transpose2d on (n, c, d, h, w) or (c, d, h, w). */
-STN_API stn_tensor *stn_conv_transpose3d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias, const stn_conv_transpose_attrs *attrs);
+STN_API stn_tensor *stn_conv_transpose3d(stn_tensor *input, stn_tensor *weight, stn_tensor *bias,
+                                         const stn_conv_transpose_attrs *attrs);
 
 STN_END_DECLS
 #endif

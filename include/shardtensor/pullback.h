@@ -25,8 +25,9 @@ typedef struct stn_pullback stn_pullback;
  * @param pullback  one reference, the caller's. It keeps tensors alive until it is released, at the latest until the
  *                  context is destroyed.
  * @return as stn_op_invoke; `*pullback` is written on success only. Collective as the op. */
-STN_API stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
-                                          uint32_t needs, int n_outputs, stn_tensor **outputs, stn_pullback **pullback);
+STN_API stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
+                                          const stn_attr *attrs, uint32_t needs, int n_outputs, stn_tensor **outputs,
+                                          stn_pullback **pullback);
 
 /** Gradients of the call with respect to its inputs. May be repeated. Every rank of the inputs' meshes calls it alike:
  * nothing checks that.
@@ -44,8 +45,8 @@ STN_API stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_te
  *  tensor that was kept has been changed in place since), STN_ERR_UNSUPPORTED (`again`: the op's backward cannot be
  *  differentiated, or more than 32 inputs and cotangents), or what the op's backward returned. Outputs are written on
  *  success only. */
-STN_API stn_status stn_pullback_apply(stn_pullback *pullback, int n_outputs, stn_tensor *const *cotangents, uint32_t needs, stn_tensor **grads,
-                                      stn_pullback **again);
+STN_API stn_status stn_pullback_apply(stn_pullback *pullback, int n_outputs, stn_tensor *const *cotangents,
+                                      uint32_t needs, stn_tensor **grads, stn_pullback **again);
 
 /** The tensors that the pullback keeps, by index: for engines that count or watch them. Local.
  *  @param out  borrowed: retain it to keep it; its memory is that of an input or of an output where the op reads these,

@@ -86,7 +86,8 @@ STN_API stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, c
  * sizes of pieces, "within" an axis, the memory order.
  * @return a spec that the innermost scope owns (retain it to keep it); outside of any, one reference is the caller's.
  *  NULL with STN_ERR_ARGUMENT (the message has the text and the place), or a status of stn_spec_create. */
-STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim, const int64_t *shape);
+STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim,
+                                    const int64_t *shape);
 
 /** Makes or finds a spec on the mesh of another, cut as that one is wherever this can be: a dim of the same size that
  *  the same axes shard keeps its cuts. One that fewer axes shard keeps those of the major ones, and where minor axes
@@ -94,8 +95,8 @@ STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const
  *  memory order where both have as many dims. Local; every rank passes the same.
  *  @param placements  one per axis of like's mesh; NULL where `like` is a local tensor's.
  *  @return as stn_spec_create; STN_ERR_ARGUMENT for `like` NULL. The caller owns one reference to `*out`. */
-STN_API stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim, const int64_t *shape,
-                                 const stn_spec **out);
+STN_API stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim,
+                                 const int64_t *shape, const stn_spec **out);
 
 STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more reference. On the context's thread. */
 STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. Any thread. */

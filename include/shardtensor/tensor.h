@@ -80,8 +80,8 @@ STN_API stn_tensor *stn_from_host_global(stn_context *context, const stn_spec *s
  *  context's end. It may call CUDA, and be NULL. `strides` in elements, NULL: row-major. On a GPU `data` is a multiple
  *  of an element's size, on the CPU of 8 at most. Local.
  *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
-STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
-                             void *data, void (*release)(void *arg), void *arg);
+STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape,
+                             const int64_t *strides, void *data, void (*release)(void *arg), void *arg);
 
 /** Copies this rank's chunk to host memory, row-major. Waits for the queue. Local.
  *  @param size  bytes at `data`: local_numel elements. A Partial tensor gives this rank's addend.
@@ -95,7 +95,8 @@ STN_API stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size);
  * Gradient:   none: the result is a leaf that obeys `requires_grad`.
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (agreed: the root checks), STN_ERR_MEMORY,
  * STN_ERR_COMM. */
-STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int root, const stn_spec *spec, int requires_grad);
+STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int root, const stn_spec *spec,
+                                int requires_grad);
 
 /** The whole tensor on each rank of the mesh, as a local tensor; a pending reduction is done. Collective over the mesh
  *  unless Replicate. Ranks outside the mesh get an empty tensor (a shape of zeros), or 0 where it has no dims.
@@ -158,8 +159,8 @@ STN_API stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_
 /** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over
  *  the world (ranks outside the mesh pass NULL), and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At
  *  most one axis shards each dim. */
-STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
-                                                 stn_grad_convention convention);
+STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh,
+                                                 const stn_placement *placements, stn_grad_convention convention);
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
  *  `*value` is NaN where this fails, and on ranks outside the mesh, which no comparison but != holds for: write the
@@ -199,7 +200,8 @@ STN_API stn_status stn_tensor_to_dlpack_on(stn_tensor *tensor, int64_t stream, s
  *  context's stream, stn_queue_native of its queue, has seen to that itself.) Local.
  *  @param stream  as of stn_tensor_to_dlpack_on. @return as stn_tensor_from_dlpack and, for `stream`,
  *                 stn_tensor_to_dlpack_on. */
-STN_API stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLManagedTensorVersioned *managed, int64_t stream);
+STN_API stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLManagedTensorVersioned *managed,
+                                              int64_t stream);
 
 /** What DLPack calls the context's device: its type (1: CPU, 2: CUDA) and index. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_DEVICE (one that DLPack has no name for). */

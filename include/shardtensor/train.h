@@ -40,7 +40,8 @@ STN_API stn_status stn_params_add(stn_params *params, const char *name, stn_tens
  *  makes the same.
  *  @return the parameter, the list's; the error tensor with the statuses of stn_params_add, those of the initialiser,
  *  or STN_ERR_ARGUMENT (it gave a tensor of another spec). */
-STN_API stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser);
+STN_API stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec *spec,
+                                    stn_initialiser initialiser);
 
 STN_API int stn_params_count(const stn_params *params); /**< How many were added. */
 STN_API const stn_named_tensor *stn_params_named(const stn_params *params); /**< All of them, in the order of adding; until the next is added. */
@@ -139,7 +140,8 @@ typedef struct stn_average stn_average;
  *  @return STN_ERR_ARGUMENT (a list or `out` is NULL, a parameter is missing), STN_ERR_DTYPE (not f32 or f64),
  *  STN_ERR_PARTIAL (a parameter is), STN_ERR_STATE (it is a view, or what an earlier failure returned),
  *  STN_ERR_MEMORY. */
-STN_API stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out);
+STN_API stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters,
+                                      stn_average **out);
 
 /** mean = decay * mean + (1 - decay) * parameter, in place; without a gradient. Local.
  *  @return STN_ERR_ARGUMENT (no average; decay: wanted 0 to 1), STN_ERR_MEMORY, or the kept error. */
@@ -186,7 +188,8 @@ STN_API void stn_average_destroy(stn_average **average); /**< Local; accepts NUL
  *          or parts differ). STN_ERR_MEMORY, STN_ERR_COMM. Afterwards: STN_ERR_CALLBACK, or what a hook's op returned.
  *  Source: Li et al., PyTorch Distributed: experiences on accelerating data parallel training, VLDB 2020, for
  *  buckets. */
-STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_mesh *mesh, int axis, stn_reduce_op op);
+STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_mesh *mesh, int axis,
+                                       stn_reduce_op op);
 
 /** Scales the gradients of some parameters, which may lie on different meshes, so that the 2-norm of all of them
  * together is at most `most`.
@@ -198,7 +201,8 @@ STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, con
  * @param norm  gets the norm before; the host then waits. NULL: not told.
  * @return STN_ERR_ARGUMENT (most), STN_ERR_DTYPE, STN_ERR_PARTIAL (a gradient is pending), STN_ERR_COMM.
  * Source: Pascanu, Mikolov and Bengio 2013. */
-STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most, double *norm);
+STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most,
+                                      double *norm);
 
 /** Divides the gradients of some parameters by the number that the loss was multiplied with, and tells whether all
  *  results are finite on all ranks: where one is not, the step is to be left out and the next scale smaller.
@@ -209,7 +213,8 @@ STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *c
  * @param finite  gets 1 or 0, the same on every rank; the host then waits. NULL: not told. Written on success only.
  * @return as stn_clip_grad_norm.
  * Source: Micikevicius et al., Mixed Precision Training, ICLR 2018. */
-STN_API stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *parameters, double scale, int *finite);
+STN_API stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *parameters, double scale,
+                                    int *finite);
 
 STN_END_DECLS
 #endif

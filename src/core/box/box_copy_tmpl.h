@@ -137,7 +137,8 @@ static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src,
         NAME(stream_strip)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, n_whole,
                            m_whole - j < NAME(STRIP) ? m_whole - j : NAME(STRIP));
     NAME(transpose_block)(dst + n_whole * size, dst_stride, src + n_whole * src_stride, src_stride, n - n_whole, m, 0);
-    NAME(transpose_block)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole, m - m_whole, 0);
+    NAME(transpose_block)(dst + m_whole * dst_stride, dst_stride, src + m_whole * size, src_stride, n_whole,
+                          m - m_whole, 0);
 }
 
 /* m rows, elements from i on: whole lines, but for the first and the last piece of a row of n. */

@@ -16,8 +16,8 @@ typedef void (*stni_elements_fn)(char *dst, int64_t dst_stride, const char *src,
 
 /* dst[j, i] = src[i, j] for i < n, j < m: i is dense in dst, j in src; `streamed`: by non-temporal stores where
  * lines are aligned; else `ahead`: how far ahead src is prefetched, bytes; 0: not at all. */
-typedef void (*stni_transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int streamed,
-                                  int64_t ahead);
+typedef void (*stni_transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
+                                  int64_t m, int streamed, int64_t ahead);
 
 struct stni_copy_kernels {
     /* One piece by non-temporal stores. Any alignment. */

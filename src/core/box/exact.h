@@ -65,7 +65,8 @@ STNI_INLINE struct stni_exact_addend stni_exact_addend_f64(double x)
     const uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     if (exponent == 0x7ff)
         return stni_exact_special(STNI_EXACT_DIGITS_F64, fraction != 0, negative);
-    return stni_exact_shifted(exponent ? fraction | UINT64_C(1) << 52 : fraction, exponent ? exponent - 1 : 0, negative);
+    return stni_exact_shifted(exponent ? fraction | UINT64_C(1) << 52 : fraction, exponent ? exponent - 1 : 0,
+                              negative);
 }
 
 STNI_INLINE struct stni_exact_addend stni_exact_addend_f32(float x)

@@ -12,7 +12,8 @@ struct NAME(metric) {
     void (*add)(ACC *restrict sum, const ACC *restrict x, const ACC *restrict y, ACC p, int n);
     void (*finish)(ACC *sum, ACC p); /* J of them */
     ACC (*weight)(ACC grad, ACC distance, ACC p);
-    void (*derivative)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n);
+    void (*derivative)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p,
+                       int n);
 };
 
 /* NaN stays, as in all sums. */

@@ -7,9 +7,10 @@
 struct stni_access_functions {
     void (*constant)(const struct stni_access_write_args *, void *out);
     void (*spread)(void *table, int64_t step, int64_t n, const void *constant);
-    void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values, int64_t value_step, int64_t n);
-    void (*write_each)(const struct stni_access_write_args *, void *table, const int64_t *offset, const void *values, int64_t value_step,
-                       int64_t n);
+    void (*write)(const struct stni_access_write_args *, void *table, int64_t step, const void *values,
+                  int64_t value_step, int64_t n);
+    void (*write_each)(const struct stni_access_write_args *, void *table, const int64_t *offset, const void *values,
+                       int64_t value_step, int64_t n);
     /* NULL: `write_each` serves. */
     void (*write_direct)(const struct stni_access_write_args *, void *table, const void *values,
                          const struct stni_access_line *line);

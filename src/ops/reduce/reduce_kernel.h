@@ -57,12 +57,13 @@ stn_status stni_reduce_cpu(stn_queue *queue, const void *args);
 /* For the CPU's kernel, compiled once per instruction set. */
 struct stni_reduction_kernels {
     /* Row after row: acc[i] = combined(acc[i], x[r * row_stride + i * stride]), 0 <= i < n. */
-    void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t rows, int64_t row_stride, int64_t n,
-                                        int64_t stride);
+    void (*accumulate[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t rows,
+                                        int64_t row_stride, int64_t n, int64_t stride);
     /* Four streams of n elements each, `apart` elements from each other, join STNI_REDUCE_RUN bytes of accumulators.
      * These divide n, which is 2^20 at most; a stream's runs of as many elements are `step` elements from one to the
      * next. NULL: there is no such kernel. */
-    void (*along[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t apart, int64_t step, int64_t n);
+    void (*along[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, const void *x, int64_t apart, int64_t step,
+                                   int64_t n);
     /* By the accumulator's dtype: n identities; and `groups` groups of `width` accumulators combined into the first,
      * in halves. */
     void (*clear[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t n);

@@ -103,8 +103,10 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(join_line)
     const int64_t next = a->reverse ? -1 : 1;
     if (ORDERED && stores && (op == STNI_SCAN_MAX || op == STNI_SCAN_MIN) && !a->exclusive)
         return NAME(join_extrema)(a, at, op, a->first + first, n, r, s);
-    for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n; k++, i += next)
-        s = NAME(step)(a, at, op, 0, stores, first + i, r.x + i * r.x_step, r.y + i * r.y_step, r.out + i * r.out_step, s);
+    for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n; k++, i += next) s = NAME(step)(a, at, op, 0, stores,
+                                                                                          first + i, r.x + i * r.x_step,
+                                                                                          r.y + i * r.y_step,
+                                                                                          r.out + i * r.out_step, s);
     return s;
 }
 

@@ -9,7 +9,8 @@ static inline void NAME(transpose)(T *to, int64_t to_stride, const T *from, int6
 {
     enum { LOG = sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3 };
     const int64_t size = sizeof(T);
-    STNI_ISA_NAME(stni_copy_kernels).transpose[LOG]((char *)to, to_stride * size, (const char *)from, from_stride * size, n, m, 0, 0);
+    STNI_ISA_NAME(stni_copy_kernels).transpose[LOG]((char *)to, to_stride * size, (const char *)from,
+                                                    from_stride * size, n, m, 0, 0);
 }
 
 static inline void NAME(largest_transposed)(const T *tile, int64_t n, ACC *max)
