@@ -136,7 +136,8 @@ static stn_status check_writable(stn_context *context, const char *path)
 {
     FILE *file = fopen(path, "w");
     if (!file)
-        return stni_fail(context, STN_ERR_IO, "stn_launch: the environment's STN_TRACE: cannot write %s: %s", path, strerror(errno));
+        return stni_fail(context, STN_ERR_IO, "stn_launch: the environment's STN_TRACE: cannot write %s: %s", path,
+                         strerror(errno));
     fclose(file);
     return STN_OK;
 }
@@ -247,24 +248,29 @@ static void launch_joined(const struct launch *launch, const struct stni_job *jo
     *error = rank.error;
 }
 
-static stn_status check_launch(const stn_launch_options *options, stn_rank_main rank_main, const struct stni_job *job, struct stni_error *error)
+static stn_status check_launch(const stn_launch_options *options, stn_rank_main rank_main, const struct stni_job *job,
+                               struct stni_error *error)
 {
     size_t size = options->context.size;
     if (!rank_main)
         return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: rank_main got NULL");
     if (options->ranks < 0 || options->ranks > MAX_THREAD_RANKS)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, wanted 0 to %d", options->ranks, MAX_THREAD_RANKS);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: ranks got %d, wanted 0 to %d", options->ranks,
+                              MAX_THREAD_RANKS);
     if (size != 0 && size != sizeof options->context)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: context.size got %zu bytes, wanted sizeof(stn_context_options) = %zu, or 0",
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "stn_launch: context.size got %zu bytes, wanted sizeof(stn_context_options) = %zu, or 0",
                               size, sizeof options->context);
     if (options->context.comm)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: context.comm got a communicator, wanted NULL: the ranks get theirs here");
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "stn_launch: context.comm got a communicator, wanted NULL: the ranks get theirs here");
     if (job->apart && options->ranks == 0)
-        return stni_error_set(
-            error, STN_ERR_ARGUMENT,
-            "stn_launch: %s started %d processes (%s are set), which have no world to join: set MASTER_ADDR and MASTER_PORT (a number), "
-            "or start them with mpirun, mpiexec or srun --mpi=pmix, or set ranks to 1 or more for threads of each process",
-            job->apart, job->size, job->by);
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "stn_launch: %s started %d processes (%s are set), which have no world to join: set "
+                              "MASTER_ADDR and MASTER_PORT (a number), "
+                              "or start them with mpirun, mpiexec or srun --mpi=pmix, or set ranks to 1 or more for "
+                              "threads of each process",
+                              job->apart, job->size, job->by);
     return STN_OK;
 }
 

@@ -27,7 +27,8 @@ static uint64_t mix_spec(uint64_t h, const stn_spec *spec)
     h = mix(h, l->mesh->identity);
     h = mix(h, (uint64_t)l->dtype << 8 | (uint64_t)l->ndim);
     for (int a = 0; a < l->mesh->ndim; a++)
-        h = mix(h, (uint64_t)l->placement[a].kind << 16 | (uint64_t)(uint8_t)l->placement[a].dim << 8 | l->placement[a].op);
+        h = mix(h, (uint64_t)l->placement[a].kind << 16 | (uint64_t)(uint8_t)l->placement[a].dim << 8 |
+                       l->placement[a].op);
     for (int d = 0; d < l->ndim; d++) {
         h = mix(h, (uint64_t)l->shape[d]);
         for (int i = 0; l->split[d] && l->split[d]->offsets && i < l->split[d]->n_parts; i++)
@@ -77,7 +78,8 @@ static stn_status name_difference(const struct stni_pass *pass, int line, int64_
 {
     const struct stni_node *node = node_at(pass, line, index);
     return stni_fail(pass->context, STN_ERR_MISMATCH,
-                     "stn_backward: ranks would communicate differently: step %lld is %s%s%s on this rank and another op, layout or mask on "
+                     "stn_backward: ranks would communicate differently: step %lld is %s%s%s on this rank and another "
+                     "op, layout or mask on "
                      "another; nothing was done",
                      (long long)index, node ? "'" : "", node ? node->desc->name : "past the end", node ? "'" : "");
 }
@@ -89,7 +91,8 @@ static stn_status explain(const struct stni_pass *pass, int line)
     const int64_t longest = pass->lines[line].words[STNI_LINE_NODES];
     int64_t *pairs = stni_calloc((size_t)longest + 1, 2 * sizeof *pairs);
     if (!pairs)
-        return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory to compare %lld steps", (long long)longest);
+        return stni_fail_rank(context, STN_ERR_MEMORY, "stn_backward: no memory to compare %lld steps",
+                              (long long)longest);
     uint64_t h = 0;
     int64_t i = 0;
     for (int n = 0; n < pass->n_nodes; n++)
@@ -154,7 +157,8 @@ static stn_status compare(const struct stni_pass *pass, int line)
                                    STN_MAX));
     if (words[STNI_LINE_SLICES] == -words[STNI_LINE_MINUS_SLICES] || !words[STNI_LINE_SEVERAL] || pass->syncing)
         return STN_OK;
-    return words[STNI_LINE_FAILURE] == INT64_MIN ? stni_pass_refuse_slices(pass, line) : stni_pass_tell_beyond(pass, line);
+    return words[STNI_LINE_FAILURE] == INT64_MIN ? stni_pass_refuse_slices(pass, line)
+                                                 : stni_pass_tell_beyond(pass, line);
 }
 
 static int differs(const struct stni_line *line)
@@ -249,7 +253,8 @@ stn_status stni_pass_agree_on_status(struct stni_pass *pass)
  * agreed on they know. */
 static int is_waited_for(const stn_context *context)
 {
-    if (context->size == 1 || context->closed || context->error.status == STN_ERR_PEER || context->error.status == STN_ERR_TIMEOUT)
+    if (context->size == 1 || context->closed || context->error.status == STN_ERR_PEER ||
+        context->error.status == STN_ERR_TIMEOUT)
         return 0;
     return stni_tape_has_collectives(context->tape) || (stni_tape_failed_mesh(context) && !context->error_agreed);
 }

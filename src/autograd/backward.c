@@ -27,7 +27,8 @@ static stn_status constant(stn_context *context, const stn_spec *spec, int value
 }
 
 /* Adds a cotangent where an edge leads. Leaves whose gradient a stn_grad does not want are left alone. */
-static stn_status deliver(struct stni_pass *pass, const struct stni_edge *edge, const stn_spec *forward, stn_tensor *cotangent)
+static stn_status deliver(struct stni_pass *pass, const struct stni_edge *edge, const stn_spec *forward,
+                          stn_tensor *cotangent)
 {
     if (edge->node && edge->node->mark >= pass->mark)
         return stni_cotangent_add(edge->node->out_spec[edge->output], &edge->node->cotangents[edge->output], cotangent);
@@ -54,14 +55,20 @@ static stn_status check_root(stn_context *context, int i, const stn_tensor *outp
     if (!output || stni_is_error(output) || output->context != context)
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_backward: output %d is missing or not of this context", i);
     if (!(output->flags & STNI_TENSOR_REQUIRES_GRAD))
-        return stni_fail(context, STN_ERR_STATE, "stn_backward: output %d does not depend on anything that requires grad", i);
+        return stni_fail(context, STN_ERR_STATE,
+                         "stn_backward: output %d does not depend on anything that requires grad", i);
     if (!cotangent)
-        return output->spec->numel == 1 ? STN_OK
-                                        : stni_fail(context, STN_ERR_SHAPE, "stn_backward: output %d has %lld elements, wanted 1 or a cotangent",
-                                                    i, (long long)output->spec->numel);
-    const struct stni_layout *a = &output->spec->layout, *b = stni_is_error(cotangent) ? NULL : &cotangent->spec->layout;
-    if (!b || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype || a->mesh != b->mesh)
-        return stni_fail(context, STN_ERR_SHAPE, "stn_backward: cotangent %d differs from its output in shape, dtype or mesh", i);
+        return output->spec->numel == 1
+                   ? STN_OK
+                   : stni_fail(context, STN_ERR_SHAPE,
+                               "stn_backward: output %d has %lld elements, wanted 1 or a cotangent", i,
+                               (long long)output->spec->numel);
+    const struct stni_layout *a = &output->spec->layout,
+                             *b = stni_is_error(cotangent) ? NULL : &cotangent->spec->layout;
+    if (!b || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype ||
+        a->mesh != b->mesh)
+        return stni_fail(context, STN_ERR_SHAPE,
+                         "stn_backward: cotangent %d differs from its output in shape, dtype or mesh", i);
     return STN_OK;
 }
 
@@ -73,9 +80,12 @@ static stn_status check_versions(const struct stni_node *node)
         const struct stni_saved *s = &node->saved_in[i];
         if (!s->tensor || stni_tensor_root(s->tensor)->version == s->version)
             continue;
-        const char *name = i >= node->n_in ? "its output" : i < node->desc->n_inputs ? node->desc->inputs[i].name : "an input";
-        return stni_fail(node->context, STN_ERR_STATE, "stn_backward: '%s' of %s was changed in place after it was saved (version %u, now %u)",
-                         name, node->desc->name, s->version, stni_tensor_root(s->tensor)->version);
+        const char *name = i >= node->n_in            ? "its output"
+                           : i < node->desc->n_inputs ? node->desc->inputs[i].name
+                                                      : "an input";
+        return stni_fail(node->context, STN_ERR_STATE,
+                         "stn_backward: '%s' of %s was changed in place after it was saved (version %u, now %u)", name,
+                         node->desc->name, s->version, stni_tensor_root(s->tensor)->version);
     }
     return STN_OK;
 }
@@ -98,7 +108,8 @@ static stn_status unpack_outputs(const struct stni_pass *pass, struct stni_node 
         stn_tensor *t = out[k] = node->saved_out[k].tensor;
         if (!t || !pass->create_graph)
             continue;
-        STNI_TRY(stni_tensor_on(node->context, t->spec, t->storage, t->data, t->strides, STNI_TENSOR_REQUIRES_GRAD, &out[k]));
+        STNI_TRY(stni_tensor_on(node->context, t->spec, t->storage, t->data, t->strides, STNI_TENSOR_REQUIRES_GRAD,
+                                &out[k]));
         out[k]->node = stni_node_retain(node);
         out[k]->output = k;
         stni_tensor_publish(out[k]);
@@ -138,9 +149,20 @@ static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
     for (int i = 0; i < node->n_in; i++)
         STNI_TRY(stni_gathered_input(node, i, &in[i]));
     STNI_TRY(unpack_outputs(pass, node, out));
-    stn_backward_call call = {.size = sizeof call, .context = node->context, .op = node->op, .attrs = node->attrs, .n_in = node->n_in,
-                              .n_out = node->n_out, .needs = node->needs, .in = in, .out = out, .in_spec = node->in_spec,
-                              .want = node->want, .out_spec = node->out_spec, .grad_out = node->cotangents, .grad_in = grad_in,
+    stn_backward_call call = {.size = sizeof call,
+                              .context = node->context,
+                              .op = node->op,
+                              .attrs = node->attrs,
+                              .n_in = node->n_in,
+                              .n_out = node->n_out,
+                              .needs = node->needs,
+                              .in = in,
+                              .out = out,
+                              .in_spec = node->in_spec,
+                              .want = node->want,
+                              .out_spec = node->out_spec,
+                              .grad_out = node->cotangents,
+                              .grad_in = grad_in,
                               .arg = node->desc->arg};
     const int outer = stni_scope_fence(node->context);
     stn_status status = node->desc->impl->backward(&call);
@@ -185,7 +207,8 @@ static stn_status run_node(struct stni_pass *pass, int at)
     if (!has_cotangent(node) && !coll)
         return STN_OK;
     if (pass->create_graph && (node->desc->flags & STN_OP_FIRST_ORDER))
-        return stni_fail(node->context, STN_ERR_UNSUPPORTED, "stn_grad: the backward of %s cannot be differentiated again", node->desc->name);
+        return stni_fail(node->context, STN_ERR_UNSUPPORTED,
+                         "stn_grad: the backward of %s cannot be differentiated again", node->desc->name);
     STNI_TRY(run_hooks(pass, node));
     capture(pass, node);
     if (pass->capturing && node->mark != pass->mark + 1 && !coll)
@@ -352,7 +375,8 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     struct stni_recomputation *part = context->tape->part;
     int no_grad = context->no_grad, outer_hooks = context->tape->has_grad_hooks;
     if (part && !pass->alone)
-        return stni_fail(context, STN_ERR_STATE, "stn_backward: called inside of a function of stn_recompute, whose graph is not whole");
+        return stni_fail(context, STN_ERR_STATE,
+                         "stn_backward: called inside of a function of stn_recompute, whose graph is not whole");
     struct stni_error *outer_failure = context->tape->hook_failure;
     context->tape->part = NULL;
     context->tape->hook_failure = &pass->hook_failure;
@@ -392,7 +416,8 @@ stn_status stni_pass_run(struct stni_pass *pass)
     return run_framed(pass, 0, NULL, NULL);
 }
 
-stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents, int retain_graph)
+stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
+                             int retain_graph)
 {
     if (!context || n < 0 || (n > 0 && !losses))
         return STN_ERR_ARGUMENT;
@@ -433,14 +458,16 @@ static void hand_out(struct stni_pass *pass, stn_tensor **grads)
     }
 }
 
-stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents, int n_inputs,
-                    stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads)
+stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents,
+                    int n_inputs, stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads)
 {
-    if (!context || n_outputs < 0 || n_inputs < 0 || (n_inputs > 0 && (!inputs || !grads)) || (n_outputs > 0 && !outputs))
+    if (!context || n_outputs < 0 || n_inputs < 0 || (n_inputs > 0 && (!inputs || !grads)) ||
+        (n_outputs > 0 && !outputs))
         return STN_ERR_ARGUMENT;
     if (context->error.status != STN_OK)
         return stni_pass_refuse(context);
-    struct stni_pass pass = {.context = context, .retain_graph = retain_graph || create_graph, .create_graph = create_graph, .capturing = 1};
+    struct stni_pass pass = {
+        .context = context, .retain_graph = retain_graph || create_graph, .create_graph = create_graph, .capturing = 1};
     stn_status status = make_captures(&pass, n_inputs, inputs);
     if (status == STN_OK)
         status = run_framed(&pass, n_outputs, outputs, cotangents);

@@ -100,7 +100,8 @@ static stn_status take_over(struct met *met)
 
 static stn_status refuse_pending(stn_context *context)
 {
-    return stni_context_not_captured(context, "a gradient that is still to be reduced over ranks", "which completes those that it begins: end "
+    return stni_context_not_captured(context, "a gradient that is still to be reduced over ranks",
+                                     "which completes those that it begins: end "
                                      "stn_no_sync_begin, or call stn_grad_sync, before");
 }
 
@@ -129,7 +130,8 @@ static stn_status end(void *part)
         struct met *met = &gradients->met[i];
         struct stni_leaf *leaf = met->leaf;
         if (leaf->pending != NULL) {
-            return stni_fail(leaf->context, STN_ERR_STATE, "capture_end: the step leaves a gradient that is still to be reduced over ranks, wanted "
+            return stni_fail(leaf->context, STN_ERR_STATE,
+                             "capture_end: the step leaves a gradient that is still to be reduced over ranks, wanted "
                              "all complete: end stn_no_sync_begin before its last backward");
         }
         leaf->own_sum = NULL;
@@ -146,13 +148,18 @@ static stn_status check_one(const struct gradients *gradients, int i)
     const struct met *met = &gradients->met[i];
     const struct stni_leaf *leaf = met->leaf;
     if ((met->found || met->wants_none) && leaf->pending != NULL)
-        return stni_fail(gradients->context, STN_ERR_STATE, "step_run: gradient %d of %d is still to be reduced over ranks, wanted it complete: call "
-                         "stn_grad_sync", i, gradients->n);
+        return stni_fail(gradients->context, STN_ERR_STATE,
+                         "step_run: gradient %d of %d is still to be reduced over ranks, wanted it complete: call "
+                         "stn_grad_sync",
+                         i, gradients->n);
     if (met->wants_none && leaf->grad != NULL)
-        return stni_fail(gradients->context, STN_ERR_STATE, "step_run: leaf %d of %d has a gradient and had none when the step was captured: forget "
-                         "it before, or capture a step that begins with one", i, gradients->n);
+        return stni_fail(gradients->context, STN_ERR_STATE,
+                         "step_run: leaf %d of %d has a gradient and had none when the step was captured: forget "
+                         "it before, or capture a step that begins with one",
+                         i, gradients->n);
     if (met->found && leaf->grad && leaf->grad->spec != met->found->spec)
-        return stni_fail(gradients->context, STN_ERR_LAYOUT, "step_run: gradient %d of %d has another layout than when the step was captured", i,
+        return stni_fail(gradients->context, STN_ERR_LAYOUT,
+                         "step_run: gradient %d of %d has another layout than when the step was captured", i,
                          gradients->n);
     return STN_OK;
 }
@@ -206,4 +213,5 @@ static void destroy(void *part)
     stni_free(gradients);
 }
 
-const struct stni_step_part stni_captured_gradients = {.end = end, .check = check, .begin = begin, .leave = leave, .destroy = destroy};
+const struct stni_step_part stni_captured_gradients = {
+    .end = end, .check = check, .begin = begin, .leave = leave, .destroy = destroy};

@@ -139,9 +139,10 @@ static stn_status compare(struct stni_pass *pass, struct calls *calls)
     if (is_alike(words, COLLECTIVES) && is_alike(words, CROSSINGS) && is_alike(words, HASH))
         return STN_OK;
     const int i = is_alike(words, COLLECTIVES) ? CROSSINGS : COLLECTIVES;
-    pass->status = stni_fail(pass->context, STN_ERR_MISMATCH, "stn_backward: this rank recorded %lld %s, others from %lld to %lld%s",
-                             (long long)(i == CROSSINGS ? crossings : n), i == CROSSINGS ? "times to_local of a mesh" : "collectives",
-                             (long long)-words[i + 1], (long long)words[i], is_alike(words, i) ? ", or others of them" : "");
+    pass->status = stni_fail(
+        pass->context, STN_ERR_MISMATCH, "stn_backward: this rank recorded %lld %s, others from %lld to %lld%s",
+        (long long)(i == CROSSINGS ? crossings : n), i == CROSSINGS ? "times to_local of a mesh" : "collectives",
+        (long long)-words[i + 1], (long long)words[i], is_alike(words, i) ? ", or others of them" : "");
     calls->n = 0;
     return STN_OK;
 }

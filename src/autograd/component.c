@@ -77,15 +77,18 @@ static stn_status search(struct search *s)
 
 stn_status stni_pass_find_ranks(struct stni_pass *pass)
 {
-    const size_t size = (size_t)pass->context->size, words = (size + 1) * sizeof(int64_t), bytes = words + size + (size_t)pass->n_lines;
+    const size_t size = (size_t)pass->context->size, words = (size + 1) * sizeof(int64_t),
+                 bytes = words + size + (size_t)pass->n_lines;
     if (pass->n_lines == 1 && !pass->lines[0].words[STNI_LINE_SEVERAL]) {
         pass->comm = pass->lines[0].comm;
         return STN_OK;
     }
     int64_t *memory = stni_malloc(bytes);
     if (!memory)
-        return stni_fail_rank(pass->context, STN_ERR_MEMORY, "stn_backward: no memory to find the ranks that it concerns");
-    struct search s = {.pass = pass, .words = memory, .marks = (uint8_t *)memory + words, .open = (uint8_t *)memory + words + size};
+        return stni_fail_rank(pass->context, STN_ERR_MEMORY,
+                              "stn_backward: no memory to find the ranks that it concerns");
+    struct search s = {
+        .pass = pass, .words = memory, .marks = (uint8_t *)memory + words, .open = (uint8_t *)memory + words + size};
     stn_status status = search(&s);
     stni_free(memory);
     return status;

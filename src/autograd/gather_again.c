@@ -11,8 +11,9 @@
 /* Gathered: sharded along fewer axes, and nothing else has changed that would take a reduction. */
 int stni_gathers_again(const stn_context *context, const stn_spec *from, const stn_spec *to)
 {
-    return context->tape->gather_again && from->layout.mesh && from->layout.mesh == to->layout.mesh && !from->partial_axes &&
-           !to->partial_axes && from->shard_axes != to->shard_axes && (to->shard_axes & ~from->shard_axes) == 0;
+    return context->tape->gather_again && from->layout.mesh && from->layout.mesh == to->layout.mesh &&
+           !from->partial_axes && !to->partial_axes && from->shard_axes != to->shard_axes &&
+           (to->shard_axes & ~from->shard_axes) == 0;
 }
 
 /* An input that was in the layout that the op wants came of a redistribution, if it was gathered; else the walk has
@@ -46,7 +47,8 @@ stn_tensor *stni_gathered_from(const stn_op_call *call, int i)
 static stn_status begin_input(struct stni_node *node, int i, int beside)
 {
     stn_tensor *from = node->saved_in[i].tensor;
-    return beside ? stni_redistribute_begin(from, node->want[i], &node->gathered[i]) : stni_redistribute(from, node->want[i], &node->gathered[i]);
+    return beside ? stni_redistribute_begin(from, node->want[i], &node->gathered[i])
+                  : stni_redistribute(from, node->want[i], &node->gathered[i]);
 }
 
 /* What was changed since is told when the node's turn has come. */

@@ -187,7 +187,8 @@ stn_status stni_pass_draw_lines(struct stni_pass *pass)
         STNI_TRY(touch_node(pass, pass->nodes[n]));
     uint8_t *marks = pass->n_meshes > 1 ? stni_malloc(size) : NULL;
     pass->lines = stni_malloc(((size_t)pass->n_meshes + 1) * sizeof *pass->lines);
-    stn_status status = (marks || pass->n_meshes < 2) && pass->lines ? STN_OK : stni_fail_memory(pass->context, "lists of ranks", size);
+    stn_status status =
+        (marks || pass->n_meshes < 2) && pass->lines ? STN_OK : stni_fail_memory(pass->context, "lists of ranks", size);
     if (status == STN_OK)
         draw(pass, marks);
     stni_free(marks);

@@ -161,7 +161,8 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
 /* Inside no-sync replicas are not reduced: a cotangent that is sharded where the leaf is not becomes Partial, which
  * costs nothing. Where the leaf itself is sharded, a Partial cotangent is reduced to its chunks at once: deferring
  * that would take the memory of the whole tensor. */
-stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole, uint32_t *axes)
+stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole,
+                                  uint32_t *axes)
 {
     STNI_TRY(stni_gradient_spec(leaf->spec, whole));
     *axes = cotangent->spec->partial_axes | (leaf->context->no_sync ? cotangent->spec->shard_axes : 0);
@@ -220,9 +221,11 @@ static stn_status live_leaf(stn_tensor *tensor, const char *function)
     if (tensor->context->error.status != STN_OK)
         return tensor->context->error.status;
     if (stni_is_error(tensor))
-        return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is what an earlier failure returned", function);
+        return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is what an earlier failure returned",
+                         function);
     if (tensor->node)
-        return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is the result of an op, wanted a leaf", function);
+        return stni_fail(tensor->context, STN_ERR_STATE, "%s: the tensor is the result of an op, wanted a leaf",
+                         function);
     return stni_tensor_arrive(tensor);
 }
 
@@ -237,7 +240,8 @@ stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad)
         if (!tensor->leaf)
             return stni_fail_memory(tensor->context, "leaf", sizeof *tensor->leaf);
     }
-    tensor->flags = requires_grad ? tensor->flags | STNI_TENSOR_REQUIRES_GRAD : tensor->flags & ~(uint32_t)STNI_TENSOR_REQUIRES_GRAD;
+    tensor->flags = requires_grad ? tensor->flags | STNI_TENSOR_REQUIRES_GRAD
+                                  : tensor->flags & ~(uint32_t)STNI_TENSOR_REQUIRES_GRAD;
     stni_tensor_root(tensor)->has_grad = requires_grad != 0;
     return STN_OK;
 }
@@ -269,8 +273,9 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
     }
     STNI_TRY(live_leaf(tensor, "stn_grad_of"));
     if (tensor->leaf && (tensor->leaf->pending || tensor->leaf->reducing))
-        return stni_fail(tensor->context, STN_ERR_PARTIAL,
-                         "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
+        return stni_fail(
+            tensor->context, STN_ERR_PARTIAL,
+            "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
     if (tensor->leaf)
         STNI_TRY(stni_captured_gradient_read(tensor->leaf));
     *out = tensor->leaf ? tensor->leaf->grad : NULL;
@@ -298,7 +303,8 @@ stn_status stn_add_grad_hook(stn_tensor *tensor, stn_grad_hook hook, void *arg, 
 {
     STNI_TRY(live_leaf(tensor, "stn_add_grad_hook"));
     if (!tensor->leaf || !hook)
-        return stni_fail(tensor->context, STN_ERR_STATE, "stn_add_grad_hook: %s", hook ? "the tensor does not require grad" : "no hook");
+        return stni_fail(tensor->context, STN_ERR_STATE, "stn_add_grad_hook: %s",
+                         hook ? "the tensor does not require grad" : "no hook");
     struct stni_grad_hook_entry *entry = stni_calloc(1, sizeof *entry), **last = &tensor->leaf->hooks;
     if (!entry)
         return stni_fail_memory(tensor->context, "hook", sizeof *entry);
@@ -314,8 +320,8 @@ stn_tensor *stn_detach(stn_tensor *tensor)
     stn_tensor *out;
     if (!tensor || stni_is_error(tensor) || tensor->context->error.status != STN_OK)
         return tensor ? tensor->context->error_tensor : NULL;
-    if (stni_tensor_arrive(tensor) != STN_OK ||
-        stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, 0, &out) != STN_OK)
+    if (stni_tensor_arrive(tensor) != STN_OK || stni_tensor_on(tensor->context, tensor->spec, tensor->storage,
+                                                               tensor->data, tensor->strides, 0, &out) != STN_OK)
         return tensor->context->error_tensor;
     stni_tensor_show_as(out, tensor);
     return stni_tensor_publish(out);

@@ -65,7 +65,8 @@ void stni_leaf_give_back(struct stni_leaf *leaf, const struct stni_leaf_before *
 
 /* The axes along which the leaf's gradient is still to be reduced once it has taken the cotangent; `*whole` is its
  * layout then. */
-stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole, uint32_t *axes);
+stn_status stni_leaf_pending_axes(const struct stni_leaf *leaf, const stn_tensor *cotangent, const stn_spec **whole,
+                                  uint32_t *axes);
 
 /* Runs the hooks if the gradient has become complete since they ran last; both thread-local words of dispatch are
  * zero meanwhile, and grad mode is as the hooks shall find it (the caller sees to that). */

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-static const uint64_t DIFFERENTIABLE = 1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64 | 1u << STN_DTYPE_BF16 | 1u << STN_DTYPE_F16 |
-                                       1u << STN_DTYPE_C64 | 1u << STN_DTYPE_C128;
+static const uint64_t DIFFERENTIABLE = 1u << STN_DTYPE_F32 | 1u << STN_DTYPE_F64 | 1u << STN_DTYPE_BF16 |
+                                       1u << STN_DTYPE_F16 | 1u << STN_DTYPE_C64 | 1u << STN_DTYPE_C128;
 
 uint32_t stni_needs_grad(const stn_context *context, int n_in, stn_tensor *const *in)
 {
@@ -123,7 +123,8 @@ stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
         stn_tensor *t = call->out[k];
         if (!t || !(saves >> (32 + k) & 1) || node->saved_out[k].tensor)
             continue;
-        STNI_TRY(stni_tensor_on(call->context, t->spec, t->storage, t->data, t->strides, 0, &node->saved_out[k].tensor));
+        STNI_TRY(
+            stni_tensor_on(call->context, t->spec, t->storage, t->data, t->strides, 0, &node->saved_out[k].tensor));
         node->saved_out[k].version = t->storage->version;
     }
     return STN_OK;

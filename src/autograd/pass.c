@@ -75,7 +75,8 @@ static stn_status meet_node(struct stni_pass *pass, struct stni_node *node)
         return STN_OK;
     if (node->consumed)
         return stni_fail(pass->context, STN_ERR_STATE,
-                         "stn_backward: '%s' was run backward before and its graph is gone; retain_graph keeps it", node->desc->name);
+                         "stn_backward: '%s' was run backward before and its graph is gone; retain_graph keeps it",
+                         node->desc->name);
     STNI_TRY(grow(pass->context, &list, pass->n_nodes, &pass->cap_nodes));
     pass->nodes = list;
     node->mark = pass->mark;

@@ -65,7 +65,11 @@ static stn_status pass_on(stn_backward_call *call)
 
 static const stn_input_schema same_inputs[] = {{.name = "tensor"}};
 static const stn_op_desc same_desc = {
-    .size = sizeof(stn_op_desc), .name = "pullback_input", STN_INPUTS(same_inputs), .n_outputs = 1, .impl = &(const stn_op_impl){.backward = pass_on},
+    .size = sizeof(stn_op_desc),
+    .name = "pullback_input",
+    STN_INPUTS(same_inputs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.backward = pass_on},
 };
 
 stn_status stni_pullback_add_changed(stn_pullback *pullback, stn_tensor *tensor, int needs, stn_tensor **out)
@@ -77,8 +81,15 @@ stn_status stni_pullback_add_changed(stn_pullback *pullback, stn_tensor *tensor,
         return STN_OK;
     stn_status status = stni_pullback_detach(leaf, out);
     if (status == STN_OK) {
-        const stn_op_call call = {.size = sizeof call, .context = tensor->context, .n_in = 1, .n_out = 1, .in = &leaf, .out = out,
-                                  .in_spec = &tensor->spec, .want = &(const stn_spec *){tensor->spec}, .out_spec = &(const stn_spec *){tensor->spec}};
+        const stn_op_call call = {.size = sizeof call,
+                                  .context = tensor->context,
+                                  .n_in = 1,
+                                  .n_out = 1,
+                                  .in = &leaf,
+                                  .out = out,
+                                  .in_spec = &tensor->spec,
+                                  .want = &(const stn_spec *){tensor->spec},
+                                  .out_spec = &(const stn_spec *){tensor->spec}};
         status = stni_node_record(&call, &same_desc, 1);
         if (status != STN_OK)
             stni_tensor_drop(out);
@@ -174,20 +185,24 @@ static stn_status refuse_cotangent(const stn_pullback *pullback, int k, const st
     char got[160], wanted[160];
     stn_spec_describe(cotangent->spec, got, sizeof got);
     stn_spec_describe(pullback->out_spec[k], wanted, sizeof wanted);
-    return stni_fail(pullback->context, STN_ERR_SHAPE, "stn_pullback_apply: cotangent %d got %s, wanted shape, dtype and mesh of its output, %s", k,
-                     got, wanted);
+    return stni_fail(pullback->context, STN_ERR_SHAPE,
+                     "stn_pullback_apply: cotangent %d got %s, wanted shape, dtype and mesh of its output, %s", k, got,
+                     wanted);
 }
 
 static stn_status check_cotangent(const stn_pullback *pullback, int k, const stn_tensor *cotangent)
 {
     stn_context *context = pullback->context;
     if (stni_is_error(cotangent) || cotangent->context != context)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_pullback_apply: cotangent %d is of another context, or what a failure returned", k);
-    if (k >= pullback->n_out || !pullback->out_spec[k])
         return stni_fail(context, STN_ERR_ARGUMENT,
-                         "stn_pullback_apply: cotangent %d has no output, which the call was not asked for or did not give", k);
+                         "stn_pullback_apply: cotangent %d is of another context, or what a failure returned", k);
+    if (k >= pullback->n_out || !pullback->out_spec[k])
+        return stni_fail(
+            context, STN_ERR_ARGUMENT,
+            "stn_pullback_apply: cotangent %d has no output, which the call was not asked for or did not give", k);
     const struct stni_layout *a = &pullback->out_spec[k]->layout, *b = &cotangent->spec->layout;
-    if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype || a->mesh != b->mesh)
+    if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype ||
+        a->mesh != b->mesh)
         return refuse_cotangent(pullback, k, cotangent);
     return STN_OK;
 }
@@ -232,7 +247,8 @@ static stn_status begin_again(struct application *a, int n_cotangents)
 {
     stn_pullback *from = a->pullback;
     if (from->n_in + n_cotangents > STN_MAX_INPUTS)
-        return stni_fail(from->context, STN_ERR_UNSUPPORTED, "stn_pullback_apply: again: got %d inputs and %d cotangents, wanted at most %d together",
+        return stni_fail(from->context, STN_ERR_UNSUPPORTED,
+                         "stn_pullback_apply: again: got %d inputs and %d cotangents, wanted at most %d together",
                          from->n_in, n_cotangents, STN_MAX_INPUTS);
     STNI_TRY(stni_pullback_create(from->context, &a->again));
     a->again->n_in = from->n_in;
@@ -259,8 +275,13 @@ static stn_status take_gradients(struct application *a, stn_tensor **given)
 
 static stn_status run(struct application *a, int n, stn_tensor *const *cotangents, stn_tensor **given)
 {
-    struct stni_pass pass = {.context = a->pullback->context, .retain_graph = 1, .create_graph = a->again != NULL, .capturing = 1, .alone = 1,
-                             .captures = a->capture, .roots = a->root};
+    struct stni_pass pass = {.context = a->pullback->context,
+                             .retain_graph = 1,
+                             .create_graph = a->again != NULL,
+                             .capturing = 1,
+                             .alone = 1,
+                             .captures = a->capture,
+                             .roots = a->root};
     stn_status status = add_roots(a, n, cotangents);
     pass.n_roots = a->n_roots;
     pass.n_captures = add_captures(a);
@@ -274,19 +295,21 @@ static stn_status run(struct application *a, int n, stn_tensor *const *cotangent
     return status;
 }
 
-static stn_status check_call(const stn_pullback *pullback, int n, stn_tensor *const *cotangents, stn_tensor *const *grads)
+static stn_status check_call(const stn_pullback *pullback, int n, stn_tensor *const *cotangents,
+                             stn_tensor *const *grads)
 {
     if (!pullback || !pullback->context)
         return STN_ERR_ARGUMENT;
     STNI_TRY(pullback->context->error.status);
     if (n < 0 || n > STN_MAX_OUTPUTS || (n > 0 && !cotangents) || !grads)
         return stni_fail(pullback->context, STN_ERR_ARGUMENT,
-                         "stn_pullback_apply: n_outputs got %d, wanted 0 to %d with an array of them, and grads", n, STN_MAX_OUTPUTS);
+                         "stn_pullback_apply: n_outputs got %d, wanted 0 to %d with an array of them, and grads", n,
+                         STN_MAX_OUTPUTS);
     return STN_OK;
 }
 
-stn_status stn_pullback_apply(stn_pullback *pullback, int n_outputs, stn_tensor *const *cotangents, uint32_t needs, stn_tensor **grads,
-                              stn_pullback **again)
+stn_status stn_pullback_apply(stn_pullback *pullback, int n_outputs, stn_tensor *const *cotangents, uint32_t needs,
+                              stn_tensor **grads, stn_pullback **again)
 {
     STNI_TRY(check_call(pullback, n_outputs, cotangents, grads));
     struct application a = {.pullback = pullback, .needs = needs};

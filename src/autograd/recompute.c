@@ -50,7 +50,8 @@ static stn_status append(struct stni_recomputation *part, struct stni_node *node
         const int cap = part->cap_nodes ? 2 * part->cap_nodes : 32;
         struct stni_node **grown = stni_realloc(part->nodes, (size_t)cap * sizeof(struct stni_node *));
         if (!grown)
-            return stni_fail_memory(part->context, "nodes of a recomputation", (size_t)cap * sizeof(struct stni_node *));
+            return stni_fail_memory(part->context, "nodes of a recomputation",
+                                    (size_t)cap * sizeof(struct stni_node *));
         part->nodes = grown;
         part->cap_nodes = cap;
     }
@@ -103,8 +104,13 @@ int stni_recomputation_runs(const stn_context *context)
 static stn_status differs(const struct stni_recomputation *part, const char *now)
 {
     const struct stni_node *was = part->next < part->n_nodes ? part->nodes[part->next] : NULL;
-    return stni_fail_rank(part->context, STN_ERR_STATE, "stn_recompute: called again the function did something else: call %d of %d was %s, now %s",
-                          part->next, part->n_nodes, was ? was->desc->name : part->next < part->n_nodes ? "another" : "not there", now);
+    return stni_fail_rank(part->context, STN_ERR_STATE,
+                          "stn_recompute: called again the function did something else: call %d of %d was %s, now %s",
+                          part->next, part->n_nodes,
+                          was                          ? was->desc->name
+                          : part->next < part->n_nodes ? "another"
+                                                       : "not there",
+                          now);
 }
 
 static int is_same_call(const struct stni_node *node, const stn_op_call *call, uint32_t needs)
@@ -153,7 +159,8 @@ static stn_status call_function(struct stni_recomputation *part, stn_tensor **ou
     if (part->context->error.status != STN_OK)
         return part->context->error.status;
     if (status != STN_OK)
-        return stni_fail_rank(part->context, status, "stn_recompute: the function returned \"%s\"", stn_status_text(status));
+        return stni_fail_rank(part->context, status, "stn_recompute: the function returned \"%s\"",
+                              stn_status_text(status));
     return STN_OK;
 }
 
@@ -206,8 +213,9 @@ stn_status stni_recomputation_prepare(struct stni_node *node)
 
 /* The call */
 
-static stn_status create(stn_context *context, stn_recomputed_function function, void *user, void (*release_user)(void *user), int n_inputs,
-                         stn_tensor *const *inputs, int n_outputs, struct stni_recomputation **out)
+static stn_status create(stn_context *context, stn_recomputed_function function, void *user,
+                         void (*release_user)(void *user), int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                         struct stni_recomputation **out)
 {
     struct stni_recomputation *part = stni_calloc(1, sizeof *part);
     struct stni_saved *kept = stni_calloc((size_t)n_inputs + 1, sizeof *kept);
@@ -244,23 +252,26 @@ static stn_status record(struct stni_recomputation *part, stn_tensor **outputs)
     return status;
 }
 
-static stn_status check(stn_context *context, stn_recomputed_function function, int n_inputs, stn_tensor *const *inputs, int n_outputs,
-                        stn_tensor *const *outputs)
+static stn_status check(stn_context *context, stn_recomputed_function function, int n_inputs, stn_tensor *const *inputs,
+                        int n_outputs, stn_tensor *const *outputs)
 {
     if (!function || n_inputs < 0 || n_inputs > STN_MAX_INPUTS || (n_inputs > 0 && !inputs))
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: %s, wanted a function and at most %d inputs",
                          function ? "inputs are missing or too many" : "function is NULL", STN_MAX_INPUTS);
     if (n_outputs < 0 || n_outputs > STN_MAX_OUTPUTS || (n_outputs > 0 && !outputs))
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: n_outputs is %d, wanted 0 to %d and a place for them", n_outputs,
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_recompute: n_outputs is %d, wanted 0 to %d and a place for them", n_outputs,
                          STN_MAX_OUTPUTS);
     for (int i = 0; i < n_inputs; i++)
         if (inputs[i] && (stni_is_error(inputs[i]) || inputs[i]->context != context))
-            return stni_fail(context, STN_ERR_ARGUMENT, "stn_recompute: input %d is an error tensor or of another context", i);
+            return stni_fail(context, STN_ERR_ARGUMENT,
+                             "stn_recompute: input %d is an error tensor or of another context", i);
     return STN_OK;
 }
 
-stn_status stn_recompute(stn_context *context, stn_recomputed_function function, void *user, void (*release_user)(void *user), int n_inputs,
-                         stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+stn_status stn_recompute(stn_context *context, stn_recomputed_function function, void *user,
+                         void (*release_user)(void *user), int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                         stn_tensor **outputs)
 {
     struct stni_recomputation *part = NULL;
     if (!context)

@@ -154,7 +154,8 @@ static stn_status complete(stn_context *context, struct stni_grad_reduction *r)
 /* One gradient on its own: redistribution knows the better ways for a large one. */
 static stn_status reduce_one(const struct stni_reducer *reducer, struct stni_bucket_item *item)
 {
-    return reducer->beside ? stni_redistribute_begin(item->in, item->spec, &item->out) : stni_redistribute(item->in, item->spec, &item->out);
+    return reducer->beside ? stni_redistribute_begin(item->in, item->spec, &item->out)
+                           : stni_redistribute(item->in, item->spec, &item->out);
 }
 
 static stn_status reduce(const struct stni_reducer *reducer, struct stni_grad_reduction *r)
@@ -219,7 +220,8 @@ stn_status stni_reducer_add(struct stni_reducer *reducer, struct stni_leaf *leaf
     return is_full(r) ? begin(reducer, r) : STN_OK;
 }
 
-stn_status stni_reducer_move(struct stni_reducer *reducer, struct stni_leaf *leaf, stn_tensor *gradient, const stn_spec *whole)
+stn_status stni_reducer_move(struct stni_reducer *reducer, struct stni_leaf *leaf, stn_tensor *gradient,
+                             const stn_spec *whole)
 {
     struct stni_grad_reduction *r = NULL;
     STNI_TRY(create(reducer->context, &r));

@@ -17,11 +17,13 @@ struct stni_reducer {
 };
 
 /* Takes what the leaf holds pending. Where the reducer fails the leaf is given back what it had `before`. */
-stn_status stni_reducer_add(struct stni_reducer *reducer, struct stni_leaf *leaf, const struct stni_leaf_before *before);
+stn_status stni_reducer_add(struct stni_reducer *reducer, struct stni_leaf *leaf,
+                            const struct stni_leaf_before *before);
 
 /* Brings a cotangent to the layout of the leaf's complete gradient, `whole`, beside the caller; the leaf takes it at
  * the end. */
-stn_status stni_reducer_move(struct stni_reducer *reducer, struct stni_leaf *leaf, stn_tensor *gradient, const stn_spec *whole);
+stn_status stni_reducer_move(struct stni_reducer *reducer, struct stni_leaf *leaf, stn_tensor *gradient,
+                             const stn_spec *whole);
 
 /* Begins what is left, waits, and adds results to the leaves' gradients. With a `status` that is a failure, or one
  * of its own, leaves have what they had before; returns it. */

@@ -79,7 +79,8 @@ static stn_status reaches_beyond(const struct stni_pass *pass, int line, int64_t
 /* Words: the lowest rank that differs from the first, negative; whether anybody outside may wait. */
 enum { DIFFERS, BEYOND, WORDS };
 
-static stn_status compare(const struct stni_pass *pass, int line, struct described *first, struct described *other, int64_t *beyond)
+static stn_status compare(const struct stni_pass *pass, int line, struct described *first, struct described *other,
+                          int64_t *beyond)
 {
     stn_comm *comm = pass->lines[line].comm;
     stn_queue *queue = pass->context->queue;
@@ -97,8 +98,9 @@ static stn_status compare(const struct stni_pass *pass, int line, struct describ
 /* Ranks beyond the line cannot be asked whether they wait: the family is aborted, as the deadline would do. */
 stn_status stni_pass_refuse_slices(const struct stni_pass *pass, int line)
 {
-    static const char format[] = "stn_backward: rank %lld has tensors on slices along %s, rank %lld along %s, and both are of one slice; "
-                                 "nothing was done";
+    static const char format[] =
+        "stn_backward: rank %lld has tensors on slices along %s, rank %lld along %s, and both are of one slice; "
+        "nothing was done";
     struct described first, other;
     int64_t beyond = 0;
     STNI_TRY(compare(pass, line, &first, &other, &beyond));

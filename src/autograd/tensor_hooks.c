@@ -35,7 +35,8 @@ static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gr
     if (!instead || instead == *gradient)
         return STN_OK;
     if (!is_like(instead, *gradient))
-        return stni_tape_hook_failed(context, "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
+        return stni_tape_hook_failed(
+            context, "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
     stn_tensor_retain(instead);
     stni_tensor_drop(gradient);
     *gradient = instead;

@@ -74,7 +74,8 @@ stn_status stn_handler_enable(stn_context *context, const char *name, int on)
     HASH_FIND_STR(context->registry->by_name, name, op);
     HASH_FIND_STR(context->registry->named, name, named);
     if (!op && !named)
-        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_handler_enable: neither an op nor a handler has the name '%s'", name);
+        return stni_fail(context, STN_ERR_NOT_FOUND,
+                         "stn_handler_enable: neither an op nor a handler has the name '%s'", name);
     if (op)
         op->handlers_on = on != 0;
     if (named)
@@ -91,7 +92,8 @@ static stn_status check_handled(const stn_op *op, stn_tensor *const *in, int n_o
     if (!out[0] && desc->n_outputs < STN_MAX_OUTPUTS)
         return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler gave no output", desc->name);
     if ((desc->flags & STN_OP_IN_PLACE) && out[0] != in[0])
-        return stni_fail(op->context, STN_ERR_CALLBACK, "%s: in place, its handler gave another tensor than its input", desc->name);
+        return stni_fail(op->context, STN_ERR_CALLBACK, "%s: in place, its handler gave another tensor than its input",
+                         desc->name);
     return STN_OK;
 }
 
@@ -110,5 +112,6 @@ stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler
     STNI_TRY(stni_scope_unfence(op->context, outer, op->desc->name, "its handler"));
     if (status == STN_OK)
         return check_handled(op, in, n_out, out);
-    return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler returned \"%s\"", op->desc->name, stn_status_text(status));
+    return stni_fail(op->context, STN_ERR_CALLBACK, "%s: its handler returned \"%s\"", op->desc->name,
+                     stn_status_text(status));
 }

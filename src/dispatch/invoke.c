@@ -26,12 +26,14 @@ static int is_wrong(struct array a)
 STNI_COLD static stn_status refuse_array(const stn_op *op, struct array a)
 {
     if (a.n < 0)
-        return stni_fail(op->context, STN_ERR_ARGUMENT, "%s: n_%s got %d, wanted 0 or more", op->desc->name, a.name, a.n);
+        return stni_fail(op->context, STN_ERR_ARGUMENT, "%s: n_%s got %d, wanted 0 or more", op->desc->name, a.name,
+                         a.n);
     return stni_fail(op->context, STN_ERR_ARGUMENT, "%s: %s is NULL, wanted %d entries", op->desc->name, a.name, a.n);
 }
 
 /* Keeps an error for the first array that is wrong. */
-static stn_status check_arrays(const stn_op *op, struct array inputs, struct array attrs, int n_outputs, stn_tensor **outputs)
+static stn_status check_arrays(const stn_op *op, struct array inputs, struct array attrs, int n_outputs,
+                               stn_tensor **outputs)
 {
     const struct array all[] = {inputs, attrs, {"outputs", n_outputs, outputs}};
     for (int i = 0; i < 3; i++)
@@ -47,12 +49,13 @@ stn_status stn_op_apply(const stn_op *op, int n_inputs, stn_tensor *const *input
 {
     if (!op)
         return STN_ERR_ARGUMENT;
-    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", 0, NULL}, n_outputs, outputs));
+    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", 0, NULL}, n_outputs,
+                          outputs));
     return stni_dispatch(op, n_inputs, inputs, attrs, n_outputs, outputs);
 }
 
-static stn_status fill_and_dispatch(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
-                                    int n_outputs, stn_tensor **outputs)
+static stn_status fill_and_dispatch(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
+                                    const stn_attr *attrs, int n_outputs, stn_tensor **outputs)
 {
     uint64_t filled[STNI_MAX_ATTRS_SIZE / 8];
     struct stni_error error = {0};
@@ -64,8 +67,8 @@ static stn_status fill_and_dispatch(const stn_op *op, int n_inputs, stn_tensor *
 }
 
 /* Where it fails before the op has told its peers so, they are told. */
-STNI_COLD static stn_status invoke_together(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs,
-                                            int n_outputs, stn_tensor **outputs)
+STNI_COLD static stn_status invoke_together(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
+                                            const stn_attr *attrs, int n_outputs, stn_tensor **outputs)
 {
     struct stni_registry *registry = op->context->registry;
     registry->has_told = 0;
@@ -81,7 +84,8 @@ stn_status stn_op_invoke(const stn_op *op, int n_inputs, stn_tensor *const *inpu
 {
     if (!op)
         return STN_ERR_ARGUMENT;
-    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", n_attrs, attrs}, n_outputs, outputs));
+    STNI_TRY(check_arrays(op, (struct array){"inputs", n_inputs, inputs}, (struct array){"attrs", n_attrs, attrs},
+                          n_outputs, outputs));
     if (op->desc->flags & STN_OP_PER_RANK)
         return invoke_together(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
     return fill_and_dispatch(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
@@ -105,7 +109,8 @@ static stn_status unknown_op(stn_context *context, const char *name)
 {
     const char *near = nearest_op(context->registry, name);
     if (stni_registry_find(context, name))
-        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: '%s' is a part of other ops, not one to be called", name);
+        return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: '%s' is a part of other ops, not one to be called",
+                         name);
     if (near)
         return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: no op '%s'; nearest is '%s'", name, near);
     return stni_fail(context, STN_ERR_NOT_FOUND, "stn_call: no op '%s'", name);

@@ -20,10 +20,11 @@ static stn_status check_meshes(const struct stni_walk *w)
         if (s->layout.mesh == first->layout.mesh)
             continue;
         if (!s->layout.mesh || !first->layout.mesh)
-            return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others", w->desc->name,
-                             stni_input_name(w->desc, i), s->layout.mesh ? "on a mesh" : "local", s->layout.mesh ? "local" : "on a mesh");
-        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others", w->desc->name,
-                         stni_input_name(w->desc, i));
+            return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others",
+                             w->desc->name, stni_input_name(w->desc, i), s->layout.mesh ? "on a mesh" : "local",
+                             s->layout.mesh ? "local" : "on a mesh");
+        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others",
+                         w->desc->name, stni_input_name(w->desc, i));
     }
     return STN_OK;
 }
@@ -54,7 +55,8 @@ stn_status stni_check_n_out(const struct stni_walk *w, const char *function)
     int n = w->call.n_out, most = w->desc->n_outputs, least = w->desc->n_private;
     if (n >= least && n <= most)
         return STN_OK;
-    return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its %s gave n_out %d, wanted %d to %d", w->desc->name, function, n, least, most);
+    return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its %s gave n_out %d, wanted %d to %d", w->desc->name,
+                     function, n, least, most);
 }
 
 /* A spec is wanted of each input that is there, and of no other. */
@@ -62,8 +64,9 @@ static stn_status check_wanted(const struct stni_walk *w)
 {
     for (int i = 0; i < w->call.n_in; i++)
         if ((w->in_spec[i] == NULL) != (w->call.want[i] == NULL))
-            return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its place wants %s of input '%s', which is %s", w->desc->name,
-                             w->call.want[i] ? "a spec" : "none", stni_input_name(w->desc, i), w->in_spec[i] ? "there" : "absent");
+            return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its place wants %s of input '%s', which is %s",
+                             w->desc->name, w->call.want[i] ? "a spec" : "none", stni_input_name(w->desc, i),
+                             w->in_spec[i] ? "there" : "absent");
     return STN_OK;
 }
 
@@ -90,8 +93,8 @@ static stn_status ask(struct stni_walk *w)
     STNI_TRY(ask_place(w, &no_rule));
     STNI_TRY(stni_check_n_out(w, "place"));
     if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(call))
-        return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout", w->desc->name,
-                         stni_input_name(w->desc, 0));
+        return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout",
+                         w->desc->name, stni_input_name(w->desc, 0));
     /* Local tensors have nothing to gather: the op simply runs. */
     return stni_place_cache_add(call, w->attrs_size, no_rule && !call->local, &w->placed);
 }

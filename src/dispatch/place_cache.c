@@ -133,9 +133,11 @@ static void copy_specs(struct stni_placed *entry, const stn_op_call *call, const
 }
 
 /* One block: entry, key, specs, what the op keeps. */
-static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_size, const uint64_t *key, size_t size, int no_rule)
+static struct stni_placed *entry_create(const stn_op_call *call, size_t attrs_size, const uint64_t *key, size_t size,
+                                        int no_rule)
 {
-    const size_t kept_size = call->op->impl.kept_size, end = sizeof(struct stni_placed) + size + (size_t)n_specs(call) * sizeof(stn_spec *);
+    const size_t kept_size = call->op->impl.kept_size,
+                 end = sizeof(struct stni_placed) + size + (size_t)n_specs(call) * sizeof(stn_spec *);
     const size_t kept_at = (end + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
     struct stni_placed *entry = stni_malloc(kept_at + kept_size);
     if (!entry)

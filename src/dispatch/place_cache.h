@@ -57,7 +57,8 @@ static inline uint64_t stni_place_cache_first_word(const stn_op *op, size_t attr
 
 /* Where what was found last for an op and the spec of its first input (NULL: it has none) is kept. Specs are larger
  * than the 64 bytes that the shift takes for one. */
-static inline struct stni_placed **stni_place_cache_recent(struct stni_place_cache *cache, unsigned op_index, const stn_spec *first)
+static inline struct stni_placed **stni_place_cache_recent(struct stni_place_cache *cache, unsigned op_index,
+                                                           const stn_spec *first)
 {
     return &cache->recent[(op_index + ((uintptr_t)first >> 6)) % STNI_PLACE_CACHE_RECENT];
 }
@@ -67,6 +68,7 @@ static inline struct stni_placed **stni_place_cache_recent(struct stni_place_cac
 const struct stni_placed *stni_place_cache_find(const stn_op_call *call, size_t attrs_size);
 
 /* Keeps what `call` holds now. STN_ERR_MEMORY leaves the cache as it was. */
-stn_status stni_place_cache_add(const stn_op_call *call, size_t attrs_size, int no_rule, const struct stni_placed **out);
+stn_status stni_place_cache_add(const stn_op_call *call, size_t attrs_size, int no_rule,
+                                const struct stni_placed **out);
 
 #endif

@@ -12,7 +12,8 @@ static int is_in_place(const stn_op *op)
 }
 
 /* The handles that the op is to see; returned with their number, also where not all could be made. */
-static stn_status make_inputs(stn_pullback *pullback, const stn_op *op, int n, stn_tensor *const *inputs, uint32_t needs, stn_tensor **seen)
+static stn_status make_inputs(stn_pullback *pullback, const stn_op *op, int n, stn_tensor *const *inputs,
+                              uint32_t needs, stn_tensor **seen)
 {
     for (int i = 0; i < n; i++) {
         const int needed = needs >> i & 1;
@@ -33,7 +34,8 @@ static void drop_inputs(int n, stn_tensor *const *inputs, stn_tensor **seen)
 
 /* Grad mode is on for the call; collectives of per-rank semantics that it recorded leave the tape, which is not to
  * run them. */
-static stn_status call_recorded(const stn_op *op, int n_in, stn_tensor *const *in, int n_attrs, const stn_attr *attrs, int n_out, stn_tensor **out)
+static stn_status call_recorded(const stn_op *op, int n_in, stn_tensor *const *in, int n_attrs, const stn_attr *attrs,
+                                int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;
     struct stni_tape *tape = context->tape;
@@ -50,7 +52,8 @@ static stn_status call_recorded(const stn_op *op, int n_in, stn_tensor *const *i
 }
 
 /* What the caller gets: handles without history. One that was changed in place is the caller's own. */
-static stn_status take_outputs(stn_pullback *pullback, const stn_op *op, int n, stn_tensor *const *made, stn_tensor **given)
+static stn_status take_outputs(stn_pullback *pullback, const stn_op *op, int n, stn_tensor *const *made,
+                               stn_tensor **given)
 {
     for (int k = 0; k < n; k++) {
         given[k] = NULL;
@@ -61,8 +64,8 @@ static stn_status take_outputs(stn_pullback *pullback, const stn_op *op, int n, 
     return STN_OK;
 }
 
-static stn_status run(stn_pullback *pullback, const stn_op *op, int n_in, stn_tensor *const *in, int n_attrs, const stn_attr *attrs, uint32_t needs,
-                      int n_out, stn_tensor **given)
+static stn_status run(stn_pullback *pullback, const stn_op *op, int n_in, stn_tensor *const *in, int n_attrs,
+                      const stn_attr *attrs, uint32_t needs, int n_out, stn_tensor **given)
 {
     stn_tensor *seen[STN_MAX_INPUTS] = {0}, *made[STN_MAX_OUTPUTS] = {0};
     stn_status status = make_inputs(pullback, op, n_in, in, needs, seen);
@@ -74,7 +77,8 @@ static stn_status run(stn_pullback *pullback, const stn_op *op, int n_in, stn_te
     return status;
 }
 
-static void hand_out(const stn_op *op, stn_status status, stn_tensor *const *inputs, int n, stn_tensor **given, stn_tensor **outputs)
+static void hand_out(const stn_op *op, stn_status status, stn_tensor *const *inputs, int n, stn_tensor **given,
+                     stn_tensor **outputs)
 {
     for (int k = 0; k < n; k++) {
         if (status != STN_OK) {
@@ -89,21 +93,24 @@ static void hand_out(const stn_op *op, stn_status status, stn_tensor *const *inp
 }
 
 /* What stn_op_invoke refuses by itself, and more outputs than any op has. */
-static int is_refused(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor *const *outputs)
+static int is_refused(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                      stn_tensor *const *outputs)
 {
-    return op->context->error.status != STN_OK || n_inputs < 0 || n_inputs > STN_MAX_INPUTS || (n_inputs > 0 && !inputs) || n_outputs < 0 ||
-           (n_outputs > 0 && !outputs);
+    return op->context->error.status != STN_OK || n_inputs < 0 || n_inputs > STN_MAX_INPUTS ||
+           (n_inputs > 0 && !inputs) || n_outputs < 0 || (n_outputs > 0 && !outputs);
 }
 
-stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs, const stn_attr *attrs, uint32_t needs,
-                                  int n_outputs, stn_tensor **outputs, stn_pullback **pullback)
+stn_status stn_op_invoke_pullback(const stn_op *op, int n_inputs, stn_tensor *const *inputs, int n_attrs,
+                                  const stn_attr *attrs, uint32_t needs, int n_outputs, stn_tensor **outputs,
+                                  stn_pullback **pullback)
 {
     stn_pullback *made = NULL;
     stn_tensor *given[STN_MAX_OUTPUTS] = {0};
     if (!op)
         return STN_ERR_ARGUMENT;
     if (!pullback)
-        return stni_fail(op->context, STN_ERR_ARGUMENT, "stn_op_invoke_pullback: pullback got NULL, wanted where to put it");
+        return stni_fail(op->context, STN_ERR_ARGUMENT,
+                         "stn_op_invoke_pullback: pullback got NULL, wanted where to put it");
     if (is_refused(op, n_inputs, inputs, n_outputs, outputs))
         return stn_op_invoke(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
     const int n_out = n_outputs < STN_MAX_OUTPUTS ? n_outputs : STN_MAX_OUTPUTS;

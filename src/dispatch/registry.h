@@ -89,7 +89,7 @@ const struct stni_handler *stni_registry_handler(const stn_op *op);
 
 /* Calls a handler. Its own ops dispatch as usual, but for the op that it serves. A failure that it did not report
  * itself is one of its callback. */
-stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in, const void *attrs,
-                            int n_out, stn_tensor **out);
+stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in,
+                            const void *attrs, int n_out, stn_tensor **out);
 
 #endif

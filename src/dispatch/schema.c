@@ -202,7 +202,8 @@ static stn_status unknown_attr(const stn_op_desc *desc, const char *name, struct
 {
     const char *near = nearest_attr(desc, name);
     if (near)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: no attribute '%s'; nearest is '%s'", desc->name, name, near);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: no attribute '%s'; nearest is '%s'", desc->name, name,
+                              near);
     return stni_error_set(error, STN_ERR_ARGUMENT, "%s: no attribute '%s'", desc->name, name);
 }
 
@@ -215,25 +216,29 @@ static void list_choices(const stn_attr_schema *row, char *text, size_t size)
     }
 }
 
-static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, const stn_attr *given, struct stni_error *error)
+static stn_status bad_attr(const stn_op_desc *desc, const stn_attr_schema *row, const stn_attr *given,
+                           struct stni_error *error)
 {
     char choices[160];
     if (row->type == STN_ATTR_CHOICE && given->type == STN_ATTR_STRING) {
         list_choices(row, choices, sizeof choices);
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got \"%s\", wanted one of %s", desc->name, row->name,
-                              given->value.s ? given->value.s : "", choices);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got \"%s\", wanted one of %s", desc->name,
+                              row->name, given->value.s ? given->value.s : "", choices);
     }
     if (row->type == STN_ATTR_STRING && given->type == STN_ATTR_STRING)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a text of %zu bytes, wanted at most %d", desc->name, row->name,
-                              given->value.s ? strlen(given->value.s) : 0, STN_MAX_TEXT - 1);
-    if (given->type == STN_ATTR_NUMBER && (given->value.number.kind < STN_NUMBER_BOOL || given->value.number.kind > STN_NUMBER_FLOAT))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a text of %zu bytes, wanted at most %d",
+                              desc->name, row->name, given->value.s ? strlen(given->value.s) : 0, STN_MAX_TEXT - 1);
+    if (given->type == STN_ATTR_NUMBER &&
+        (given->value.number.kind < STN_NUMBER_BOOL || given->value.number.kind > STN_NUMBER_FLOAT))
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a number of kind %lld, wanted %d to %d",
                               desc->name, row->name, (long long)given->value.number.kind,
                               row->type == STN_ATTR_NUMBER ? STN_NUMBER_NONE : STN_NUMBER_BOOL, STN_NUMBER_FLOAT);
     if ((given->type == STN_ATTR_INTS && (given->value.ints.n < 0 || given->value.ints.n > STN_MAX_NDIM)) ||
         (given->type == STN_ATTR_FLOATS && (given->value.floats.n < 0 || given->value.floats.n > STN_MAX_NDIM)))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a list of %lld entries, wanted 0 to %d", desc->name, row->name,
-                              (long long)(given->type == STN_ATTR_INTS ? given->value.ints.n : given->value.floats.n), STN_MAX_NDIM);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got a list of %lld entries, wanted 0 to %d",
+                              desc->name, row->name,
+                              (long long)(given->type == STN_ATTR_INTS ? given->value.ints.n : given->value.floats.n),
+                              STN_MAX_NDIM);
     return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' got %s, wanted %s", desc->name, row->name,
                           type_names[given->type], type_names[row->type]);
 }
@@ -258,7 +263,8 @@ static stn_status fill_named(const stn_op_desc *desc, const stn_attr *given, voi
     return named ? bad_attr(desc, named, given, error) : unknown_attr(desc, given->name, error);
 }
 
-stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs, struct stni_error *error)
+stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs,
+                            struct stni_error *error)
 {
     if (desc->attrs_init)
         memcpy(attrs, desc->attrs_init, desc->attrs_size);

@@ -10,7 +10,8 @@ enum { STNI_MAX_ATTRS_SIZE = 1024 }; /* bytes of an attribute struct */
 
 /* Fills `attrs` (desc->attrs_size bytes) with the defaults, then with the given values. The message of a failure
  * goes to `error`. */
-stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs, struct stni_error *error);
+stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs,
+                            struct stni_error *error);
 
 /* The name of a call's i-th input: those of a variadic one share a row. */
 static inline const char *stni_input_name(const stn_op_desc *desc, int i)

@@ -23,7 +23,8 @@ stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *f
 
 STNI_COLD static stn_status launch_refused(const stn_op *op, int slot, size_t args_size)
 {
-    return stni_fail(op->context, STN_ERR_INTERNAL, "%s: slot %d with %zu bytes of arguments", op->desc->name, slot, args_size);
+    return stni_fail(op->context, STN_ERR_INTERNAL, "%s: slot %d with %zu bytes of arguments", op->desc->name, slot,
+                     args_size);
 }
 
 STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtype)
@@ -33,7 +34,8 @@ STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtyp
 }
 
 /* Spans of kernels are told apart by names, which the queue does not know. */
-STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_fn kernel, const void *args, size_t args_size)
+STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_fn kernel, const void *args,
+                                         size_t args_size)
 {
     stni_trace_name_kernel(op->context->trace, kernel, op->slots[slot].name);
     return stni_queue_launch(op->context->queue, kernel, args, args_size);

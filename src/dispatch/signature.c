@@ -20,7 +20,8 @@ static void put(struct text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(text->to ? text->to + text->length : NULL, text->to ? text->size - text->length : 0, format, args);
+    int n =
+        vsnprintf(text->to ? text->to + text->length : NULL, text->to ? text->size - text->length : 0, format, args);
     va_end(args);
     text->length += n > 0 ? (size_t)n : 0;
 }
@@ -259,7 +260,8 @@ static stn_status check_named(const stn_op_desc *desc, const char *name, struct 
     const int n = count_named(desc, name);
     if (n == 1)
         return STN_OK;
-    return stni_error_set(error, STN_ERR_ARGUMENT, "%s: its signature names '%s' %d times, wanted once", desc->name, name, n);
+    return stni_error_set(error, STN_ERR_ARGUMENT, "%s: its signature names '%s' %d times, wanted once", desc->name,
+                          name, n);
 }
 
 stn_status stni_signature_check(const stn_op_desc *desc, struct stni_error *error)
@@ -268,9 +270,11 @@ stn_status stni_signature_check(const stn_op_desc *desc, struct stni_error *erro
     for (const char *at = desc->signature; at;) {
         at = next_token(at, &token);
         const int star = token.length == 1 && token.at[0] == '*';
-        if (!star && !find_input(desc, token.name, token.name_length) && !find_attr(desc, token.name, token.name_length))
-            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: its signature names '%.*s', which is neither an input nor an attribute", desc->name,
-                                  (int)token.name_length, token.name);
+        if (!star && !find_input(desc, token.name, token.name_length) &&
+            !find_attr(desc, token.name, token.name_length))
+            return stni_error_set(error, STN_ERR_ARGUMENT,
+                                  "%s: its signature names '%.*s', which is neither an input nor an attribute",
+                                  desc->name, (int)token.name_length, token.name);
     }
     for (int i = 0; desc->signature && i < desc->n_inputs; i++)
         STNI_TRY(check_named(desc, desc->inputs[i].name, error));

@@ -15,7 +15,8 @@ static size_t attr_bytes(stn_attr_type type)
 }
 
 /* An array and its length. */
-static stn_status check_array(const stn_op_desc *desc, const char *name, int n, const void *entries, int most, struct stni_error *error)
+static stn_status check_array(const stn_op_desc *desc, const char *name, int n, const void *entries, int most,
+                              struct stni_error *error)
 {
     if (n < 0 || n > most)
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: n_%s got %d, wanted 0 to %d", desc->name, name, n, most);
@@ -31,7 +32,8 @@ static stn_status check_inputs(const stn_op_desc *desc, struct stni_error *error
         if (!desc->inputs[i].name)
             return stni_error_set(error, STN_ERR_ARGUMENT, "%s: input %d has no name", desc->name, i);
         if (desc->inputs[i].variadic && i != desc->n_inputs - 1)
-            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: input '%s' is variadic, wanted at most the last one to be", desc->name,
+            return stni_error_set(error, STN_ERR_ARGUMENT,
+                                  "%s: input '%s' is variadic, wanted at most the last one to be", desc->name,
                                   desc->inputs[i].name);
     }
     return STN_OK;
@@ -41,11 +43,14 @@ static stn_status check_attr_row(const stn_op_desc *desc, int i, struct stni_err
 {
     const stn_attr_schema *row = &desc->attrs[i];
     if (!row->name || (unsigned)row->type > STN_ATTR_STRING)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute %d has no name or an unknown type", desc->name, i);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute %d has no name or an unknown type", desc->name,
+                              i);
     size_t bytes = attr_bytes(row->type);
     if (row->offset % 8 != 0 || bytes > desc->attrs_size || row->offset > desc->attrs_size - bytes)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' does not fit its struct: %zu bytes at %zu of %zu, wanted a multiple of 8",
-                              desc->name, row->name, bytes, row->offset, desc->attrs_size);
+        return stni_error_set(
+            error, STN_ERR_ARGUMENT,
+            "%s: attribute '%s' does not fit its struct: %zu bytes at %zu of %zu, wanted a multiple of 8", desc->name,
+            row->name, bytes, row->offset, desc->attrs_size);
     if (row->type == STN_ATTR_CHOICE && (!row->choices || !row->choices[0]))
         return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s' has no choices", desc->name, row->name);
     return STN_OK;
@@ -54,8 +59,8 @@ static stn_status check_attr_row(const stn_op_desc *desc, int i, struct stni_err
 static stn_status check_attrs(const stn_op_desc *desc, struct stni_error *error)
 {
     if (desc->attrs_size > STNI_MAX_ATTRS_SIZE || desc->attrs_size % 8 != 0)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attrs_size got %zu, wanted a multiple of 8 up to %d", desc->name,
-                              desc->attrs_size, STNI_MAX_ATTRS_SIZE);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attrs_size got %zu, wanted a multiple of 8 up to %d",
+                              desc->name, desc->attrs_size, STNI_MAX_ATTRS_SIZE);
     STNI_TRY(check_array(desc, "attrs", desc->n_attrs, desc->attrs, STNI_MAX_ATTRS_SIZE, error));
     for (int i = 0; i < desc->n_attrs; i++)
         STNI_TRY(check_attr_row(desc, i, error));
@@ -65,10 +70,11 @@ static stn_status check_attrs(const stn_op_desc *desc, struct stni_error *error)
 static stn_status check_outputs(const stn_op_desc *desc, struct stni_error *error)
 {
     if (desc->n_outputs < 0 || desc->n_outputs > STN_MAX_OUTPUTS)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: n_outputs got %d, wanted 0 to %d", desc->name, desc->n_outputs, STN_MAX_OUTPUTS);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: n_outputs got %d, wanted 0 to %d", desc->name,
+                              desc->n_outputs, STN_MAX_OUTPUTS);
     if (desc->n_private < 0 || desc->n_private > desc->n_outputs)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: n_private got %d, wanted 0 to n_outputs, %d", desc->name, desc->n_private,
-                              desc->n_outputs);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: n_private got %d, wanted 0 to n_outputs, %d", desc->name,
+                              desc->n_private, desc->n_outputs);
     return STN_OK;
 }
 
@@ -76,10 +82,11 @@ static stn_status check_slot(const stn_op_desc *desc, int i, struct stni_error *
 {
     const stn_kernel_slot *slot = &desc->impl->slots[i];
     if (!slot->name || slot->args_size > STN_MAX_KERNEL_ARGS)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: slot %d has no name, or more than %d bytes of arguments", desc->name, i,
-                              STN_MAX_KERNEL_ARGS);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: slot %d has no name, or more than %d bytes of arguments",
+                              desc->name, i, STN_MAX_KERNEL_ARGS);
     if (strchr(slot->name, '.'))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: slot %d got the name '%s', wanted one without the op's and without '.'", desc->name,
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "%s: slot %d got the name '%s', wanted one without the op's and without '.'", desc->name,
                               i, slot->name);
     return STN_OK;
 }
@@ -94,9 +101,11 @@ static stn_status check_kernels(const stn_op_desc *desc, struct stni_error *erro
     for (int i = 0; i < impl->n_kernels; i++) {
         const stn_kernel *kernel = &impl->kernels[i];
         if (kernel->size != sizeof *kernel)
-            return stni_error_set(error, STN_ERR_VERSION, "%s: kernel %d has size %zu, wanted %zu", desc->name, i, kernel->size, sizeof *kernel);
+            return stni_error_set(error, STN_ERR_VERSION, "%s: kernel %d has size %zu, wanted %zu", desc->name, i,
+                                  kernel->size, sizeof *kernel);
         if (!kernel->name || !kernel->device || !kernel->function)
-            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: kernel %d is incomplete, wanted name, device and function", desc->name, i);
+            return stni_error_set(error, STN_ERR_ARGUMENT,
+                                  "%s: kernel %d is incomplete, wanted name, device and function", desc->name, i);
     }
     return STN_OK;
 }
@@ -104,15 +113,22 @@ static stn_status check_kernels(const stn_op_desc *desc, struct stni_error *erro
 /* Flags that require a first input, which a call cannot leave out. */
 static stn_status check_flags(const stn_op_desc *desc, struct stni_error *error)
 {
-    const unsigned known = STN_OP_IN_PLACE | STN_OP_ALIAS | STN_OP_FIRST_ORDER | STN_OP_PER_RANK | STN_OP_VIEW | STN_OP_INTERNAL;
+    const unsigned known =
+        STN_OP_IN_PLACE | STN_OP_ALIAS | STN_OP_FIRST_ORDER | STN_OP_PER_RANK | STN_OP_VIEW | STN_OP_INTERNAL;
     int has_first = desc->n_inputs > 0 && !desc->inputs[0].optional, in_place = (desc->flags & STN_OP_IN_PLACE) != 0;
     if (desc->flags & ~known)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: flags got unknown bits 0x%x", desc->name, desc->flags & ~known);
-    if (in_place && (!has_first || desc->n_outputs != 1 || desc->n_private != 0 || desc->impl->compose || (desc->flags & STN_OP_ALIAS)))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: in place, wanted a first input that is required, one output that is not private, and "
-                              "neither compose nor STN_OP_ALIAS", desc->name);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: flags got unknown bits 0x%x", desc->name,
+                              desc->flags & ~known);
+    if (in_place && (!has_first || desc->n_outputs != 1 || desc->n_private != 0 || desc->impl->compose ||
+                     (desc->flags & STN_OP_ALIAS)))
+        return stni_error_set(
+            error, STN_ERR_ARGUMENT,
+            "%s: in place, wanted a first input that is required, one output that is not private, and "
+            "neither compose nor STN_OP_ALIAS",
+            desc->name);
     if ((desc->flags & STN_OP_VIEW) && (!has_first || !(desc->flags & STN_OP_ALIAS)))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: a view, wanted a first input that is required, and STN_OP_ALIAS", desc->name);
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "%s: a view, wanted a first input that is required, and STN_OP_ALIAS", desc->name);
     return STN_OK;
 }
 
@@ -125,9 +141,11 @@ static int holds_kernels_alone(const stn_op_desc *desc)
 stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *error)
 {
     if (!desc || desc->size != sizeof *desc)
-        return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0, sizeof *desc);
+        return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0,
+                              sizeof *desc);
     const stn_op_impl *impl = desc->impl;
-    if (!desc->name || !desc->name[0] || !impl || (!impl->compose && !holds_kernels_alone(desc) && (!impl->check || !impl->run)))
+    if (!desc->name || !desc->name[0] || !impl ||
+        (!impl->compose && !holds_kernels_alone(desc) && (!impl->check || !impl->run)))
         return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run, or compose, are required");
     STNI_TRY(check_inputs(desc, error));
     STNI_TRY(check_outputs(desc, error));
@@ -199,8 +217,9 @@ stn_status stni_schema_check(const stn_op_desc *desc, const void *attrs, struct 
             memcpy(&initial, (const char *)desc->attrs_init + row->offset, sizeof initial);
         legal_range(row, &least, &most);
         if (value != initial && (value < least || value > most)) /* the default may be none of the choices */
-            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s'%s got %lld, wanted %lld to %lld", desc->name, row->name,
-                                  field_of(row), (long long)value, (long long)least, (long long)most);
+            return stni_error_set(error, STN_ERR_ARGUMENT, "%s: attribute '%s'%s got %lld, wanted %lld to %lld",
+                                  desc->name, row->name, field_of(row), (long long)value, (long long)least,
+                                  (long long)most);
     }
     return STN_OK;
 }

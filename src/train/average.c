@@ -15,7 +15,8 @@ static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
     if (from->spec->local_numel == 0)
         return STN_OK;
     stn_queue *queue = from->context->queue;
-    stn_status status = stni_fail_queue(from->context, stni_box_copy(queue, &to_box, &from_box, stn_dtype_size(from->spec->layout.dtype)));
+    stn_status status = stni_fail_queue(
+        from->context, stni_box_copy(queue, &to_box, &from_box, stn_dtype_size(from->spec->layout.dtype)));
     if (status != STN_OK)
         stni_tensor_drop(out);
     return status;
@@ -39,7 +40,8 @@ static stn_status add(stn_average *average, const stn_named_tensor *parameter)
 static stn_status create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out)
 {
     if (n < 0 || (n > 0 && !parameters))
-        return stni_fail(context, STN_ERR_ARGUMENT, "average: parameters got %d at %p, wanted a list", n, (const void *)parameters);
+        return stni_fail(context, STN_ERR_ARGUMENT, "average: parameters got %d at %p, wanted a list", n,
+                         (const void *)parameters);
     size_t bytes = sizeof(stn_average) + (size_t)n * sizeof(struct stni_average_entry);
     stn_average *average = stni_calloc(1, bytes);
     if (!average)
@@ -95,8 +97,9 @@ stn_status stn_average_swap(stn_average *average)
     if (!average)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_action_begin(average->context));
-    stn_status status = stni_context_not_captured(average->context, "average_swap",
-                                                  "whose repetitions would not say which of the two are in place: do it before or after");
+    stn_status status = stni_context_not_captured(
+        average->context, "average_swap",
+        "whose repetitions would not say which of the two are in place: do it before or after");
     if (status == STN_OK)
         status = apply(average, STNI_UPDATE_SWAP, 0, 3);
     average->swapped ^= status == STN_OK;

@@ -13,8 +13,8 @@
 
 /* Keys of the metadata; the caller's own may not begin like this. */
 #define PREFIX "stn."
-static const char step_key[] = PREFIX "step", seed_key[] = PREFIX "seed", stream_key[] = PREFIX "stream", factor_key[] = PREFIX "rate_factor",
-                  rule_key[] = PREFIX "optimizer";
+static const char step_key[] = PREFIX "step", seed_key[] = PREFIX "seed", stream_key[] = PREFIX "stream",
+                  factor_key[] = PREFIX "rate_factor", rule_key[] = PREFIX "optimizer";
 
 /* Numbers stand in this order, the optimizer's behind them. */
 enum number { NUMBER_STEP, NUMBER_SEED, NUMBER_STREAM, NUMBER_FACTOR, NUMBER_OPTIMIZER };
@@ -37,7 +37,8 @@ static double from_bits(uint64_t bits)
 static stn_status check_texts(stn_context *context, const stn_checkpoint *c)
 {
     if (c->n_texts < 0 || (c->n_texts > 0 && !c->texts))
-        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: texts got %d at %p, wanted a list", c->n_texts, (const void *)c->texts);
+        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: texts got %d at %p, wanted a list", c->n_texts,
+                         (const void *)c->texts);
     for (int i = 0; i < c->n_texts; i++)
         if (!c->texts[i].key || !c->texts[i].value || strncmp(c->texts[i].key, PREFIX, strlen(PREFIX)) == 0)
             return stni_fail(
@@ -50,7 +51,8 @@ static stn_status check_texts(stn_context *context, const stn_checkpoint *c)
 static stn_status check(stn_context *context, const stn_checkpoint *c)
 {
     if (c->n_tensors < 0 || (c->n_tensors > 0 && !c->tensors))
-        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: tensors got %d at %p, wanted a list", c->n_tensors, (const void *)c->tensors);
+        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: tensors got %d at %p, wanted a list", c->n_tensors,
+                         (const void *)c->tensors);
     for (int i = 0; i < c->n_tensors; i++)
         if (!c->tensors[i].name)
             return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: tensors[%d] got no name, wanted one", i);
@@ -92,11 +94,13 @@ static stn_status list_texts(const stn_checkpoint *c, struct stni_contents *cont
     return STN_OK;
 }
 
-static stn_status prepare(stn_context *context, const stn_checkpoint *given, stn_checkpoint *c, struct stni_contents *contents)
+static stn_status prepare(stn_context *context, const stn_checkpoint *given, stn_checkpoint *c,
+                          struct stni_contents *contents)
 {
     if (!given || given->size < offsetof(stn_checkpoint, texts) + sizeof given->texts)
-        return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: checkpoint got %s of %zu bytes, wanted one of size %zu", given ? "a struct" : "NULL",
-                         given ? given->size : 0, sizeof *given);
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "checkpoint: checkpoint got %s of %zu bytes, wanted one of size %zu",
+                         given ? "a struct" : "NULL", given ? given->size : 0, sizeof *given);
     *c = *given;
     STNI_TRY(check(context, c));
     return list(context, c, contents);
@@ -133,7 +137,8 @@ static stn_status check_rule(struct stni_load *l, const stn_checkpoint *c)
 }
 
 /* The streams are the context's from now on. */
-static void restore_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers, struct stni_streams *streams)
+static void restore_numbers(stn_context *context, stn_checkpoint *c, const uint64_t *numbers,
+                            struct stni_streams *streams)
 {
     c->step = (int64_t)numbers[NUMBER_STEP];
     stni_random_go_on(context, numbers[NUMBER_SEED], numbers[NUMBER_STREAM], streams->start, streams->told, streams->n);
@@ -145,14 +150,16 @@ static void restore_numbers(stn_context *context, stn_checkpoint *c, const uint6
 }
 
 /* All but the tensors' bytes. What only this rank finds is left in the load's error. */
-static stn_status read_texts(struct stni_load *l, const stn_checkpoint *c, struct stni_contents *contents, struct stni_streams *streams)
+static stn_status read_texts(struct stni_load *l, const stn_checkpoint *c, struct stni_contents *contents,
+                             struct stni_streams *streams)
 {
     STNI_TRY(check_rule(l, c));
     STNI_TRY(stni_contents_read_numbers(contents, l, "checkpoint"));
     return stni_streams_read(l, contents->numbers[NUMBER_STREAM], streams);
 }
 
-static stn_status load(stn_context *context, const char *path, stn_checkpoint *checkpoint, struct stni_contents *contents, stn_file **file)
+static stn_status load(stn_context *context, const char *path, stn_checkpoint *checkpoint,
+                       struct stni_contents *contents, stn_file **file)
 {
     stn_checkpoint c = {0};
     STNI_TRY(prepare(context, checkpoint, &c, contents));

@@ -50,7 +50,8 @@ static stn_status sum_over_ranks(const struct clip *clip)
     stn_context *context = clip->context;
     if (context->size == 1)
         return STN_OK;
-    return stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, clip->sum, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
+    return stni_fail_queue(
+        context, stni_comm_all_reduce(context->comm, context->queue, clip->sum, clip->sum, 1, STN_DTYPE_F64, STN_SUM));
 }
 
 static stn_status add_exactly(const struct clip *clip, int64_t *words, size_t n)
@@ -67,7 +68,8 @@ static stn_status add_exactly(const struct clip *clip, int64_t *words, size_t n)
         STNI_TRY(status);
     }
     if (context->size > 1)
-        STNI_TRY(stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, words, words, (int64_t)n, STN_DTYPE_I64, STN_SUM)));
+        STNI_TRY(stni_fail_queue(context, stni_comm_all_reduce(context->comm, context->queue, words, words, (int64_t)n,
+                                                               STN_DTYPE_I64, STN_SUM)));
     return stni_exact_squares_round(context, words, clip->sum);
 }
 
@@ -141,7 +143,8 @@ static stn_status read_sum(const struct clip *clip, double *sum)
 static stn_status check(stn_context *context, const char *what, int n, stn_tensor *const *parameters)
 {
     if (n < 0 || (n > 0 && !parameters))
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", what, n, (const void *)parameters);
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", what, n,
+                         (const void *)parameters);
     for (int i = 0; i < n; i++) {
         stn_tensor *grad;
         STNI_TRY(stni_update_check(context, what, "parameter", parameters[i]));
@@ -171,7 +174,8 @@ static stn_status unscale_all(const struct clip *clip, double divisor, double *b
 }
 
 /* With a number on the device, which `work` uses. */
-static stn_status with_sum(struct clip *clip, stn_status (*work)(const struct clip *clip, double number, double *out), double number, double *out)
+static stn_status with_sum(struct clip *clip, stn_status (*work)(const struct clip *clip, double number, double *out),
+                           double number, double *out)
 {
     size_t capacity;
     struct stni_mempool *pool = clip->context->pool;
@@ -196,7 +200,8 @@ stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *pa
     return stni_action_end(context, status);
 }
 
-stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *parameters, double scale_of_loss, int *finite)
+stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *parameters, double scale_of_loss,
+                            int *finite)
 {
     double bad = 0;
     if (!context)
@@ -205,7 +210,8 @@ stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *para
     STNI_TRY(stni_action_begin(context));
     stn_status status = check(context, "grad_unscale", n, parameters);
     if (status == STN_OK && (!(scale_of_loss > 0) || isinf(scale_of_loss)))
-        status = stni_fail(context, STN_ERR_ARGUMENT, "grad_unscale: scale got %g, wanted a finite number above 0", scale_of_loss);
+        status = stni_fail(context, STN_ERR_ARGUMENT, "grad_unscale: scale got %g, wanted a finite number above 0",
+                           scale_of_loss);
     if (status == STN_OK)
         status = with_sum(&clip, unscale_all, scale_of_loss, finite ? &bad : NULL);
     status = stni_action_end(context, status);

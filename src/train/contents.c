@@ -48,7 +48,8 @@ static stn_status join(struct stni_contents *contents, const char *name, const c
     return STN_OK;
 }
 
-stn_status stni_contents_add_tensor(struct stni_contents *contents, const char *name, const char *part, stn_tensor *tensor)
+stn_status stni_contents_add_tensor(struct stni_contents *contents, const char *name, const char *part,
+                                    stn_tensor *tensor)
 {
     void *list = contents->tensors;
     STNI_TRY(reserve(contents, &list, contents->n, &contents->cap, sizeof *contents->tensors));
@@ -101,7 +102,8 @@ stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stn
         if (!text)
             return stni_error_set(&load->error, STN_ERR_NOT_FOUND, "%s: %s: no metadata '%s'", what, load->path, key);
         if (!stni_parse_number(text, &contents->numbers[i]))
-            return stni_error_set(&load->error, STN_ERR_IO, "%s: %s: metadata '%s' is '%.24s', wanted a number", what, load->path, key, text);
+            return stni_error_set(&load->error, STN_ERR_IO, "%s: %s: metadata '%s' is '%.24s', wanted a number", what,
+                                  load->path, key, text);
     }
     return STN_OK;
 }

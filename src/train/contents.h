@@ -15,7 +15,8 @@ struct stni_contents {
 
 /* Adds to the list. The name is NAME, or NAME.PART where `part` is not NULL; names and texts without a part are
  * borrowed. */
-stn_status stni_contents_add_tensor(struct stni_contents *contents, const char *name, const char *part, stn_tensor *tensor);
+stn_status stni_contents_add_tensor(struct stni_contents *contents, const char *name, const char *part,
+                                    stn_tensor *tensor);
 stn_status stni_contents_add_number(struct stni_contents *contents, const char *name, const char *part, uint64_t value);
 stn_status stni_contents_add_text(struct stni_contents *contents, const char *key, const char *value);
 

@@ -23,13 +23,15 @@ static stn_status read_length(stn_file *file, int64_t *length, int64_t *file_siz
 {
     struct stat about;
     unsigned char bytes[STNI_FILE_LENGTH_BYTES];
-    if (fstat(file->file, &about) != 0 || !S_ISREG(about.st_mode) || !stni_file_read_at(file->file, bytes, sizeof bytes, 0))
+    if (fstat(file->file, &about) != 0 || !S_ISREG(about.st_mode) ||
+        !stni_file_read_at(file->file, bytes, sizeof bytes, 0))
         return stni_error_set(error, STN_ERR_IO, "truncated or no file: no header's length");
     uint64_t n = 0;
     for (int i = 0; i < STNI_FILE_LENGTH_BYTES; i++)
         n |= (uint64_t)bytes[i] << (8 * i);
     if (n > (uint64_t)STNI_FILE_MAX_HEADER || (int64_t)n > (int64_t)about.st_size - STNI_FILE_LENGTH_BYTES)
-        return stni_error_set(error, STN_ERR_IO, "truncated or damaged: a header of %llu bytes, at most %lld, in a file of %lld",
+        return stni_error_set(error, STN_ERR_IO,
+                              "truncated or damaged: a header of %llu bytes, at most %lld, in a file of %lld",
                               (unsigned long long)n, (long long)STNI_FILE_MAX_HEADER, (long long)about.st_size);
     *length = (int64_t)n;
     *file_size = (int64_t)about.st_size;
@@ -54,7 +56,8 @@ static stn_status read_header(stn_file *file, struct stni_error *error)
     if (stni_file_read_at(file->file, text, (size_t)length, STNI_FILE_LENGTH_BYTES))
         status = stni_file_header_parse(text, (size_t)length, file_size - file->begin, &file->header, error);
     else
-        status = stni_error_set(error, STN_ERR_IO, "the header cannot be read: %s", errno ? strerror(errno) : "the file ends too soon");
+        status = stni_error_set(error, STN_ERR_IO, "the header cannot be read: %s",
+                                errno ? strerror(errno) : "the file ends too soon");
     stni_free(text);
     return status;
 }
@@ -133,7 +136,8 @@ int stni_file_texts(const stn_file *file, const stn_metadata **out)
 
 stn_status stn_file_read(const stn_file *file, const stn_file_tensor *tensor, int64_t from, int64_t bytes, void *data)
 {
-    if (!file || !tensor || from < 0 || bytes < 0 || from > tensor->bytes || bytes > tensor->bytes - from || (bytes > 0 && !data))
+    if (!file || !tensor || from < 0 || bytes < 0 || from > tensor->bytes || bytes > tensor->bytes - from ||
+        (bytes > 0 && !data))
         return STN_ERR_ARGUMENT;
     return stni_file_read_at(file->file, data, (size_t)bytes, file->begin + tensor->begin + from) ? STN_OK : STN_ERR_IO;
 }

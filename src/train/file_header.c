@@ -88,11 +88,12 @@ static stn_status parse_offsets(struct entry *e, struct stni_json *json)
 {
     stn_file_tensor *t = e->t;
     int64_t end = 0;
-    if (!stni_json_take(json, '[') || !stni_json_whole(json, &t->begin) || !stni_json_take(json, ',') || !stni_json_whole(json, &end) ||
-        !stni_json_take(json, ']'))
+    if (!stni_json_take(json, '[') || !stni_json_whole(json, &t->begin) || !stni_json_take(json, ',') ||
+        !stni_json_whole(json, &end) || !stni_json_take(json, ']'))
         return refuse(e, "has no offsets");
     if (end > e->data_size)
-        return stni_error_set(e->error, STN_ERR_IO, "truncated: '%s' ends at byte %" PRId64 " of %" PRId64, e->name, end, e->data_size);
+        return stni_error_set(e->error, STN_ERR_IO, "truncated: '%s' ends at byte %" PRId64 " of %" PRId64, e->name,
+                              end, e->data_size);
     t->bytes = end - t->begin;
     e->has_offsets = 1;
     return STN_OK;
@@ -100,7 +101,8 @@ static stn_status parse_offsets(struct entry *e, struct stni_json *json)
 
 static stn_status parse_member(struct entry *e, const char *key, struct stni_json *json)
 {
-    const int dtype = strcmp(key, "dtype") == 0, shape = strcmp(key, "shape") == 0, offsets = strcmp(key, "data_offsets") == 0;
+    const int dtype = strcmp(key, "dtype") == 0, shape = strcmp(key, "shape") == 0,
+              offsets = strcmp(key, "data_offsets") == 0;
     if ((dtype && e->element) || (shape && e->has_shape) || (offsets && e->has_offsets))
         return refuse(e, "says the same twice");
     if (dtype)
@@ -121,8 +123,10 @@ static stn_status check_entry(const struct entry *e)
     if (!e->has_offsets)
         return refuse(e, "has no offsets");
     if (e->t->bytes % e->element != 0 || e->t->bytes / e->element != e->t->numel)
-        return stni_error_set(e->error, STN_ERR_IO, "damaged: the offsets of '%s' do not fit its shape: %" PRId64 " bytes for %" PRId64
-                              " elements of %" PRId64, e->name, e->t->bytes, e->t->numel, e->element);
+        return stni_error_set(e->error, STN_ERR_IO,
+                              "damaged: the offsets of '%s' do not fit its shape: %" PRId64 " bytes for %" PRId64
+                              " elements of %" PRId64,
+                              e->name, e->t->bytes, e->t->numel, e->element);
     return STN_OK;
 }
 
@@ -172,7 +176,8 @@ static stn_status parse_metadata(struct stni_file_header *header, struct stni_js
     return more == 0 ? STN_OK : stni_error_set(error, STN_ERR_IO, "damaged: %s is no object of strings", METADATA);
 }
 
-static stn_status parse_tensor(struct stni_file_header *header, const char *name, struct stni_json *json, int64_t data_size, struct stni_error *error)
+static stn_status parse_tensor(struct stni_file_header *header, const char *name, struct stni_json *json,
+                               int64_t data_size, struct stni_error *error)
 {
     stn_file_tensor *list = grown(header->tensors, header->n, &header->cap, sizeof *list);
     if (!list)
@@ -183,7 +188,8 @@ static stn_status parse_tensor(struct stni_file_header *header, const char *name
     return parse_entry(&e, json);
 }
 
-static stn_status parse_all(struct stni_file_header *header, struct stni_json *json, int64_t data_size, struct stni_error *error)
+static stn_status parse_all(struct stni_file_header *header, struct stni_json *json, int64_t data_size,
+                            struct stni_error *error)
 {
     int n_metadata = 0, more = stni_json_take(json, '{') ? 1 : -1;
     for (int n = 0; more > 0 && (more = stni_json_next(json, n, '}')) > 0; n = 1) {
@@ -249,7 +255,8 @@ static stn_status sort_metadata(struct stni_file_header *header, struct stni_err
     return STN_OK;
 }
 
-stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header, struct stni_error *error)
+stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header,
+                                  struct stni_error *error)
 {
     *header = (struct stni_file_header){0};
     const char *fault = stni_file_text_fault(text, length);

@@ -18,7 +18,8 @@ struct stni_file_header {
 };
 
 /* Parses `length` bytes of a file with `data_size` bytes of tensors. The header is to be freed also after a failure. */
-stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header, struct stni_error *error);
+stn_status stni_file_header_parse(const char *text, size_t length, int64_t data_size, struct stni_file_header *header,
+                                  struct stni_error *error);
 
 void stni_file_header_free(struct stni_file_header *header);
 

@@ -12,9 +12,9 @@ enum { ALIGNMENT = 8 };
 const char *stni_file_dtype(stn_dtype dtype)
 {
     static const char *const names[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F64] = "F64", [STN_DTYPE_F32] = "F32", [STN_DTYPE_BF16] = "BF16", [STN_DTYPE_F16] = "F16", [STN_DTYPE_I64] = "I64",
-        [STN_DTYPE_I32] = "I32", [STN_DTYPE_U8] = "U8",   [STN_DTYPE_BOOL] = "BOOL", [STN_DTYPE_C64] = "C64", [STN_DTYPE_C128] = "C128",
-        [STN_DTYPE_I8] = "I8",   [STN_DTYPE_I16] = "I16"};
+        [STN_DTYPE_F64] = "F64", [STN_DTYPE_F32] = "F32",   [STN_DTYPE_BF16] = "BF16", [STN_DTYPE_F16] = "F16",
+        [STN_DTYPE_I64] = "I64", [STN_DTYPE_I32] = "I32",   [STN_DTYPE_U8] = "U8",     [STN_DTYPE_BOOL] = "BOOL",
+        [STN_DTYPE_C64] = "C64", [STN_DTYPE_C128] = "C128", [STN_DTYPE_I8] = "I8",     [STN_DTYPE_I16] = "I16"};
     return (unsigned)dtype < STN_DTYPE_COUNT ? names[dtype] : NULL;
 }
 
@@ -70,7 +70,8 @@ static void put_entry(struct text *text, const struct stni_file_entry *entry)
     put(text, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", entry->begin, entry->end);
 }
 
-static void put_header(struct text *text, const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata)
+static void put_header(struct text *text, const struct stni_file_entry *entries, int n, const stn_metadata *metadata,
+                       int n_metadata)
 {
     put(text, "{");
     if (n_metadata > 0) {
@@ -92,7 +93,8 @@ static void put_header(struct text *text, const struct stni_file_entry *entries,
         put(text, " ");
 }
 
-char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata, size_t *size)
+char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata,
+                       size_t *size)
 {
     struct text text = {NULL, STNI_FILE_LENGTH_BYTES, 0};
     put_header(&text, entries, n, metadata, n_metadata);

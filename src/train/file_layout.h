@@ -22,7 +22,8 @@ void stni_file_place(struct stni_file_entry *entries, int n);
 
 /* The first bytes of the file: length and JSON text, padded with blanks so that data begin at a multiple of 8.
  * malloc'd by the library's host allocator; NULL where there is no memory. */
-char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata, size_t *size);
+char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata,
+                       size_t *size);
 
 /* "F32" and its like; NULL for what has no name. */
 const char *stni_file_dtype(stn_dtype dtype);

@@ -19,7 +19,8 @@ static size_t character(const unsigned char *c, size_t left)
     for (size_t i = 1; i < n; i++)
         if ((c[i] & 0xc0) != 0x80)
             return 0;
-    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) || (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90))
+    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) || (c[0] == 0xf0 && c[1] < 0x90) ||
+        (c[0] == 0xf4 && c[1] >= 0x90))
         return 0;
     return n;
 }

@@ -122,7 +122,12 @@ stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, const stn_m
     const stn_tensor *any = n > 0 && parameters ? parameters[0] : NULL;
     if (!mesh)
         return any ? stni_dist_no_mesh(any->context, "grad_all_reduce", NULL) : STN_ERR_ARGUMENT;
-    struct stni_joining j = {.context = mesh->context, .mesh = mesh, .axis = axis, .n = n, .op = op, .parameters = parameters,
+    struct stni_joining j = {.context = mesh->context,
+                             .mesh = mesh,
+                             .axis = axis,
+                             .n = n,
+                             .op = op,
+                             .parameters = parameters,
                              .same_gradients = 1};
     if (!mesh->member)
         return mesh->context->error.status;

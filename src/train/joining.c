@@ -36,13 +36,14 @@ static stn_status check_parameter(const struct stni_joining *j, int i, uint64_t 
     t->leaf->mark = mark;
     const stn_mesh *mesh = t->spec->layout.mesh;
     if (mesh && !mesh->member)
-        return stni_fail(j->context, STN_ERR_LAYOUT, "%s: parameters[%d] is on a mesh that rank %d is outside of", collective,
-                         i, j->context->rank);
+        return stni_fail(j->context, STN_ERR_LAYOUT, "%s: parameters[%d] is on a mesh that rank %d is outside of",
+                         collective, i, j->context->rank);
     const int rank = mesh ? shared_rank(j, mesh) : -1;
     if (rank >= 0)
-        return stni_fail(j->context, STN_ERR_LAYOUT,
-                         "%s: parameters[%d] is on one mesh with rank %d, whose gradients a backward has joined already",
-                         collective, i, rank);
+        return stni_fail(
+            j->context, STN_ERR_LAYOUT,
+            "%s: parameters[%d] is on one mesh with rank %d, whose gradients a backward has joined already", collective,
+            i, rank);
     return STN_OK;
 }
 
@@ -53,7 +54,8 @@ stn_status stni_joining_check(const struct stni_joining *j)
         return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: axis got %d, wanted 0 to %d", collective, j->axis,
                          j->mesh->ndim - 1);
     if (j->op != STN_SUM && j->op != STN_AVG)
-        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: op got %d, wanted STN_SUM or STN_AVG", collective, (int)j->op);
+        return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: op got %d, wanted STN_SUM or STN_AVG", collective,
+                         (int)j->op);
     if (j->n < 0 || (j->n > 0 && !j->parameters))
         return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", collective, j->n,
                          (const void *)j->parameters);
@@ -120,7 +122,8 @@ stn_status stni_joining_agree(const struct stni_joining *j, int64_t n)
 {
     stn_comm *comm;
     STNI_TRY(stni_mesh_comm(j->mesh, (1u << j->mesh->ndim) - 1, &comm));
-    return stni_fail_queue(j->context, stni_comm_agree_first(comm, j->context->queue, STNI_AGREE_GRADIENTS, j->words, n, STN_MAX));
+    return stni_fail_queue(j->context,
+                           stni_comm_agree_first(comm, j->context->queue, STNI_AGREE_GRADIENTS, j->words, n, STN_MAX));
 }
 
 /* All ranks know that some parameter differs; names the first, with two ranks that have it otherwise. */
@@ -160,9 +163,11 @@ static stn_status compare_parts(const struct stni_joining *j, const int64_t *par
         const int first = line_of(j, i);
         if (parts[i] == parts[first])
             continue;
-        stni_fail(j->context, STN_ERR_MISMATCH,
-                  "%s: rank %d holds other parts of the parameters than rank %d, which is in line with it along axis %d; "
-                  "nothing was moved", collective, stni_mesh_rank(j->mesh, i), stni_mesh_rank(j->mesh, first), j->axis);
+        stni_fail(
+            j->context, STN_ERR_MISMATCH,
+            "%s: rank %d holds other parts of the parameters than rank %d, which is in line with it along axis %d; "
+            "nothing was moved",
+            collective, stni_mesh_rank(j->mesh, i), stni_mesh_rank(j->mesh, first), j->axis);
         j->context->error_agreed = 1;
         return STN_ERR_MISMATCH;
     }

@@ -16,7 +16,8 @@
 enum { MAX_LOOKS = 100 };
 
 /* The tensor of that name, if it has the dtype and shape of the spec's. */
-static stn_status find(struct stni_load *l, const char *name, const struct stni_layout *layout, const stn_file_tensor **out)
+static stn_status find(struct stni_load *l, const char *name, const struct stni_layout *layout,
+                       const stn_file_tensor **out)
 {
     const stn_file_tensor *t = stn_file_find(l->file, name);
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
@@ -26,8 +27,9 @@ static stn_status find(struct stni_load *l, const char *name, const struct stni_
         return stni_error_set(&l->error, STN_ERR_DTYPE, "load: %s: '%s' is %s, wanted %s", l->path, name, t->dtype_name,
                               stni_file_dtype(layout->dtype));
     if (t->ndim != layout->ndim || memcmp(t->shape, layout->shape, sizeof *t->shape * (size_t)t->ndim) != 0)
-        return stni_error_set(&l->error, STN_ERR_SHAPE, "load: %s: '%s' has another shape: got %s, wanted %s", l->path, name,
-                              stni_shape_text(t->ndim, t->shape, got), stni_shape_text(layout->ndim, layout->shape, wanted));
+        return stni_error_set(&l->error, STN_ERR_SHAPE, "load: %s: '%s' has another shape: got %s, wanted %s", l->path,
+                              name, stni_shape_text(t->ndim, t->shape, got),
+                              stni_shape_text(layout->ndim, layout->shape, wanted));
     *out = t;
     return STN_OK;
 }
@@ -105,7 +107,8 @@ stn_status stni_load_read(struct stni_load *l)
 stn_status stni_load_check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors)
 {
     if (!path || n < 0 || (n > 0 && !tensors))
-        return stni_fail(context, STN_ERR_ARGUMENT, "load: got path '%s' and %d tensors, wanted a file and a list", path ? path : "NULL", n);
+        return stni_fail(context, STN_ERR_ARGUMENT, "load: got path '%s' and %d tensors, wanted a file and a list",
+                         path ? path : "NULL", n);
     for (int i = 0; i < n; i++) {
         const char *name = tensors[i].name;
         if (!name || !tensors[i].tensor)

@@ -19,11 +19,12 @@ static stn_status check_range(stn_context *context, const char *option, double v
 {
     if (value >= least && value < most)
         return STN_OK;
-    return stni_fail(context, STN_ERR_ARGUMENT, "%s got %g, wanted at least %g and less than %g", option, value, least, most);
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s got %g, wanted at least %g and less than %g", option, value, least,
+                     most);
 }
 
-static stn_status create(stn_context *context, const struct stni_optimizer_rule *rule, const struct stni_update_numbers *numbers,
-                         stn_optimizer **out)
+static stn_status create(stn_context *context, const struct stni_optimizer_rule *rule,
+                         const struct stni_update_numbers *numbers, stn_optimizer **out)
 {
     stn_optimizer *optimizer = stni_calloc(1, sizeof *optimizer);
     if (!optimizer)
@@ -48,10 +49,14 @@ stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, 
     STNI_TRY(check_range(context, "sgd: dampening", o->dampening, 0, 1));
     STNI_TRY(check_range(context, "sgd: weight_decay", o->weight_decay, 0, INFINITY));
     if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
-        return stni_fail(context, STN_ERR_ARGUMENT, "sgd: nesterov got momentum %g and dampening %g, wanted a momentum and no dampening",
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "sgd: nesterov got momentum %g and dampening %g, wanted a momentum and no dampening",
                          o->momentum, o->dampening);
-    struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate, .decay = o->weight_decay, .a = o->momentum,
-                                          .b = 1 - o->dampening, .nesterov = o->nesterov};
+    struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate,
+                                          .decay = o->weight_decay,
+                                          .a = o->momentum,
+                                          .b = 1 - o->dampening,
+                                          .nesterov = o->nesterov};
     return create(context, o->momentum == 0 ? &sgd : &sgd_momentum, &numbers, out);
 }
 
@@ -93,13 +98,15 @@ static stn_status check_parameter(const stn_optimizer *optimizer, const stn_name
     stn_context *context = optimizer->context;
     const char *name = parameter->name;
     if (!name || !name[0])
-        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: a parameter's name got %s, wanted a text", name ? "''" : "NULL");
+        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: a parameter's name got %s, wanted a text",
+                         name ? "''" : "NULL");
     for (int i = 0; i < optimizer->n; i++)
         if (strcmp(optimizer->parameters[i].name, name) == 0)
             return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is there already", name);
     STNI_TRY(stni_update_check(context, "optimizer", name, parameter->tensor));
     if (!stn_is_leaf(parameter->tensor) || !stn_requires_grad(parameter->tensor))
-        return stni_fail(context, STN_ERR_STATE, "optimizer: '%s' does not require grad, wanted a leaf that does", name);
+        return stni_fail(context, STN_ERR_STATE, "optimizer: '%s' does not require grad, wanted a leaf that does",
+                         name);
     return STN_OK;
 }
 
@@ -119,9 +126,11 @@ static stn_status reserve(stn_optimizer *optimizer, int more)
 static stn_status add(stn_optimizer *optimizer, const stn_parameter_group *group, const stn_named_tensor *parameter)
 {
     STNI_TRY(check_parameter(optimizer, parameter));
-    struct stni_parameter p = {.name = copy_text(parameter->name), .rate = group->rate == 0 ? optimizer->numbers.rate : group->rate,
+    struct stni_parameter p = {.name = copy_text(parameter->name),
+                               .rate = group->rate == 0 ? optimizer->numbers.rate : group->rate,
                                .decay = group->has_weight_decay ? group->weight_decay : optimizer->numbers.decay};
-    stn_status status = p.name ? STN_OK : stni_fail_memory(optimizer->context, "a parameter's name", strlen(parameter->name) + 1);
+    stn_status status =
+        p.name ? STN_OK : stni_fail_memory(optimizer->context, "a parameter's name", strlen(parameter->name) + 1);
     for (int s = 0; s < optimizer->rule->n_state && status == STN_OK; s++)
         status = stni_zeros(optimizer->context, parameter->tensor->spec, &p.state[s]);
     if (status != STN_OK) {
@@ -138,10 +147,11 @@ static stn_status add_group(stn_optimizer *optimizer, const stn_parameter_group 
     stn_context *context = optimizer->context;
     int before = optimizer->n;
     if (!group || group->n < 0 || (group->n > 0 && !group->parameters))
-        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: group got %d parameters at %p, wanted a list", group ? group->n : 0,
-                         group ? (const void *)group->parameters : NULL);
+        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: group got %d parameters at %p, wanted a list",
+                         group ? group->n : 0, group ? (const void *)group->parameters : NULL);
     STNI_TRY(check_range(context, "optimizer: the group's rate", group->rate, 0, INFINITY));
-    STNI_TRY(check_range(context, "optimizer: the group's weight_decay", group->has_weight_decay ? group->weight_decay : 0, 0, INFINITY));
+    STNI_TRY(check_range(context, "optimizer: the group's weight_decay",
+                         group->has_weight_decay ? group->weight_decay : 0, 0, INFINITY));
     STNI_TRY(reserve(optimizer, group->n));
     for (int i = 0; i < group->n; i++) {
         stn_status status = add(optimizer, group, &group->parameters[i]);
@@ -179,7 +189,8 @@ struct stni_update_numbers stni_optimizer_numbers(const stn_optimizer *optimizer
 }
 
 /* `counts`: of the step that is being captured, or NULL. */
-static stn_status step_one(stn_optimizer *optimizer, struct stni_update *update, int index, struct stni_optimizer_counts *counts)
+static stn_status step_one(stn_optimizer *optimizer, struct stni_update *update, int index,
+                           struct stni_optimizer_counts *counts)
 {
     struct stni_parameter *p = &optimizer->parameters[index];
     stn_tensor *operands[STNI_UPDATE_OPERANDS] = {p->tensor}, *grad;

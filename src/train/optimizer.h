@@ -45,7 +45,8 @@ struct stni_update_numbers stni_optimizer_numbers(const stn_optimizer *optimizer
 /* A part of the step that is being captured: counts the steps of the optimizer and of parameters that are told by
  * stni_optimizer_count (optimizer_steps.c). */
 struct stni_optimizer_counts;
-stn_status stni_optimizer_record(stn_optimizer *optimizer, struct stni_update_renewal *renewal, struct stni_optimizer_counts **out);
+stn_status stni_optimizer_record(stn_optimizer *optimizer, struct stni_update_renewal *renewal,
+                                 struct stni_optimizer_counts **out);
 void stni_optimizer_count(struct stni_optimizer_counts *counts, int index);
 
 /* The optimizer is destroyed: steps that it was captured in cannot be repeated. */

@@ -38,7 +38,8 @@ static stn_status check(void *owner)
     const struct stni_optimizer_link *link = owner;
     if (link->optimizer)
         return STN_OK;
-    return stni_fail(link->context, STN_ERR_STATE, "step_run: the optimizer that the step was captured with was destroyed");
+    return stni_fail(link->context, STN_ERR_STATE,
+                     "step_run: the optimizer that the step was captured with was destroyed");
 }
 
 static void numbers(void *owner, int index, struct stni_update_numbers *out)
@@ -86,7 +87,8 @@ static stn_status link_of(stn_optimizer *optimizer)
     return STN_OK;
 }
 
-stn_status stni_optimizer_record(stn_optimizer *optimizer, struct stni_update_renewal *renewal, struct stni_optimizer_counts **out)
+stn_status stni_optimizer_record(stn_optimizer *optimizer, struct stni_update_renewal *renewal,
+                                 struct stni_optimizer_counts **out)
 {
     STNI_TRY(link_of(optimizer));
     const size_t bytes = sizeof(struct stni_optimizer_counts) + (size_t)optimizer->n * sizeof(int);
@@ -96,7 +98,8 @@ stn_status stni_optimizer_record(stn_optimizer *optimizer, struct stni_update_re
     counts->link = optimizer->link;
     counts->counted = 1;
     retain(counts->link);
-    STNI_TRY(stni_recording_call(optimizer->context->queue, &(struct stni_recorded_call){count, forget, counts, check_counts, "optimizer"}));
+    STNI_TRY(stni_recording_call(optimizer->context->queue,
+                                 &(struct stni_recorded_call){count, forget, counts, check_counts, "optimizer"}));
     *renewal = (struct stni_update_renewal){optimizer->link, check, numbers, retain, release};
     *out = counts;
     return STN_OK;

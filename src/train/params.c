@@ -30,7 +30,8 @@ stn_status stn_params_create(stn_context *context, stn_params **out)
 static stn_status check_name(const stn_params *params, const char *name)
 {
     if (!name || !name[0])
-        return stni_fail(params->context, STN_ERR_ARGUMENT, "params: a parameter's name got %s, wanted a text", name ? "''" : "NULL");
+        return stni_fail(params->context, STN_ERR_ARGUMENT, "params: a parameter's name got %s, wanted a text",
+                         name ? "''" : "NULL");
     if (stn_params_find(params, name))
         return stni_fail(params->context, STN_ERR_ARGUMENT, "params: '%s' is there already", name);
     return STN_OK;
@@ -45,7 +46,8 @@ static stn_status reserve(stn_params *params)
     params->named = named ? named : params->named;
     stn_tensor **tensors = named ? stni_realloc(params->tensors, (size_t)cap * sizeof *tensors) : NULL;
     if (!tensors)
-        return stni_fail_memory(params->context, "a list of parameters", (size_t)cap * (sizeof *named + sizeof *tensors));
+        return stni_fail_memory(params->context, "a list of parameters",
+                                (size_t)cap * (sizeof *named + sizeof *tensors));
     params->tensors = tensors;
     params->cap = cap;
     return STN_OK;
@@ -56,7 +58,8 @@ static stn_status add(stn_params *params, const char *name, stn_tensor *tensor)
     if (tensor->context != params->context)
         return stni_fail(params->context, STN_ERR_ARGUMENT, "params: '%s' is another context's tensor", name);
     if (!stn_is_leaf(tensor))
-        return stni_fail(params->context, STN_ERR_STATE, "params: '%s' is the result of an op, wanted a leaf (stn_detach makes one)", name);
+        return stni_fail(params->context, STN_ERR_STATE,
+                         "params: '%s' is the result of an op, wanted a leaf (stn_detach makes one)", name);
     STNI_TRY(reserve(params));
     const size_t bytes = strlen(name) + 1;
     char *copy = stni_malloc(bytes);
@@ -101,8 +104,9 @@ static stn_status make(stn_params *params, const char *name, const stn_spec *spe
     stn_no_grad_end(context);
     stn_status status = stni_context_failed(context);
     if (status == STN_OK && (!tensor || tensor->spec != spec))
-        status = stni_fail(context, STN_ERR_ARGUMENT, "params: the initialiser of '%s' gave %s, wanted a tensor of the spec", name,
-                           tensor ? "another layout" : "NULL");
+        status =
+            stni_fail(context, STN_ERR_ARGUMENT, "params: the initialiser of '%s' gave %s, wanted a tensor of the spec",
+                      name, tensor ? "another layout" : "NULL");
     if (status == STN_OK)
         status = add(params, name, tensor);
     stni_scope_leave(context);

@@ -79,8 +79,8 @@ stn_status stni_part_find(struct stni_part *part, const char *path, struct stni_
 void stni_part_name(struct stni_part *part, int64_t token)
 {
     const size_t folder = folder_length(part->target);
-    const int n = snprintf(part->path, sizeof part->path, "%.*s%.*s.%016" PRIx64 "%s", (int)folder, part->target, NAME_BYTES, part->target + folder,
-                           (uint64_t)token, suffix);
+    const int n = snprintf(part->path, sizeof part->path, "%.*s%.*s.%016" PRIx64 "%s", (int)folder, part->target,
+                           NAME_BYTES, part->target + folder, (uint64_t)token, suffix);
     if (n < 0 || n >= PATH_MAX)
         part->path[0] = '\0'; /* the caller finds that it cannot be opened */
 }
@@ -90,8 +90,8 @@ static int is_sibling(const struct stni_part *part, const char *name)
 {
     const char *own = part->path + folder_length(part->path);
     const size_t length = strlen(own), stem = length - strlen(suffix) - TOKEN_DIGITS;
-    return strlen(name) == length && memcmp(name, own, stem) == 0 && strcmp(name + stem + TOKEN_DIGITS, suffix) == 0 && strcmp(name, own) != 0 &&
-           strspn(name + stem, "0123456789abcdef") >= TOKEN_DIGITS;
+    return strlen(name) == length && memcmp(name, own, stem) == 0 && strcmp(name + stem + TOKEN_DIGITS, suffix) == 0 &&
+           strcmp(name, own) != 0 && strspn(name + stem, "0123456789abcdef") >= TOKEN_DIGITS;
 }
 
 /* A program that writes a file holds a lock on it: a file whose lock is free was left by a program that ended. Where

@@ -127,7 +127,8 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     for (int i = 0; i < n; i++) {
         const char *name = tensors[i].name;
         if (!name || !name[0] || strcmp(name, "__metadata__") == 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "save: tensors[%d] is called '%s', wanted a name", i, name ? name : "NULL");
+            return stni_fail(context, STN_ERR_ARGUMENT, "save: tensors[%d] is called '%s', wanted a name", i,
+                             name ? name : "NULL");
         for (int j = 0; j < i; j++)
             if (strcmp(name, tensors[j].name) == 0)
                 return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' stands twice", name);
@@ -147,13 +148,17 @@ static stn_status check_header(const struct saving *s)
     const size_t length = s->header_size - STNI_FILE_LENGTH_BYTES;
     const int64_t data_size = s->n > 0 ? s->entries[s->n - 1].end : 0;
     if ((int64_t)length > STNI_FILE_MAX_HEADER)
-        return stni_fail(s->context, STN_ERR_ARGUMENT, "save: names and metadata need a header of %zu bytes, at most %lld", length,
+        return stni_fail(s->context, STN_ERR_ARGUMENT,
+                         "save: names and metadata need a header of %zu bytes, at most %lld", length,
                          (long long)STNI_FILE_MAX_HEADER);
-    const stn_status status = stni_file_header_parse(s->header + STNI_FILE_LENGTH_BYTES, length, data_size, &header, &error);
+    const stn_status status =
+        stni_file_header_parse(s->header + STNI_FILE_LENGTH_BYTES, length, data_size, &header, &error);
     stni_file_header_free(&header);
     if (status == STN_ERR_MEMORY)
         return stni_fail_memory(s->context, "a file's header", length);
-    return status == STN_OK ? STN_OK : stni_fail(s->context, STN_ERR_ARGUMENT, "save: names or metadata could not be loaded again: %s", error.text);
+    return status == STN_OK ? STN_OK
+                            : stni_fail(s->context, STN_ERR_ARGUMENT,
+                                        "save: names or metadata could not be loaded again: %s", error.text);
 }
 
 static stn_status place(struct saving *s, int n_metadata, const stn_metadata *metadata)
@@ -164,7 +169,8 @@ static stn_status place(struct saving *s, int n_metadata, const stn_metadata *me
         return stni_fail_memory(context, "a file's header", (size_t)s->n * sizeof *s->entries);
     for (int i = 0; i < s->n; i++) {
         const struct stni_layout *layout = &s->tensors[i].tensor->spec->layout;
-        s->entries[i] = (struct stni_file_entry){.name = s->tensors[i].name, .dtype = layout->dtype, .ndim = layout->ndim, .shape = layout->shape};
+        s->entries[i] = (struct stni_file_entry){
+            .name = s->tensors[i].name, .dtype = layout->dtype, .ndim = layout->ndim, .shape = layout->shape};
     }
     stni_file_place(s->entries, s->n);
     s->header = stni_file_header(s->entries, s->n, metadata, n_metadata, &s->header_size);

@@ -43,7 +43,8 @@ static stn_status count_all(stn_context *context, int64_t *counts)
     counts[context->rank] = count_own(context);
     for (int at = 0; at < context->size; at += COUNTS) {
         const int left = context->size - at, n = left < COUNTS ? left : COUNTS;
-        STNI_TRY(stni_fail_queue(context, stni_comm_agree_first(context->comm, context->queue, STNI_AGREE_STREAMS, counts + at, n, STN_SUM)));
+        STNI_TRY(stni_fail_queue(context, stni_comm_agree_first(context->comm, context->queue, STNI_AGREE_STREAMS,
+                                                                counts + at, n, STN_SUM)));
     }
     return STN_OK;
 }
@@ -104,8 +105,8 @@ static stn_status read_number(struct stni_load *load, const stn_metadata *text, 
 {
     if (stni_parse_number(text->value, out))
         return STN_OK;
-    return stni_error_set(&load->error, STN_ERR_IO, "checkpoint: %s: metadata '%s' is '%.24s', wanted a number", load->path, text->key,
-                          text->value);
+    return stni_error_set(&load->error, STN_ERR_IO, "checkpoint: %s: metadata '%s' is '%.24s', wanted a number",
+                          load->path, text->key, text->value);
 }
 
 /* The text of a mesh that a key is about; NULL: about something else. */

@@ -53,7 +53,8 @@ struct recorded {
 
 static int fits(const struct stni_update_args *args, stn_dtype dtype, const struct stni_update_numbers *numbers)
 {
-    return args->n < STNI_UPDATE_CHUNKS && args->dtype == dtype && memcmp(&args->numbers, numbers, sizeof *numbers) == 0;
+    return args->n < STNI_UPDATE_CHUNKS && args->dtype == dtype &&
+           memcmp(&args->numbers, numbers, sizeof *numbers) == 0;
 }
 
 /* Chunks whose numbers were the same may differ now: each stretch that has the same ones still is a list. */
@@ -96,7 +97,8 @@ static stn_status launch_recorded(const struct stni_update *update)
     *recorded = (struct recorded){.context = update->context, .renewal = *update->renewal, .args = update->args};
     memcpy(recorded->indices, update->indices, sizeof recorded->indices);
     recorded->renewal.retain(recorded->renewal.owner);
-    return stni_recording_call(update->context->queue, &(struct stni_recorded_call){launch_again, forget, recorded, check_again, "update"});
+    return stni_recording_call(update->context->queue,
+                               &(struct stni_recorded_call){launch_again, forget, recorded, check_again, "update"});
 }
 
 static stn_status launch(struct stni_update *update)
@@ -110,8 +112,8 @@ static stn_status launch(struct stni_update *update)
     return status;
 }
 
-stn_status stni_update_add(struct stni_update *update, const struct stni_update_numbers *numbers, int n, stn_tensor *const *tensors,
-                           uint32_t written, stn_tensor *hold)
+stn_status stni_update_add(struct stni_update *update, const struct stni_update_numbers *numbers, int n,
+                           stn_tensor *const *tensors, uint32_t written, stn_tensor *hold)
 {
     struct stni_update_args *args = &update->args;
     const stn_spec *spec = tensors[0]->spec;
@@ -151,14 +153,18 @@ stn_status stni_update_check(stn_context *context, const char *what, const char 
         return stni_fail(context, STN_ERR_ARGUMENT, "%s: '%s' belongs to another context", what, name);
     const struct stni_layout *layout = &tensor->spec->layout;
     if (layout->dtype != STN_DTYPE_F32 && layout->dtype != STN_DTYPE_F64)
-        return stni_fail(context, STN_ERR_DTYPE, "%s: '%s' is %s, wanted f32 or f64", what, name, stn_dtype_name(layout->dtype));
+        return stni_fail(context, STN_ERR_DTYPE, "%s: '%s' is %s, wanted f32 or f64", what, name,
+                         stn_dtype_name(layout->dtype));
     for (int a = 0; layout->mesh && a < layout->mesh->ndim; a++)
         if (layout->placement[a].kind == STN_PLACE_PARTIAL)
-            return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate", what, name, a);
+            return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate",
+                             what, name, a);
     if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
-        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what, name);
+        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what,
+                         name);
     if (tensor->storage->frozen)
-        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is immutable, wanted a tensor that may be changed", what, name);
+        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is immutable, wanted a tensor that may be changed", what,
+                         name);
     if (!update_op(context)->slots[0].winner[layout->dtype].function)
         return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: no kernel for device %s", what, context->device->name);
     return STN_OK;

@@ -35,8 +35,8 @@ void stni_update_begin(struct stni_update *update, stn_context *context, enum st
 /* Adds the chunks of tensors of one spec, dense; the numbers are those of this tensor. `written` has a bit for each
  * that the kernel changes. A reference to `hold`, which may be NULL, is the list's from now on, also where this
  * fails. */
-stn_status stni_update_add(struct stni_update *update, const struct stni_update_numbers *numbers, int n, stn_tensor *const *tensors,
-                           uint32_t written, stn_tensor *hold);
+stn_status stni_update_add(struct stni_update *update, const struct stni_update_numbers *numbers, int n,
+                           stn_tensor *const *tensors, uint32_t written, stn_tensor *hold);
 
 /* Launches what is left where `status`, that of all before, is STN_OK. Returns the first failure. */
 stn_status stni_update_end(struct stni_update *update, stn_status status);

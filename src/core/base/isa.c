@@ -51,8 +51,9 @@ static enum stni_isa find(const char *name)
 
 static stn_status fail_unknown(const char *name, struct stni_error *error)
 {
-    return stni_error_set(error, STN_ERR_ARGUMENT, "context: isa got \"%s\", wanted one of \"base\", \"avx2\" and \"avx512\", or NULL for the widest",
-                          name);
+    return stni_error_set(
+        error, STN_ERR_ARGUMENT,
+        "context: isa got \"%s\", wanted one of \"base\", \"avx2\" and \"avx512\", or NULL for the widest", name);
 }
 
 static stn_status fail_not_built(enum stni_isa isa, struct stni_error *error)
@@ -60,8 +61,10 @@ static stn_status fail_not_built(enum stni_isa isa, struct stni_error *error)
     char built[64] = "";
     for (int i = 0; i < STNI_ISA_COUNT; i++)
         if (sets[i].built)
-            snprintf(built + strlen(built), sizeof built - strlen(built), "%s\"%s\"", built[0] ? ", " : "", sets[i].name);
-    return stni_error_set(error, STN_ERR_UNSUPPORTED, "context: isa got \"%s\", for which this build has no kernels; it has %s", sets[isa].name,
+            snprintf(built + strlen(built), sizeof built - strlen(built), "%s\"%s\"", built[0] ? ", " : "",
+                     sets[i].name);
+    return stni_error_set(error, STN_ERR_UNSUPPORTED,
+                          "context: isa got \"%s\", for which this build has no kernels; it has %s", sets[isa].name,
                           built);
 }
 
@@ -87,7 +90,8 @@ stn_status stni_isa_choose_on(enum stni_isa widest, const char *name, enum stni_
     if (!sets[isa].built)
         return fail_not_built(isa, error);
     if (isa > widest)
-        return stni_error_set(error, STN_ERR_UNSUPPORTED, "context: isa got \"%s\"%s, but this processor offers \"%s\" at most", sets[isa].name,
+        return stni_error_set(error, STN_ERR_UNSUPPORTED,
+                              "context: isa got \"%s\"%s, but this processor offers \"%s\" at most", sets[isa].name,
                               name != NULL ? "" : ", the narrowest of this build", sets[widest].name);
     *out = isa;
     return STN_OK;

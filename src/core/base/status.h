@@ -45,7 +45,8 @@ STNI_COLD stn_status stni_fail_queue(stn_context *context, stn_status status);
 STNI_COLD stn_status stni_fail_memory(stn_context *context, const char *what, size_t bytes);
 
 /* Writes a message into an error, once: an error that holds one is left as it is. Returns `status`. */
-STNI_COLD stn_status stni_error_set(struct stni_error *error, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+STNI_COLD stn_status stni_error_set(struct stni_error *error, stn_status status, const char *format, ...)
+    STN_PRINTF(3, 4);
 STNI_COLD stn_status stni_error_set_v(struct stni_error *error, stn_status status, const char *format, va_list args);
 
 #endif

@@ -101,8 +101,8 @@ static void copy_plane(const struct copy *copy, char *dst, const char *src)
 {
     int i = copy->ndim - 1, j = copy->ndim - 2, size = log2_size(copy->run);
     if (size >= 0 && copy->dst_stride[i] == copy->run && copy->src_stride[j] == copy->run) {
-        copy->kernels->transpose[size](dst, copy->dst_stride[j], src, copy->src_stride[i], copy->shape[i], copy->shape[j],
-                                       copy->streamed, 0);
+        copy->kernels->transpose[size](dst, copy->dst_stride[j], src, copy->src_stride[i], copy->shape[i],
+                                       copy->shape[j], copy->streamed, 0);
         return;
     }
     struct copy square = *copy;
@@ -192,5 +192,6 @@ stn_status stni_box_copy(stn_queue *queue, const stn_box *dst, const stn_box *sr
         if (dst->shape[d] == 0)
             return STN_OK;
     stn_box_copy_args args = {*dst, *src, element_size};
-    return stni_trace_launch(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args, sizeof args, "copy");
+    return stni_trace_launch(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args, sizeof args,
+                             "copy");
 }

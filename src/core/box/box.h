@@ -40,10 +40,12 @@ int stni_box_reduces(stn_dtype dtype, stn_reduce_op op);
  * floats are accumulated in f32 and rounded once. AVG is the sum divided by n_src, integers truncated. MIN and MAX
  * pass NaN on. Integers wrap. Bool: SUM, AVG and MAX are "or", PROD and MIN are "and". `n_src` >= 1. On the calling
  * thread: for kernels. */
-void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
+void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
+                         stn_dtype dtype, stn_reduce_op op);
 
 /* The same on the queue, which fails where the boxes are too many for a kernel's arguments (STN_ERR_UNSUPPORTED). */
-stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op);
+stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
+                           stn_dtype dtype, stn_reduce_op op);
 
 /* dst += src, element by element; equal shapes, no overlap. Along dims in which dst has stride 0 all elements of src
  * go to one, in order; 16-bit floats are accumulated in f32 there and rounded once. On the calling thread: for

@@ -38,7 +38,8 @@ static void copy_runs(char *dst, int64_t dst_stride, const char *src, int64_t sr
             copy_short(dst + i * dst_stride, src + i * src_stride, bytes);
 }
 
-static void copy_runs_streamed(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t bytes)
+static void copy_runs_streamed(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
+                               int64_t bytes)
 {
     if (((uintptr_t)dst | (uint64_t)dst_stride | (uint64_t)bytes) % STNI_LINE == 0)
         for (int64_t i = 0; i < n; i++)

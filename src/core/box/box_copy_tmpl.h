@@ -85,7 +85,8 @@ static inline void NAME(prefetch_runs)(const char *src, int64_t src_stride, int6
 }
 
 /* dst[j, i] = src[i, j]; what is left over beside whole squares is copied element by element. */
-static inline void NAME(transpose_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m, int64_t ahead)
+static inline void NAME(transpose_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
+                                         int64_t m, int64_t ahead)
 {
     int64_t size = (int64_t)sizeof(T), n_whole = n / LANES * LANES, m_whole = m / LANES * LANES;
     for (int64_t i = 0; i < n_whole; i += LANES)
@@ -117,7 +118,8 @@ static inline void NAME(prefetch)(const char *src, int64_t src_stride, int64_t r
 }
 
 /* Whole tiles of a strip of m elements. */
-static inline void NAME(stream_strip)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
+static inline void NAME(stream_strip)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
+                                      int64_t m)
 {
     int64_t size = (int64_t)sizeof(T);
     for (int64_t i = 0; i + NAME(LINE) <= n; i += NAME(LINE)) {
@@ -130,7 +132,8 @@ static inline void NAME(stream_strip)(char *dst, int64_t dst_stride, const char 
     }
 }
 
-static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m)
+static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
+                                 int64_t m)
 {
     int64_t size = (int64_t)sizeof(T), n_whole = n / NAME(LINE) * NAME(LINE), m_whole = m / NAME(LINE) * NAME(LINE);
     for (int64_t j = 0; j < m_whole; j += NAME(STRIP))
@@ -142,7 +145,8 @@ static void NAME(stream_aligned)(char *dst, int64_t dst_stride, const char *src,
 }
 
 /* m rows, elements from i on: whole lines, but for the first and the last piece of a row of n. */
-static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t i, int64_t n, int64_t m)
+static inline void NAME(stream_block)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t i,
+                                      int64_t n, int64_t m)
 {
     _Alignas(STNI_LINE) T stage[ROWS * NAME(STAGE)];
     int64_t size = (int64_t)sizeof(T), width = n - i < NAME(STAGE) ? n - i : NAME(STAGE);
@@ -161,7 +165,8 @@ static void NAME(stream_any)(char *dst, int64_t dst_stride, const char *src, int
     int64_t size = (int64_t)sizeof(T);
     for (int64_t j = 0; j < m; j += ROWS)
         for (int64_t i = 0; i < n; i += NAME(STEP))
-            NAME(stream_block)(dst + j * dst_stride, dst_stride, src + j * size, src_stride, i, n, m - j < ROWS ? m - j : ROWS);
+            NAME(stream_block)
+            (dst + j * dst_stride, dst_stride, src + j * size, src_stride, i, n, m - j < ROWS ? m - j : ROWS);
 }
 
 static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m,
@@ -178,8 +183,9 @@ static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int6
     }
     for (int64_t j = 0; j < m; j += block)
         for (int64_t i = 0; i < n; i += block)
-            NAME(transpose_block)(dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
-                       n - i < block ? n - i : block, m - j < block ? m - j : block, ahead);
+            NAME(transpose_block)
+            (dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
+             n - i < block ? n - i : block, m - j < block ? m - j : block, ahead);
 }
 
 #undef T

@@ -69,7 +69,8 @@ int64_t unit_of(const copy &c)
     const int last = s.ndim - 1;
     if (last < 0 || s.stride[DST][last] != c.element || s.stride[SRC][last] != c.element)
         return c.element;
-    uint64_t bits = (uint64_t)(uintptr_t)c.dst | (uint64_t)(uintptr_t)c.src | (uint64_t)(s.shape[last] * c.element) | sizeof(unit16);
+    uint64_t bits = (uint64_t)(uintptr_t)c.dst | (uint64_t)(uintptr_t)c.src | (uint64_t)(s.shape[last] * c.element) |
+                    sizeof(unit16);
     for (int d = 0; d < last; d++)
         bits |= (uint64_t)s.stride[DST][d] | (uint64_t)s.stride[SRC][d];
     return (int64_t)(bits & (0 - bits));
@@ -328,7 +329,8 @@ template <class W> void launch_fill_in(const stn_fill_args &a, cudaStream_t stre
         bytes[i] = a.element[i % a.element_size];
     memcpy(&value, bytes, sizeof value);
     const int64_t count = a.count * (int64_t)a.element_size / (int64_t)sizeof(W);
-    STNI_LAUNCH(fill_units<W>, blocks_for(count, THREADS * PER_THREAD), THREADS, stream, count, static_cast<W *>(a.data), value);
+    STNI_LAUNCH(fill_units<W>, blocks_for(count, THREADS * PER_THREAD), THREADS, stream, count,
+                static_cast<W *>(a.data), value);
 }
 
 void launch_fill(const stn_fill_args &a, cudaStream_t stream)

@@ -162,8 +162,13 @@ static int is_empty(const stn_box *box)
 
 void stni_box_exact_sum_now(const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
 {
-    struct run r = {.dtype = real_of(dtype), .per = real_of(dtype) == dtype ? 1 : 2, .divisor = op == STN_AVG ? n_src : 1,
-                    .n_src = n_src, .last = dst->ndim - 1, .dst = dst, .src = src};
+    struct run r = {.dtype = real_of(dtype),
+                    .per = real_of(dtype) == dtype ? 1 : 2,
+                    .divisor = op == STN_AVG ? n_src : 1,
+                    .n_src = n_src,
+                    .last = dst->ndim - 1,
+                    .dst = dst,
+                    .src = src};
     if (is_empty(dst))
         return;
     do

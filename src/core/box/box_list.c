@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-static_assert(sizeof(stn_box_copies_args) <= STN_MAX_KERNEL_ARGS, "core.box_copies has more arguments than a kernel may");
+static_assert(sizeof(stn_box_copies_args) <= STN_MAX_KERNEL_ARGS,
+              "core.box_copies has more arguments than a kernel may");
 static_assert((int)STN_BOX_COPIES_DIMS >= (int)STN_MAX_BOX_NDIM, "a copy fits into an empty list");
 
 void stni_box_list_begin(struct stni_box_list *list, stn_queue *queue)
@@ -24,10 +25,12 @@ void stni_box_list_begin_now(struct stni_box_list *list, enum stni_isa isa)
 static int fits(const struct stni_box_list *list, const struct stni_box_walk *walk, size_t element_size)
 {
     const stn_box_copies_args *args = &list->args;
-    return args->n < STN_BOX_COPIES && list->n_dims + walk->ndim <= STN_BOX_COPIES_DIMS && args->element_size == element_size;
+    return args->n < STN_BOX_COPIES && list->n_dims + walk->ndim <= STN_BOX_COPIES_DIMS &&
+           args->element_size == element_size;
 }
 
-static void append(struct stni_box_list *list, const struct stni_box_walk *walk, const stn_box *dst, const stn_box *src, size_t element_size)
+static void append(struct stni_box_list *list, const struct stni_box_walk *walk, const stn_box *dst, const stn_box *src,
+                   size_t element_size)
 {
     stn_box_copies_args *args = &list->args;
     args->element_size = element_size;
@@ -65,7 +68,8 @@ stn_status stni_box_list_launch(struct stni_box_list *list)
 {
     if (list->args.n == 0)
         return STN_OK;
-    stn_status status = stni_trace_launch(list->queue, list->queue->device->box_copies, &list->args, sizeof list->args, "copies");
+    stn_status status =
+        stni_trace_launch(list->queue, list->queue->device->box_copies, &list->args, sizeof list->args, "copies");
     list->n_dims = list->args.n = 0;
     return status;
 }

@@ -133,7 +133,8 @@ static const void *addend(const struct reduction *r, int s, const int64_t *index
 }
 
 /* The first `n_src` sources, two or more, at a block of n elements, combined in scratch->acc. */
-static void accumulate(const struct reduction *r, int n_src, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
+static void accumulate(const struct reduction *r, int n_src, struct scratch *scratch, const int64_t *index,
+                       int64_t rows, int64_t n)
 {
     const struct stni_box_reduce_kernels *k = r->kernels;
     int op = (int)r->combine;
@@ -143,12 +144,14 @@ static void accumulate(const struct reduction *r, int n_src, struct scratch *scr
 }
 
 /* All sources at a block of n elements, combined; where they lie in `scratch`. */
-static const void *combined(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
+static const void *combined(const struct reduction *r, struct scratch *scratch, const int64_t *index, int64_t rows,
+                            int64_t n)
 {
     const struct stni_box_reduce_kernels *k = r->kernels;
     int op = (int)r->combine, narrow = k->pair[op] != NULL, last = r->n_src - 1;
     if (narrow && last == 1) {
-        k->pair[op](scratch->acc, addend(r, 0, index, rows, scratch->a), addend(r, 1, index, rows, scratch->b), n, r->divisor);
+        k->pair[op](scratch->acc, addend(r, 0, index, rows, scratch->a), addend(r, 1, index, rows, scratch->b), n,
+                    r->divisor);
         return scratch->acc;
     }
     accumulate(r, r->n_src - narrow, scratch, index, rows, n);
@@ -162,7 +165,8 @@ static const void *combined(const struct reduction *r, struct scratch *scratch, 
 }
 
 /* The last addition of a block writes its result where it belongs; a buffer between would be one more pass. */
-static void sum_to(const struct reduction *r, void *dst, struct scratch *scratch, const int64_t *index, int64_t rows, int64_t n)
+static void sum_to(const struct reduction *r, void *dst, struct scratch *scratch, const int64_t *index, int64_t rows,
+                   int64_t n)
 {
     const void *before = scratch->acc;
     if (r->n_src == 2)
@@ -214,7 +218,8 @@ static void copy_to_all(enum stni_isa isa, int n_dst, const stn_box *dst, const 
             stni_box_copy_now(isa, &dst[d], src, stn_dtype_size(dtype));
 }
 
-void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
+void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
+                         stn_dtype dtype, stn_reduce_op op)
 {
     assert(n_dst >= 1 && n_src >= 1 && stni_box_reduces(dtype, op));
     if (n_src == 1) {
@@ -235,7 +240,8 @@ void stni_box_reduce_now(enum stni_isa isa, int n_dst, const stn_box *dst, int n
     r.size = (int64_t)stn_dtype_size(dtype);
     r.divisor = op == STN_AVG ? n_src : 1;
     r.streamed = elements * r.size >= STREAM_BYTES;
-    r.sum_streamed = r.streamed && n_dst == 1 && r.combine == STNI_COMBINE_SUM && r.divisor == 1 && r.kernels->sum_streamed;
+    r.sum_streamed =
+        r.streamed && n_dst == 1 && r.combine == STNI_COMBINE_SUM && r.divisor == 1 && r.kernels->sum_streamed;
     choose_block(&r);
     reduce_blocks(&r);
     if (r.streamed)

@@ -75,7 +75,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) reduce_dense(const
 }
 
 /* Any strides. The index along each dim is the same for all boxes. */
-template <class S, class I> __global__ void __launch_bounds__(THREADS) reduce_strided(const __grid_constant__ reduction r)
+template <class S, class I>
+__global__ void __launch_bounds__(THREADS) reduce_strided(const __grid_constant__ reduction r)
 {
     const int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (t >= r.count)

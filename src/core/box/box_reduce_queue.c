@@ -11,7 +11,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-static_assert(sizeof(stn_box_reduce_args) <= STN_MAX_KERNEL_ARGS, "core.box_reduce has more arguments than a kernel may");
+static_assert(sizeof(stn_box_reduce_args) <= STN_MAX_KERNEL_ARGS,
+              "core.box_reduce has more arguments than a kernel may");
 
 /* The CPU's core.box_reduce. */
 static stn_status reduce_kernel(stn_queue *queue, const void *args)
@@ -51,11 +52,12 @@ static stn_status launch(stn_queue *queue, const stn_box_reduce_args *args)
     const size_t strides = (size_t)((args->n_dst + args->n_src) * args->ndim) * sizeof *args->strides;
     if (!device->is_cpu && !device->box_reduce)
         return stn_queue_fail(queue, STN_ERR_UNSUPPORTED, "device %s has no kernel core.box_reduce", device->name);
-    return stni_trace_launch(queue, device->is_cpu ? reduce_kernel : device->box_reduce, args, offsetof(stn_box_reduce_args, strides) + strides,
-                             "reduce");
+    return stni_trace_launch(queue, device->is_cpu ? reduce_kernel : device->box_reduce, args,
+                             offsetof(stn_box_reduce_args, strides) + strides, "reduce");
 }
 
-stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype, stn_reduce_op op)
+stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
+                           stn_dtype dtype, stn_reduce_op op)
 {
     struct stni_box_walk walk;
     assert(n_dst >= 1 && n_src >= 1 && stni_box_reduces(dtype, op));
@@ -66,7 +68,8 @@ stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int 
     stni_box_walk_end(&walk);
     const int most = most_boxes(walk.ndim);
     if (n_src >= most)
-        return stn_queue_fail(queue, STN_ERR_UNSUPPORTED, "a reduction of %d boxes of %d dims; one kernel takes at most %d", n_src, walk.ndim,
+        return stn_queue_fail(queue, STN_ERR_UNSUPPORTED,
+                              "a reduction of %d boxes of %d dims; one kernel takes at most %d", n_src, walk.ndim,
                               most - 1);
     stn_box_reduce_args args;
     int at = 0;

@@ -142,7 +142,8 @@ STNI_INLINE double stni_exact_value(int64_t *sum, stn_dtype dtype)
         return NAN;
     if (above || below)
         return above ? INFINITY : -INFINITY;
-    return dtype == STN_DTYPE_F64 ? stni_exact_rounded(sum, n, STNI_EXACT_UNIT_F64, 53) : stni_exact_rounded(sum, n, STNI_EXACT_UNIT_F32, 24);
+    return dtype == STN_DTYPE_F64 ? stni_exact_rounded(sum, n, STNI_EXACT_UNIT_F64, 53)
+                                  : stni_exact_rounded(sum, n, STNI_EXACT_UNIT_F32, 24);
 }
 
 #endif

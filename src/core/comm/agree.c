@@ -29,9 +29,11 @@ stn_status stni_comm_agree_run(stn_comm *comm, stn_queue *queue, const struct st
         return stni_comm_run_on_host(comm, queue, &by_table);
     }
     if (!queue->device->is_cpu)
-        return stn_queue_fail(queue, STN_ERR_UNSUPPORTED,
-                              "communicator '%s' has no entries agree and agree_broadcast, without which ranks on device %s "
-                              "cannot agree: its collectives move memory of the device", ops->name, queue->device->name);
+        return stn_queue_fail(
+            queue, STN_ERR_UNSUPPORTED,
+            "communicator '%s' has no entries agree and agree_broadcast, without which ranks on device %s "
+            "cannot agree: its collectives move memory of the device",
+            ops->name, queue->device->name);
     by_table.host = 0;
     return comm->run(comm, queue, &by_table);
 }
@@ -62,12 +64,19 @@ stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int
     return stni_comm_agree_first(comm, queue, STNI_AGREE_FURTHER, words, n, op);
 }
 
-stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n, stn_reduce_op op)
+stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n,
+                                 stn_reduce_op op)
 {
     const int64_t most = STN_MAX_AGREE / (int64_t)sizeof *words;
     for (int64_t at = 0; at < n; at += most) {
-        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = op, .root = (int)what,
-                                       .host = 1, .agreement = 1, .send = words + at, .recv = words + at,
+        const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE,
+                                       .dtype = STN_DTYPE_I64,
+                                       .op = op,
+                                       .root = (int)what,
+                                       .host = 1,
+                                       .agreement = 1,
+                                       .send = words + at,
+                                       .recv = words + at,
                                        .count = n - at < most ? n - at : most};
         STNI_TRY(agree(comm, queue, &coll));
     }

@@ -51,7 +51,8 @@ static void receive(struct build *b, int peer, void *data, int64_t at, int64_t c
 
 static stn_status pass(struct build *b)
 {
-    const stn_exchange group = {.dtype = b->coll->dtype, .n_send = b->n_send, .n_recv = b->n_recv, .send = b->send, .recv = b->recv};
+    const stn_exchange group = {
+        .dtype = b->coll->dtype, .n_send = b->n_send, .n_recv = b->n_recv, .send = b->send, .recv = b->recv};
     const struct stni_coll coll = {.kind = STNI_COLL_GROUP, .dtype = group.dtype, .messages = &group};
     int none = b->n_send + b->n_recv == 0;
     b->n_send = b->n_recv = 0;
@@ -125,7 +126,8 @@ static stn_status all_to_all(struct build *b)
     const int rank = b->comm->rank;
     int64_t out = 0, in = 0;
     if (v->counts[rank] != v->recv_counts[rank])
-        return stn_queue_fail(b->queue, STN_ERR_MISMATCH, "all_to_all: rank %d sends itself %lld elements and wants %lld", rank,
+        return stn_queue_fail(b->queue, STN_ERR_MISMATCH,
+                              "all_to_all: rank %d sends itself %lld elements and wants %lld", rank,
                               (long long)v->counts[rank], (long long)v->recv_counts[rank]);
     for (int r = 0; r < b->comm->size; r++) {
         if (r == rank)
@@ -147,7 +149,8 @@ static stn_status barrier(struct build *b)
     uint8_t *one = staging + b->comm->size;
     if (b->queue->device->is_cpu)
         *one = 1;
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_U8, .op = STN_SUM, .count = 1, .send = one, .recv = one};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_U8, .op = STN_SUM, .count = 1, .send = one, .recv = one};
     return b->comm->run(b->comm, b->queue, &coll);
 }
 
@@ -162,7 +165,8 @@ static stn_status combine(const struct build *b, void *dst, int64_t n)
 {
     const struct stni_coll *v = b->coll;
     const int size = b->comm->size;
-    const int exact = b->comm->exact_sums && stni_box_order_shows(v->dtype, v->op), dense = b->queue->device->is_cpu && !exact;
+    const int exact = b->comm->exact_sums && stni_box_order_shows(v->dtype, v->op),
+              dense = b->queue->device->is_cpu && !exact;
     if (dense && stni_dense_reduce(b->queue->isa, dst, b->sources, size, n, v->dtype, v->op) != STN_OK)
         return stn_queue_fail(b->queue, STN_ERR_MEMORY, "%s: out of memory", stni_coll_name(v->kind));
     if (dense)
@@ -232,7 +236,11 @@ static stn_status all_reduce(struct build *b)
     }
     const struct stni_coll parts = {.kind = STNI_COLL_REDUCE_SCATTER, .dtype = v->dtype, .op = v->op, .send = v->send,
                                     .recv = element(b, v->recv, own_at), .counts = b->counts, .count = v->count};
-    const struct stni_coll all = {.kind = STNI_COLL_ALL_GATHER, .dtype = v->dtype, .send = parts.recv, .recv = v->recv, .counts = b->counts,
+    const struct stni_coll all = {.kind = STNI_COLL_ALL_GATHER,
+                                  .dtype = v->dtype,
+                                  .send = parts.recv,
+                                  .recv = v->recv,
+                                  .counts = b->counts,
                                   .count = v->count};
     b->coll = &parts;
     STNI_TRY(reduce_parts(b));
@@ -253,19 +261,23 @@ static stn_status (*const builders[STNI_COLL_COUNT])(struct build *b) = {
 
 int stni_comm_adds_exactly(const stn_comm *comm, const struct stni_coll *coll)
 {
-    const int reduces = coll->kind == STNI_COLL_ALL_REDUCE || coll->kind == STNI_COLL_REDUCE || coll->kind == STNI_COLL_REDUCE_SCATTER ||
+    const int reduces = coll->kind == STNI_COLL_ALL_REDUCE || coll->kind == STNI_COLL_REDUCE ||
+                        coll->kind == STNI_COLL_REDUCE_SCATTER ||
                         (coll->kind == STNI_COLL_EXCHANGE && coll->messages->reduce);
-    return reduces && !coll->host && comm->size > 1 && comm->ops != &stni_fake_ops && stni_box_order_shows(coll->dtype, coll->op);
+    return reduces && !coll->host && comm->size > 1 && comm->ops != &stni_fake_ops &&
+           stni_box_order_shows(coll->dtype, coll->op);
 }
 
 stn_status stni_comm_build(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     if (coll->kind == STNI_COLL_EXCHANGE)
         return stni_comm_exchange_staged(comm, queue, coll->messages);
-    size_t n = (size_t)comm->size, bytes = n * (2 * sizeof(stn_message) + sizeof(stn_box) + sizeof(void *) + sizeof(int64_t));
+    size_t n = (size_t)comm->size,
+           bytes = n * (2 * sizeof(stn_message) + sizeof(stn_box) + sizeof(void *) + sizeof(int64_t));
     char *memory = stni_malloc(bytes);
     if (!memory)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_coll_name(coll->kind), bytes);
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)",
+                              stni_coll_name(coll->kind), bytes);
     struct build b = {.comm = comm, .queue = queue, .coll = coll, .element_size = stn_dtype_size(coll->dtype)};
     b.send = (void *)memory;
     b.recv = b.send + n;

@@ -89,7 +89,8 @@ stn_status stni_comm_note_captured(stn_comm *comm, stn_queue *queue, const struc
 {
     struct stni_comm_captured *captured = part_of(comm, queue);
     if (!captured)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: a recorded collective (%zu bytes)", sizeof *captured);
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: a recorded collective (%zu bytes)",
+                              sizeof *captured);
     stni_comm_count(&captured->cost, cost);
     return STN_OK;
 }
@@ -114,7 +115,8 @@ void *stni_comm_staging_captured(stn_comm *comm, stn_queue *queue, size_t bytes)
         return largest > 0 ? captured->staging->data : NULL;
     struct block *block = captured ? block_create(queue->device, bytes > 2 * largest ? bytes : 2 * largest) : NULL;
     if (!block) {
-        stn_queue_fail(queue, STN_ERR_MEMORY, "exchange: out of memory: staging of recorded collectives (%zu bytes)", bytes);
+        stn_queue_fail(queue, STN_ERR_MEMORY, "exchange: out of memory: staging of recorded collectives (%zu bytes)",
+                       bytes);
         return NULL;
     }
     block->next = captured->staging;

@@ -56,8 +56,10 @@ int stni_coll_describe(const struct stni_coll *coll, char *text, size_t size)
         snprintf(op, sizeof op, " %s", (unsigned)coll->op < STN_REDUCE_OP_COUNT ? op_names[coll->op] : "?");
     if (has & HAS_ROOT)
         snprintf(root, sizeof root, " root %d", coll->root);
-    const int what = coll->kind == STNI_COLL_ALL_REDUCE && coll->root > 0 && coll->root < STNI_AGREEMENTS ? coll->root : 0;
-    return snprintf(text, size, "%s%s%s%s%s%s%s", names[coll->kind], dtype, count, op, root, what ? " for " : "", what ? agreements[what] : "");
+    const int what =
+        coll->kind == STNI_COLL_ALL_REDUCE && coll->root > 0 && coll->root < STNI_AGREEMENTS ? coll->root : 0;
+    return snprintf(text, size, "%s%s%s%s%s%s%s", names[coll->kind], dtype, count, op, root, what ? " for " : "",
+                    what ? agreements[what] : "");
 }
 
 int64_t stni_counts_sum(const int64_t *counts, int n)
@@ -208,7 +210,8 @@ static stn_status run_entry(const stn_comm *comm, stn_queue *queue, const struct
  * as it was. */
 static int is_declined(const stn_queue *queue, const struct stni_coll *v, stn_status status)
 {
-    const int reduces = v->kind == STNI_COLL_ALL_REDUCE || v->kind == STNI_COLL_REDUCE || v->kind == STNI_COLL_REDUCE_SCATTER;
+    const int reduces =
+        v->kind == STNI_COLL_ALL_REDUCE || v->kind == STNI_COLL_REDUCE || v->kind == STNI_COLL_REDUCE_SCATTER;
     return reduces && status == STN_ERR_UNSUPPORTED && !atomic_load(&queue->failed);
 }
 

@@ -14,10 +14,15 @@ const char *stn_comm_ops_missing(const stn_comm_ops *ops)
 {
     if (!ops || ops->size < STNI_COMM_OPS_LEAST || ops->size > sizeof *ops)
         return "size";
-    return !ops->all_reduce ? "all_reduce" : !ops->group ? "group" : !ops->subset ? "subset" : !ops->destroy ? "destroy" : NULL;
+    return !ops->all_reduce ? "all_reduce"
+           : !ops->group    ? "group"
+           : !ops->subset   ? "subset"
+           : !ops->destroy  ? "destroy"
+                            : NULL;
 }
 
-stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size, stn_comm **out)
+stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size,
+                            stn_comm **out)
 {
     stn_comm *comm = stni_calloc(1, sizeof *comm);
     if (!comm)
@@ -120,7 +125,8 @@ void stni_comm_set_deadline(stn_comm *comm, double seconds)
         comm->ops->set_deadline(comm->impl, seconds == 0 ? STNI_DEADLINE_SECONDS : seconds);
 }
 
-void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds)
+void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks,
+                     double deadline_seconds)
 {
     stni_staging_free(comm);
     comm->queue = queue;
@@ -170,7 +176,8 @@ int64_t stni_comm_waited(const stn_comm *comm)
 int stni_comm_goes_beside(const stn_comm *comm, const stn_queue *queue)
 {
     const stn_comm_ops *ops = comm->ops;
-    return ops->size > offsetof(stn_comm_ops, beside) && ops->beside && !stni_comm_needs_host(comm, queue) && ops->beside(comm->impl);
+    return ops->size > offsetof(stn_comm_ops, beside) && ops->beside && !stni_comm_needs_host(comm, queue) &&
+           ops->beside(comm->impl);
 }
 
 void stni_comm_abort(stn_comm *comm, stn_status status, const char *text)
@@ -236,7 +243,8 @@ static stn_status make_subset(stn_comm *comm, stn_queue *queue, const int *ranks
             STNI_TRY(stni_event_sync(comm->side_end));
     }
     STNI_TRY(comm->ops->subset(comm->impl, queue, ranks, n_ranks, &impl));
-    stn_status status = stni_comm_create(comm->ops, comm->run, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
+    stn_status status =
+        stni_comm_create(comm->ops, comm->run, impl, position(ranks, n_ranks, comm->rank), n_ranks, out);
     if (status != STN_OK) {
         comm->ops->destroy(impl);
         return stn_queue_fail(queue, status, "subset: out of memory");

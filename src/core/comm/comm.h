@@ -103,7 +103,8 @@ struct stn_comm {
 };
 
 /* stn_comm_create for the library's own communicators, whose collectives `run` runs. */
-stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size, stn_comm **out);
+stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void *impl, int rank, int size,
+                            stn_comm **out);
 
 /* The thread communicator: `size` linked communicators, one per rank thread, made before the threads start.
  * `deadline_seconds` as in stn_context_options. */
@@ -113,7 +114,8 @@ stn_status stni_comm_create_threads(int size, double deadline_seconds, stn_comm 
 stn_status stni_comm_own_queue(stn_comm *comm);
 
 /* A context adopts a communicator: its collectives run on `queue` from then on and are counted in `stats`. */
-void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks, double deadline_seconds);
+void stni_comm_adopt(stn_comm *comm, stn_queue *queue, struct stni_comm_stats *stats, int checks,
+                     double deadline_seconds);
 
 /* How long its collectives may wait; as in stn_context_options. */
 void stni_comm_set_deadline(stn_comm *comm, double seconds);
@@ -127,22 +129,24 @@ stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *se
                                 stn_dtype dtype, stn_reduce_op op);
 stn_status stni_comm_all_gather(stn_comm *comm, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
                                 stn_dtype dtype);
-stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
-                                const int64_t *recv_counts, stn_dtype dtype);
+stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *send, const int64_t *send_counts,
+                                void *recv, const int64_t *recv_counts, stn_dtype dtype);
 stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchange *messages);
 
 /* The same beside the caller, until stn_request_wait: they run after what is on the communicator's queue now, and
  * after the request `after` of any of the context's communicators (NULL: none). The buffers are the collective's
  * until then. */
-stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
-                                      const stn_request *after, stn_request **request);
-stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after, stn_request **request);
+stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                                      stn_reduce_op op, const stn_request *after, stn_request **request);
+stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after,
+                                    stn_request **request);
 
 /* Agreement between hosts, through the communicator's own entries: words[i] = op (SUM, MIN or MAX) over all ranks'
  * words[i]; every rank's bytes, at most STN_MAX_AGREE, become root's. Memory of the host, whatever the device. They
  * wait for the queue, which fails if they do. */
 stn_status stni_comm_agree(stn_comm *comm, stn_queue *queue, int64_t *words, int64_t n, stn_reduce_op op);
-stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n, stn_reduce_op op);
+stn_status stni_comm_agree_first(stn_comm *comm, stn_queue *queue, enum stni_agreement what, int64_t *words, int64_t n,
+                                 stn_reduce_op op);
 stn_status stni_comm_agree_broadcast(stn_comm *comm, stn_queue *queue, void *bytes, size_t n, int root);
 
 stn_status stni_comm_subset(stn_comm *comm, stn_queue *queue, const int *ranks, int n_ranks, stn_comm **out);

@@ -40,7 +40,8 @@ static stn_status check_buffer(stn_comm *comm, const char *coll, const char *nam
     if (count < 0)
         return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: count got %lld, wanted 0 or more", coll, (long long)count);
     if (count > 0 && !buffer)
-        return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s got NULL for %lld elements", coll, name, (long long)count);
+        return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s got NULL for %lld elements", coll, name,
+                              (long long)count);
     return STN_OK;
 }
 
@@ -63,26 +64,29 @@ static stn_status check_box(stn_comm *comm, const char *coll, const stn_box *box
                               STN_MAX_BOX_NDIM);
     for (int d = box->ndim - 1; d >= 0; d--) {
         if (box->shape[d] < 0)
-            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has shape[%d] = %lld", coll, d, (long long)box->shape[d]);
+            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has shape[%d] = %lld", coll, d,
+                                  (long long)box->shape[d]);
         if (dense && box->shape[d] > 1 && box->strides[d] != stride)
-            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has strides[%d] = %lld, wanted %lld (dense)", coll, d,
-                                  (long long)box->strides[d], (long long)stride);
+            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has strides[%d] = %lld, wanted %lld (dense)", coll,
+                                  d, (long long)box->strides[d], (long long)stride);
         stride *= box->shape[d];
     }
     return check_buffer(comm, coll, "box", box->data, stride);
 }
 
-static stn_status check_list(stn_comm *comm, const char *coll, const char *name, const stn_message *list, int n, int dense)
+static stn_status check_list(stn_comm *comm, const char *coll, const char *name, const stn_message *list, int n,
+                             int dense)
 {
     if (n < 0 || (n > 0 && !list))
-        return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: n_%s got %d with a list of %s", coll, name, n, list ? "that" : "NULL");
+        return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: n_%s got %d with a list of %s", coll, name, n,
+                              list ? "that" : "NULL");
     for (int i = 0; i < n; i++) {
         if (list[i].peer < 0 || list[i].peer >= comm->size)
-            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s[%d].peer got %d, wanted 0 to %d", coll, name, i, list[i].peer,
-                                  comm->size - 1);
+            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s[%d].peer got %d, wanted 0 to %d", coll, name, i,
+                                  list[i].peer, comm->size - 1);
         if (i > 0 && list[i].peer < list[i - 1].peer)
-            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s[%d].peer got %d after %d, wanted them sorted", coll, name, i,
-                                  list[i].peer, list[i - 1].peer);
+            return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s[%d].peer got %d after %d, wanted them sorted", coll,
+                                  name, i, list[i].peer, list[i - 1].peer);
         STNI_TRY(check_box(comm, coll, &list[i].box, dense));
     }
     return STN_OK;
@@ -104,8 +108,10 @@ static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request
 {
     stn_queue *queue;
     if (request && comm->queue && comm->queue->recording)
-        return stni_comm_fail(comm, STN_ERR_STATE, "%s: not in a captured step, where nothing goes beside the caller: pass NULL for the request",
-                              stni_coll_name(coll->kind));
+        return stni_comm_fail(
+            comm, STN_ERR_STATE,
+            "%s: not in a captured step, where nothing goes beside the caller: pass NULL for the request",
+            stni_coll_name(coll->kind));
     if (request)
         return stni_comm_launch_request(comm, coll, NULL, request);
     STNI_TRY(stni_comm_main_queue(comm, &queue));
@@ -120,8 +126,8 @@ static stn_status call(stn_comm *comm, const struct stni_coll *coll, stn_request
     return status;
 }
 
-static struct stni_coll reduction(enum stni_coll_kind kind, const void *send, void *recv, int64_t count, stn_dtype dtype,
-                                  stn_reduce_op op)
+static struct stni_coll reduction(enum stni_coll_kind kind, const void *send, void *recv, int64_t count,
+                                  stn_dtype dtype, stn_reduce_op op)
 {
     return (struct stni_coll){.kind = kind, .send = send, .recv = recv, .count = count, .dtype = dtype, .op = op};
 }
@@ -139,8 +145,8 @@ static struct stni_coll messaging(enum stni_coll_kind kind, const stn_exchange *
                               .op = messages->reduce ? messages->op : STN_SUM};
 }
 
-stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
-                               stn_request **request)
+stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                               stn_reduce_op op, stn_request **request)
 {
     STNI_TRY(check_comm(comm));
     STNI_TRY(check_dtype(comm, "all_reduce", dtype));
@@ -151,8 +157,8 @@ stn_status stn_comm_all_reduce(stn_comm *comm, const void *send, void *recv, int
     return call(comm, &coll, request);
 }
 
-stn_status stn_comm_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
-                           int root, stn_request **request)
+stn_status stn_comm_reduce(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                           stn_reduce_op op, int root, stn_request **request)
 {
     STNI_TRY(check_comm(comm));
     STNI_TRY(check_dtype(comm, "reduce", dtype));
@@ -178,8 +184,8 @@ stn_status stn_comm_all_gather(stn_comm *comm, const void *send, void *recv, con
     return call(comm, &coll, request);
 }
 
-stn_status stn_comm_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root,
-                           stn_request **request)
+stn_status stn_comm_gather(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
+                           int root, stn_request **request)
 {
     STNI_TRY(check_comm(comm));
     STNI_TRY(check_dtype(comm, "gather", dtype));
@@ -207,8 +213,8 @@ stn_status stn_comm_reduce_scatter(stn_comm *comm, const void *send, void *recv,
     return call(comm, &coll, request);
 }
 
-stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root,
-                            stn_request **request)
+stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
+                            int root, stn_request **request)
 {
     STNI_TRY(check_comm(comm));
     STNI_TRY(check_dtype(comm, "scatter", dtype));
@@ -222,7 +228,8 @@ stn_status stn_comm_scatter(stn_comm *comm, const void *send, void *recv, const 
     return call(comm, &coll, request);
 }
 
-stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t count, stn_dtype dtype, int root, stn_request **request)
+stn_status stn_comm_broadcast(stn_comm *comm, void *buffer, int64_t count, stn_dtype dtype, int root,
+                              stn_request **request)
 {
     STNI_TRY(check_comm(comm));
     STNI_TRY(check_dtype(comm, "broadcast", dtype));
@@ -272,8 +279,8 @@ stn_status stn_comm_barrier(stn_comm *comm, stn_request **request)
     return call(comm, &coll, request);
 }
 
-stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
-                                stn_reduce_op op)
+stn_status stni_comm_all_reduce(stn_comm *comm, stn_queue *queue, const void *send, void *recv, int64_t count,
+                                stn_dtype dtype, stn_reduce_op op)
 {
     struct stni_coll coll = reduction(STNI_COLL_ALL_REDUCE, send, recv, count, dtype, op);
     return stni_comm_launch(comm, queue, &coll, NULL);
@@ -286,8 +293,8 @@ stn_status stni_comm_all_gather(stn_comm *comm, stn_queue *queue, const void *se
     return stni_comm_launch(comm, queue, &coll, NULL);
 }
 
-stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *send, const int64_t *send_counts, void *recv,
-                                const int64_t *recv_counts, stn_dtype dtype)
+stn_status stni_comm_all_to_all(stn_comm *comm, stn_queue *queue, const void *send, const int64_t *send_counts,
+                                void *recv, const int64_t *recv_counts, stn_dtype dtype)
 {
     struct stni_coll coll = {.kind = STNI_COLL_ALL_TO_ALL, .send = send, .counts = send_counts, .recv = recv,
                              .recv_counts = recv_counts, .dtype = dtype};
@@ -300,14 +307,15 @@ stn_status stni_comm_exchange(stn_comm *comm, stn_queue *queue, const stn_exchan
     return stni_comm_launch(comm, queue, &coll, NULL);
 }
 
-stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op,
-                                      const stn_request *after, stn_request **request)
+stn_status stni_comm_all_reduce_begin(stn_comm *comm, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                                      stn_reduce_op op, const stn_request *after, stn_request **request)
 {
     struct stni_coll coll = reduction(STNI_COLL_ALL_REDUCE, send, recv, count, dtype, op);
     return stni_comm_launch_request(comm, &coll, after, request);
 }
 
-stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after, stn_request **request)
+stn_status stni_comm_exchange_begin(stn_comm *comm, const stn_exchange *messages, const stn_request *after,
+                                    stn_request **request)
 {
     struct stni_coll coll = messaging(STNI_COLL_EXCHANGE, messages);
     return stni_comm_launch_request(comm, &coll, after, request);

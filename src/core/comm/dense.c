@@ -11,7 +11,8 @@ static stn_box line(const void *data, int64_t count)
 }
 
 /* For a dtype and op that the multi-reduce kernels lack. */
-static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count,
+                               stn_dtype dtype, stn_reduce_op op)
 {
     stn_box *boxes = stni_malloc((size_t)n_src * sizeof *boxes), to = line(dst, count);
     if (!boxes)
@@ -23,7 +24,8 @@ static stn_status reduce_boxes(enum stni_isa isa, void *dst, const void *const *
     return STN_OK;
 }
 
-stn_status stni_dense_reduce(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+stn_status stni_dense_reduce(enum stni_isa isa, void *dst, const void *const *src, int n_src, int64_t count,
+                             stn_dtype dtype, stn_reduce_op op)
 {
     const stni_multi_reduce_fn fold = stni_multi_reduce_for(isa, dtype, op);
     if (count == 0)

@@ -34,7 +34,8 @@ static stn_status count(const struct fake *fake, stn_queue *queue, const struct 
     if (aborted)
         return stn_queue_fail(queue, (stn_status)aborted, "%s", family->text);
     struct stni_comm_stats cost = stni_coll_cost(coll, fake->rank, fake->size);
-    advance(family, (double)cost.messages * family->seconds_per_message + (double)cost.bytes_sent * family->seconds_per_byte);
+    advance(family,
+            (double)cost.messages * family->seconds_per_message + (double)cost.bytes_sent * family->seconds_per_byte);
     return STN_OK;
 }
 

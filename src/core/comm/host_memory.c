@@ -25,8 +25,10 @@ static size_t aligned(size_t bytes)
 
 static stn_status refuse(const stn_comm *comm, stn_queue *queue)
 {
-    return stn_queue_fail(queue, STN_ERR_UNSUPPORTED, "communicator '%s' moves memory of the host, and device %s has none that it reaches "
-                          "(host_allocate)", comm->ops->name, queue->device->name);
+    return stn_queue_fail(queue, STN_ERR_UNSUPPORTED,
+                          "communicator '%s' moves memory of the host, and device %s has none that it reaches "
+                          "(host_allocate)",
+                          comm->ops->name, queue->device->name);
 }
 
 /* `bytes` of pinned memory; waits for the queue, so that nothing uses it any more. */
@@ -40,7 +42,8 @@ static stn_status alloc_pinned(stn_comm *comm, stn_queue *queue, size_t bytes, c
         stni_pinned_free(comm);
         if (device->ops->host_allocate(device->impl, bytes, &comm->pinned) != STN_OK) {
             comm->pinned = NULL;
-            return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: pinned memory of a collective (%zu bytes)", bytes);
+            return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: pinned memory of a collective (%zu bytes)",
+                                  bytes);
         }
         comm->pinned_device = device;
         comm->pinned_bytes = bytes;
@@ -79,7 +82,8 @@ struct amounts {
 static struct amounts amounts_of(const stn_comm *comm, const struct stni_coll *v)
 {
     const int is_root = comm->rank == v->root;
-    const int64_t own = v->counts ? v->counts[comm->rank] : 0, all = v->counts ? stni_counts_sum(v->counts, comm->size) : 0;
+    const int64_t own = v->counts ? v->counts[comm->rank] : 0,
+                  all = v->counts ? stni_counts_sum(v->counts, comm->size) : 0;
     switch (v->kind) {
     case STNI_COLL_ALL_REDUCE:
         return (struct amounts){v->count, v->count};
@@ -230,7 +234,8 @@ static stn_status run_messages(stn_comm *comm, stn_queue *queue, const struct st
     const size_t bytes = (n_send + n_recv) * sizeof(stn_message) + n_recv * sizeof(struct stni_recv_group);
     char *lists = stni_malloc(bytes > 0 ? bytes : 1);
     if (!lists)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_coll_name(v->kind), bytes);
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: messages (%zu bytes)", stni_coll_name(v->kind),
+                              bytes);
     struct staged s = {.messages = v->messages, .element = stn_dtype_size(v->messages->dtype), .send = (void *)lists};
     s.recv = s.send + n_send;
     s.recv_groups = (void *)(s.recv + n_recv);

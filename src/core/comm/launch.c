@@ -78,7 +78,8 @@ static struct stni_coll unpack_arrays(const struct queued_call *queued, stn_exch
 {
     const stn_comm *comm = queued->call.comm;
     struct stni_coll coll = queued->coll;
-    const char *at = queued->block ? (const char *)queued->block->data : (const char *)((const struct packed_call *)queued)->arrays;
+    const char *at =
+        queued->block ? (const char *)queued->block->data : (const char *)((const struct packed_call *)queued)->arrays;
     const char *counts = at, *recv_counts = at + counts_bytes(comm, coll.counts);
     at = recv_counts + counts_bytes(comm, coll.recv_counts);
     if (coll.counts)
@@ -173,7 +174,8 @@ STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queu
 {
     int64_t waited;
     const int marked = stni_trace_mark_begin(trace, stni_coll_name(call->coll->kind));
-    const stn_status status = stni_trace_records(trace) ? run_recorded(trace, queue, call) : run_counted(queue, call, &waited);
+    const stn_status status =
+        stni_trace_records(trace) ? run_recorded(trace, queue, call) : run_counted(queue, call, &waited);
     stni_trace_mark_end(marked);
     return status;
 }
@@ -395,7 +397,8 @@ static stn_status launch_beside(stn_comm *comm, stn_queue *side, const struct st
     return status;
 }
 
-stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after, stn_request **out)
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after,
+                                    stn_request **out)
 {
     stn_queue *side;
     stn_status status = side_queue(comm, &side);

@@ -64,7 +64,8 @@ stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue);
 
 /* Launches a collective on the communicator's side queue, behind `after`, a request of any communicator of the
  * context, where that is not NULL. */
-stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after, stn_request **out);
+stn_status stni_comm_launch_request(stn_comm *comm, const struct stni_coll *coll, const stn_request *after,
+                                    stn_request **out);
 
 /* The communicator is destroyed and nothing runs any more: requests that nobody has waited for keep the status of
  * their collectives. `unrun` is the status of those that never ran. */
@@ -114,12 +115,14 @@ stn_status stni_comm_run_on_host(stn_comm *comm, stn_queue *queue, const struct 
  * queue. A list's copies are launched by stni_box_list_launch. */
 void stni_staged_begin(struct stni_box_list *list, stn_queue *queue);
 stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box *src, size_t element_size);
-stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype,
-                               stn_reduce_op op);
+stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn_box *dst, int n_src,
+                               const stn_box *src, stn_dtype dtype, stn_reduce_op op);
 
 /* Elements [from, to) of a box, packed at or unpacked from `dense`. */
-stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size);
-stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size);
+stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to,
+                            size_t element_size);
+stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, const void *dense, int64_t from,
+                              int64_t to, size_t element_size);
 
 /* Copies the messages from this rank to itself. */
 stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_exchange *messages);

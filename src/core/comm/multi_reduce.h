@@ -24,7 +24,8 @@ struct stni_multi_reduce_kernels {
     stni_multi_reduce_fn run[STN_DTYPE_COUNT][STN_REDUCE_OP_COUNT]; /* NULL: box.h has to do it */
 };
 
-extern const struct stni_multi_reduce_kernels stni_multi_reduce_kernels_base, stni_multi_reduce_kernels_avx2, stni_multi_reduce_kernels_avx512;
+extern const struct stni_multi_reduce_kernels stni_multi_reduce_kernels_base, stni_multi_reduce_kernels_avx2,
+    stni_multi_reduce_kernels_avx512;
 
 static inline stni_multi_reduce_fn stni_multi_reduce_for(enum stni_isa isa, stn_dtype dtype, stn_reduce_op op)
 {

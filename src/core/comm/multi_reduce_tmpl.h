@@ -99,7 +99,8 @@ INLINE void NAME(blocks)(const struct stni_multi_reduce *f, int64_t bytes, int n
 }
 
 /* With pointers of its own, which no store can change, and no divisor. `n_src` and `n_dst` are constants. */
-INLINE void NAME(few_blocks)(const struct stni_multi_reduce *f, int64_t bytes, int n_src, int n_dst, enum stn_reduce_op op)
+INLINE void NAME(few_blocks)(const struct stni_multi_reduce *f, int64_t bytes, int n_src, int n_dst,
+                             enum stn_reduce_op op)
 {
     const void *src[2];
     void *dst[2];

@@ -37,7 +37,8 @@ static struct stni_comm_recorded *record(stn_comm *comm, stn_queue *queue, const
 {
     const stn_exchange *messages = coll->messages;
     const size_t n_send = messages ? (size_t)messages->n_send : 0, n_recv = messages ? (size_t)messages->n_recv : 0;
-    const size_t bytes = (n_send + n_recv) * sizeof(stn_message) + counts_bytes(comm, coll->counts) + counts_bytes(comm, coll->recv_counts);
+    const size_t bytes = (n_send + n_recv) * sizeof(stn_message) + counts_bytes(comm, coll->counts) +
+                         counts_bytes(comm, coll->recv_counts);
     struct stni_comm_recorded *made = stni_malloc(sizeof *made + bytes);
     if (!made)
         return NULL;
@@ -91,8 +92,8 @@ static stn_status check(void *arg)
     const struct stni_comm_recorded *recorded = arg;
     if (recorded->comm)
         return STN_OK;
-    return stni_fail(recorded->queue->context, STN_ERR_STATE, "step_run: the communicator of a captured %s was destroyed",
-                     stni_coll_name(recorded->coll.kind));
+    return stni_fail(recorded->queue->context, STN_ERR_STATE,
+                     "step_run: the communicator of a captured %s was destroyed", stni_coll_name(recorded->coll.kind));
 }
 
 static void forget(void *arg)
@@ -107,7 +108,9 @@ stn_status stni_comm_launch_recorded(stn_comm *comm, stn_queue *queue, const str
 {
     struct stni_comm_recorded *recorded = record(comm, queue, coll);
     if (!recorded)
-        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: a recorded collective", stni_coll_name(coll->kind));
+        return stn_queue_fail(queue, STN_ERR_MEMORY, "%s: out of memory: a recorded collective",
+                              stni_coll_name(coll->kind));
     link_recorded(recorded);
-    return stni_recording_call(queue, &(struct stni_recorded_call){run, forget, recorded, check, stni_coll_name(coll->kind)});
+    return stni_recording_call(queue,
+                               &(struct stni_recorded_call){run, forget, recorded, check, stni_coll_name(coll->kind)});
 }

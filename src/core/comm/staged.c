@@ -31,8 +31,8 @@ stn_status stni_staged_move(stn_queue *queue, const stn_box *dst, const stn_box 
     return STN_OK;
 }
 
-stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn_box *dst, int n_src, const stn_box *src, stn_dtype dtype,
-                               stn_reduce_op op)
+stn_status stni_staged_combine(const stn_comm *comm, stn_queue *queue, const stn_box *dst, int n_src,
+                               const stn_box *src, stn_dtype dtype, stn_reduce_op op)
 {
     if (!queue->device->is_cpu)
         return stni_box_reduce(queue, 1, dst, n_src, src, dtype, op);
@@ -67,14 +67,16 @@ static void unpack_part(void *arg, const stn_box *part, int64_t at)
         dense->status = stni_box_list_add(dense->list, part, &box, dense->element_size);
 }
 
-stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to, size_t element_size)
+stn_status stni_staged_pack(struct stni_box_list *list, void *dense, const stn_box *box, int64_t from, int64_t to,
+                            size_t element_size)
 {
     struct dense to_dense = {dense, element_size, list, STN_OK};
     stni_box_range(box, element_size, from, to, pack_part, &to_dense);
     return to_dense.status;
 }
 
-stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, const void *dense, int64_t from, int64_t to, size_t element_size)
+stn_status stni_staged_unpack(struct stni_box_list *list, const stn_box *box, const void *dense, int64_t from,
+                              int64_t to, size_t element_size)
 {
     struct dense from_dense = {(char *)(uintptr_t)dense, element_size, list, STN_OK};
     stni_box_range(box, element_size, from, to, unpack_part, &from_dense);
@@ -158,7 +160,8 @@ stn_status stni_staged_self(const stn_comm *comm, stn_queue *queue, const stn_ex
         if (at == messages->n_send)
             break;
         if (stni_box_numel(&messages->recv[i].box) > 0)
-            STNI_TRY(stni_box_list_add(&list, &messages->recv[i].box, &messages->send[at].box, stn_dtype_size(messages->dtype)));
+            STNI_TRY(stni_box_list_add(&list, &messages->recv[i].box, &messages->send[at].box,
+                                       stn_dtype_size(messages->dtype)));
         at++;
     }
     return stni_box_list_launch(&list);

@@ -192,7 +192,8 @@ static size_t staging_needed(const struct work *w)
 
 stn_status stni_staged_copy(stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
 {
-    struct work w = {.comm = comm, .queue = queue, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
+    struct work w = {
+        .comm = comm, .queue = queue, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
     /* A batch holds at most two whole pieces beside the last pieces of streams. */
     size_t n = (size_t)messages->n_send + (size_t)messages->n_recv;
     size_t bytes = n * sizeof *w.streams + (n + 2) * (sizeof *w.pieces + 2 * sizeof *w.send);

@@ -122,8 +122,13 @@ static stn_status run_rounds(struct round *r)
 /* `host`: the number is the host's, whatever the queue's device. */
 static stn_status all_reduce_max(stn_comm *comm, stn_queue *queue, int64_t *number, int host)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = STN_DTYPE_I64, .op = STN_MAX, .count = 1, .send = number,
-                                   .recv = number, .host = host};
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE,
+                                   .dtype = STN_DTYPE_I64,
+                                   .op = STN_MAX,
+                                   .count = 1,
+                                   .send = number,
+                                   .recv = number,
+                                   .host = host};
     return comm->run(comm, queue, &coll);
 }
 
@@ -154,7 +159,8 @@ static stn_status agree_on_piece(stn_comm *comm, stn_queue *queue, const stn_exc
 
 stn_status stni_staged_reduce(stn_comm *comm, stn_queue *queue, const stn_exchange *messages)
 {
-    struct round r = {.comm = comm, .queue = queue, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
+    struct round r = {
+        .comm = comm, .queue = queue, .messages = messages, .element_size = stn_dtype_size(messages->dtype)};
     STNI_TRY(agree_on_piece(comm, queue, messages, &r.piece));
     int64_t longest = longest_message(messages);
     r.piece = r.piece < longest ? r.piece : longest > 0 ? longest : 1;

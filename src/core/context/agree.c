@@ -43,7 +43,8 @@ static stn_status agree(stn_context *context, struct stni_error *report)
     if (first == nothing)
         return STN_OK;
     if (context->size > 1)
-        STNI_TRY(stni_comm_agree_broadcast(context->comm, context->queue, report->text, sizeof report->text, (int)(first >> 8)));
+        STNI_TRY(stni_comm_agree_broadcast(context->comm, context->queue, report->text, sizeof report->text,
+                                           (int)(first >> 8)));
     /* All ranks keep the same, whatever each had kept before. */
     context->error.status = STN_OK;
     context->error_agreed = 1;
@@ -92,6 +93,7 @@ stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n)
 {
     STNI_TRY(stni_context_not_captured(context, "an agreement on numbers", "whose repetitions would not agree anew"));
     STNI_TRY(stni_context_sync(context, STN_SYNC_AGREEMENT));
-    const stn_status status = context->size > 1 ? stni_comm_agree(context->comm, context->queue, numbers, n, STN_MIN) : STN_OK;
+    const stn_status status =
+        context->size > 1 ? stni_comm_agree(context->comm, context->queue, numbers, n, STN_MIN) : STN_OK;
     return status == STN_OK ? STN_OK : stni_fail_rank(context, status, "agree: %s", failure_text(context));
 }

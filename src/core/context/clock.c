@@ -40,7 +40,8 @@ static stn_status ask(stn_context *context, const struct stni_clock *clock, int 
 
 /* The lowest rank that does not know its offset yet measures that of its machine. `*known` is set on the ranks of
  * it. */
-static stn_status align_machine(stn_context *context, const struct stni_clock *clock, int asker, int *known, int64_t *offset)
+static stn_status align_machine(stn_context *context, const struct stni_clock *clock, int asker, int *known,
+                                int64_t *offset)
 {
     int64_t machine = (int64_t)clock->machine, found = 0;
     STNI_TRY(tell(context, &machine, asker));

@@ -19,15 +19,17 @@ static stn_status check_device_allocator(const stn_context_options *options, str
     if (allocator == NULL)
         return STN_OK;
     if (allocator->size < sizeof *allocator)
-        return stni_error_set(error, STN_ERR_ARGUMENT,
-                              "context: device_allocator->size got %zu bytes, wanted sizeof(stn_device_allocator) = %zu", allocator->size,
-                              sizeof *allocator);
+        return stni_error_set(
+            error, STN_ERR_ARGUMENT,
+            "context: device_allocator->size got %zu bytes, wanted sizeof(stn_device_allocator) = %zu", allocator->size,
+            sizeof *allocator);
     if (allocator->allocate == NULL || allocator->deallocate == NULL)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: device_allocator->%s got NULL, wanted a function",
                               allocator->allocate == NULL ? "allocate" : "deallocate");
     if (options->device == NULL || strcmp(options->device, "cpu") == 0)
-        return stni_error_set(error, STN_ERR_ARGUMENT,
-                              "context: device_allocator got functions, wanted NULL for device 'cpu': its memory is of `allocator`");
+        return stni_error_set(
+            error, STN_ERR_ARGUMENT,
+            "context: device_allocator got functions, wanted NULL for device 'cpu': its memory is of `allocator`");
     return STN_OK;
 }
 
@@ -39,7 +41,8 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
     if (given == NULL)
         return STN_OK;
     if (given->size < offsetof(stn_context_options, device))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "context: options->size got %zu bytes, wanted sizeof(stn_context_options) = %zu",
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "context: options->size got %zu bytes, wanted sizeof(stn_context_options) = %zu",
                               given->size, sizeof *options);
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     if (options->threads < 0 || options->threads > STNI_MAX_THREADS)
@@ -60,7 +63,8 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: reproducible_sums got %d, wanted 0 or 1",
                               options->reproducible_sums);
     if (options->allow_tf32 != 0 && options->allow_tf32 != 1)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "context: allow_tf32 got %d, wanted 0 or 1", options->allow_tf32);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: allow_tf32 got %d, wanted 0 or 1",
+                              options->allow_tf32);
     STNI_TRY(check_device_allocator(options, error));
     unsigned without;
     return stni_foreign_read(options->without, &without, error);
@@ -90,15 +94,17 @@ static stn_status adopt_allocator(stn_context *context, const stn_context_option
     stn_status status = stni_device_adopt_allocator(context->device, options->device_allocator);
     if (status == STN_OK)
         return STN_OK;
-    return stni_error_set(error, status, "context: device_allocator: device '%s' takes no memory of a caller's (allocate_from): %s", options->device,
-                          stn_status_text(status));
+    return stni_error_set(error, status,
+                          "context: device_allocator: device '%s' takes no memory of a caller's (allocate_from): %s",
+                          options->device, stn_status_text(status));
 }
 
 static stn_status make_device(stn_context *context, const stn_context_options *options, struct stni_error *error)
 {
     stn_status status;
     if (options->device != NULL && strcmp(options->device, "cpu") != 0) {
-        STNI_TRY(stni_module_open_device(options->device, context->rank, options->module_path, &context->device, error));
+        STNI_TRY(
+            stni_module_open_device(options->device, context->rank, options->module_path, &context->device, error));
     } else {
         status = stni_device_create_cpu(options->allocator, &context->device);
         if (status != STN_OK)
@@ -108,11 +114,12 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
     context->joins_halos = !context->device->is_cpu;
     STNI_TRY(adopt_allocator(context, options, error));
     if (context->reproducible_sums && !context->device->is_cpu)
-        return stni_error_set(error, STN_ERR_UNSUPPORTED, "context: reproducible_sums is for ranks of the CPU, got device '%s'",
-                              options->device);
+        return stni_error_set(error, STN_ERR_UNSUPPORTED,
+                              "context: reproducible_sums is for ranks of the CPU, got device '%s'", options->device);
     status = stni_queue_create(context->device, &options->queue, &context->queue);
     if (status != STN_OK)
-        return stni_error_set(error, status, "context: no queue of kind %d: %s", (int)options->queue.kind, stn_status_text(status));
+        return stni_error_set(error, status, "context: no queue of kind %d: %s", (int)options->queue.kind,
+                              stn_status_text(status));
     context->queue->context = context;
     return STN_OK;
 }
@@ -267,7 +274,8 @@ void stni_context_destroy_core(stn_context *context)
 {
     stni_context_drop_graph(context);
     if (context->stats.live_tensors > 0)
-        stni_log(context, STN_LOG_WARNING, "context destroyed while %lld tensors were alive", (long long)context->stats.live_tensors);
+        stni_log(context, STN_LOG_WARNING, "context destroyed while %lld tensors were alive",
+                 (long long)context->stats.live_tensors);
     stop(context);
     close_context(context);
     stni_context_let_go(context);
@@ -322,7 +330,8 @@ void stni_context_let_go(stn_context *context)
             return;
         }
         none = NULL;
-    } while (!atomic_compare_exchange_strong_explicit(&context->dead, &none, STNI_NOBODY, memory_order_release, memory_order_relaxed));
+    } while (!atomic_compare_exchange_strong_explicit(&context->dead, &none, STNI_NOBODY, memory_order_release,
+                                                      memory_order_relaxed));
 }
 
 int stn_context_rank(const stn_context *context)
@@ -347,7 +356,8 @@ stn_status stn_set_halo_overlap(stn_context *context, stn_halo_overlap when)
     if (context->error.status != STN_OK)
         return context->error.status;
     if ((unsigned)when > STN_HALO_OVERLAP_ALWAYS)
-        return stni_fail(context, STN_ERR_ARGUMENT, "set_halo_overlap: when got %d, wanted 0 to %d", (int)when, STN_HALO_OVERLAP_ALWAYS);
+        return stni_fail(context, STN_ERR_ARGUMENT, "set_halo_overlap: when got %d, wanted 0 to %d", (int)when,
+                         STN_HALO_OVERLAP_ALWAYS);
     context->halo_overlap = when;
     return STN_OK;
 }

@@ -211,7 +211,8 @@ struct stni_stream {
 
 /* As stn_context_set_random_state, and meshes of some ranks go on from what `told` says of them, n of them, those
  * too that are made later; others from `start`. Owns `told`, which may be NULL. */
-void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told, int n);
+void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told,
+                       int n);
 
 /* The first stream of a mesh. */
 uint64_t stni_random_first(const stn_context *context, const stn_mesh *mesh);

@@ -128,16 +128,16 @@ static const struct row {
     {"STN_NVTX", read_nvtx, "0 or 1"},
 };
 
-stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, struct stni_environment_trace *trace,
-                                struct stni_error *error)
+stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options,
+                                 struct stni_environment_trace *trace, struct stni_error *error)
 {
     struct filled filled = {options, trace};
     *trace = (struct stni_environment_trace){0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *text = get(arg, rows[i].name);
         if (text && text[0] && !rows[i].read(text, &filled))
-            return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: the environment's %s got \"%.64s\", wanted %s", rows[i].name, text,
-                                  rows[i].takes);
+            return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: the environment's %s got \"%.64s\", wanted %s",
+                                  rows[i].name, text, rows[i].takes);
     }
     return STN_OK;
 }
@@ -167,7 +167,8 @@ stn_status stni_environment_check_names(const char *const *variables, struct stn
         if (strncmp(variable, "STN_", 4) != 0 || strncmp(variable, "STN_TEST_", 9) == 0 || is_known(variable, length))
             continue;
         list_names(known, sizeof known);
-        return stni_error_set(error, STN_ERR_ARGUMENT, "stn_launch: the environment's %.*s is none of the library's, which are %s",
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "stn_launch: the environment's %.*s is none of the library's, which are %s",
                               length < 64 ? (int)length : 64, variable, known);
     }
     return STN_OK;
@@ -179,7 +180,8 @@ static const char *from_process(void *arg, const char *name)
     return getenv(name);
 }
 
-stn_status stni_environment_fill_here(stn_context_options *options, struct stni_environment_trace *trace, struct stni_error *error)
+stn_status stni_environment_fill_here(stn_context_options *options, struct stni_environment_trace *trace,
+                                      struct stni_error *error)
 {
     *trace = (struct stni_environment_trace){0};
     STNI_TRY(stni_environment_check_names((const char *const *)environ, error));

@@ -18,14 +18,15 @@ struct stni_environment_trace {
  * checks those that it does not need as well, and what there is no option for into `*trace`. An empty value is as if it
  * were not set.
  * @return STN_ERR_ARGUMENT with a text that lists what the variable accepts. */
-stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options, struct stni_environment_trace *trace,
-                                struct stni_error *error);
+stn_status stni_environment_fill(stni_environment get, void *arg, stn_context_options *options,
+                                 struct stni_environment_trace *trace, struct stni_error *error);
 
 /* Refuses a variable that begins with STN_ and is none of the library's: spelled wrongly, it would be as if it were
  * not set. Those of tests begin with STN_TEST_. `variables`: "NAME=value" each, NULL after the last. */
 stn_status stni_environment_check_names(const char *const *variables, struct stni_error *error);
 
 /* Both, of this process. */
-stn_status stni_environment_fill_here(stn_context_options *options, struct stni_environment_trace *trace, struct stni_error *error);
+stn_status stni_environment_fill_here(stn_context_options *options, struct stni_environment_trace *trace,
+                                      struct stni_error *error);
 
 #endif

@@ -14,7 +14,8 @@ static const char *const names_of[STNI_LIBRARY_COUNT] = {
 static int find(const char *name, size_t length)
 {
     int library = 0;
-    while (library < STNI_LIBRARY_COUNT && (strlen(names_of[library]) != length || memcmp(names_of[library], name, length) != 0))
+    while (library < STNI_LIBRARY_COUNT &&
+           (strlen(names_of[library]) != length || memcmp(names_of[library], name, length) != 0))
         library++;
     return library;
 }
@@ -26,10 +27,10 @@ stn_status stni_foreign_read(const char *names, unsigned *without, struct stni_e
         size_t length = strcspn(names, ",");
         int library = find(names, length);
         if (library == STNI_LIBRARY_COUNT)
-            return stni_error_set(
-                error, STN_ERR_ARGUMENT,
-                "context: without got '%.*s', wanted names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them",
-                (int)(length < 64 ? length : 64), names);
+            return stni_error_set(error, STN_ERR_ARGUMENT,
+                                  "context: without got '%.*s', wanted names of onednn, fftw, cublaslt, cudnn, cufft, "
+                                  "nccl with commas between them",
+                                  (int)(length < 64 ? length : 64), names);
         *without |= 1u << library;
         names += length;
         names += *names == ',' && names[1] != '\0';
@@ -48,5 +49,6 @@ int stni_foreign_without(stn_queue *queue, const char *name, stn_library_use use
     if (!stni_foreign_has(foreign, (enum stni_library)library))
         return 1;
     struct stni_refusals *refusals = &foreign->refusals[library];
-    return use == STN_LIBRARY_QUESTION ? stni_refuses(&refusals->question) : use == STN_LIBRARY_RUN && stni_refuses(&refusals->run);
+    return use == STN_LIBRARY_QUESTION ? stni_refuses(&refusals->question)
+                                       : use == STN_LIBRARY_RUN && stni_refuses(&refusals->run);
 }

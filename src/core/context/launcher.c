@@ -56,7 +56,8 @@ static struct stni_job job_apart(size_t i, stni_environment get, void *arg)
     struct stni_job job = {.size = number(get(arg, apart[i].size)), .rank = rank_of(get(arg, apart[i].rank))};
     if (job.size <= 1 || !get(arg, apart[i].rank))
         return (struct stni_job){0};
-    const char *host = get(arg, "MASTER_ADDR"), *first = get(arg, apart[i].names[0]), *second = get(arg, apart[i].names[1]);
+    const char *host = get(arg, "MASTER_ADDR"), *first = get(arg, apart[i].names[0]),
+               *second = get(arg, apart[i].names[1]);
     job.port = number(get(arg, "MASTER_PORT"));
     snprintf(job.name, sizeof job.name, "%s.%s at %d", first ? first : "", second ? second : "", job.port);
     if (host && *host && job.port > 0 && job.rank >= 0) {

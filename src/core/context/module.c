@@ -33,7 +33,8 @@ static stn_status reduce(void *dst, const void *const *src, int n_src, int64_t c
     return stni_dense_reduce(STNI_ISA_BASE, dst, src, n_src, count, dtype, op);
 }
 
-static stn_status queue_reduce(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status queue_reduce(stn_queue *queue, void *dst, const void *const *src, int n_src, int64_t count,
+                               stn_dtype dtype, stn_reduce_op op)
 {
     return stni_dense_reduce(queue->isa, dst, src, n_src, count, dtype, op);
 }
@@ -128,8 +129,8 @@ static stn_status find(const char *name, const char *path, stn_module_fn *out, s
     if (status == STN_ERR_NOT_FOUND && error->status == STN_OK)
         status = load_from(STNI_MODULE_DIR, name, out, error);
     if (status == STN_ERR_NOT_FOUND && error->status == STN_OK)
-        stni_error_set(error, status, "module '%s': no libshardtensor-%s.so in %s%sthe library's folder or %s", name, name,
-                       path ? path : "", path ? ", " : "", STNI_MODULE_DIR);
+        stni_error_set(error, status, "module '%s': no libshardtensor-%s.so in %s%sthe library's folder or %s", name,
+                       name, path ? path : "", path ? ", " : "", STNI_MODULE_DIR);
     return status;
 }
 
@@ -137,17 +138,20 @@ stn_status stni_module_load(const char *name, const char *path, stn_module *out,
 {
     stn_module_fn function = NULL;
     if (!is_name(name))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "module: name got '%s', wanted lower-case letters, digits and '_', below %d bytes",
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "module: name got '%s', wanted lower-case letters, digits and '_', below %d bytes",
                               name ? name : "NULL", MAX_NAME);
     STNI_TRY(find(name, path, &function, error));
     const stn_module *module = function(&host);
     if (!module)
-        return stni_error_set(error, STN_ERR_VERSION, "module '%s' does not take this library's ABI %u", name, host.abi);
+        return stni_error_set(error, STN_ERR_VERSION, "module '%s' does not take this library's ABI %u", name,
+                              host.abi);
     if (module->abi != host.abi)
-        return stni_error_set(error, STN_ERR_VERSION, "module '%s': its ABI got %u, wanted %u", name, module->abi, host.abi);
+        return stni_error_set(error, STN_ERR_VERSION, "module '%s': its ABI got %u, wanted %u", name, module->abi,
+                              host.abi);
     if (module->size < offsetof(stn_module, name) + sizeof module->name)
-        return stni_error_set(error, STN_ERR_VERSION, "module '%s': its table got %zu bytes, wanted at least %zu", name, module->size,
-                              offsetof(stn_module, name) + sizeof module->name);
+        return stni_error_set(error, STN_ERR_VERSION, "module '%s': its table got %zu bytes, wanted at least %zu", name,
+                              module->size, offsetof(stn_module, name) + sizeof module->name);
     memset(out, 0, sizeof *out);
     memcpy(out, module, module->size < sizeof *out ? module->size : sizeof *out);
     return STN_OK;
@@ -164,8 +168,8 @@ static stn_kernel kernel_at(const stn_module *module, int i)
 }
 
 /* A kernel that serves the library itself; NULL where the module has none. */
-static stn_status find_core_kernel(const char *module_name, const stn_module *module, const char *name, size_t args_size,
-                                   stn_kernel_fn *out, struct stni_error *error)
+static stn_status find_core_kernel(const char *module_name, const stn_module *module, const char *name,
+                                   size_t args_size, stn_kernel_fn *out, struct stni_error *error)
 {
     *out = NULL;
     for (int i = 0; module->kernels && i < module->n_kernels; i++) {
@@ -173,20 +177,23 @@ static stn_status find_core_kernel(const char *module_name, const stn_module *mo
         if (!kernel.name || strcmp(kernel.name, name) != 0)
             continue;
         if (kernel.args_size != args_size)
-            return stni_error_set(error, STN_ERR_VERSION, "module '%s': %s takes %zu bytes of arguments, wanted %zu", module_name, name,
-                                  kernel.args_size, args_size);
+            return stni_error_set(error, STN_ERR_VERSION, "module '%s': %s takes %zu bytes of arguments, wanted %zu",
+                                  module_name, name, kernel.args_size, args_size);
         *out = kernel.function;
         break;
     }
     return STN_OK;
 }
 
-static stn_status find_core_kernels(const char *name, const stn_module *module, stn_device *device, struct stni_error *error)
+static stn_status find_core_kernels(const char *name, const stn_module *module, stn_device *device,
+                                    struct stni_error *error)
 {
     STNI_TRY(find_core_kernel(name, module, "core.box_copy", sizeof(stn_box_copy_args), &device->box_copy, error));
-    STNI_TRY(find_core_kernel(name, module, "core.box_copies", sizeof(stn_box_copies_args), &device->box_copies, error));
+    STNI_TRY(
+        find_core_kernel(name, module, "core.box_copies", sizeof(stn_box_copies_args), &device->box_copies, error));
     STNI_TRY(find_core_kernel(name, module, "core.fill", sizeof(stn_fill_args), &device->fill, error));
-    STNI_TRY(find_core_kernel(name, module, "core.box_reduce", sizeof(stn_box_reduce_args), &device->box_reduce, error));
+    STNI_TRY(
+        find_core_kernel(name, module, "core.box_reduce", sizeof(stn_box_reduce_args), &device->box_reduce, error));
     if (device->box_copy && device->fill)
         return STN_OK;
     return stni_error_set(error, STN_ERR_UNSUPPORTED, "module '%s' has a device but no kernel %s", name,
@@ -201,7 +208,8 @@ static int index_in_turn(const stn_module *module, int rank)
 }
 
 /* `index` < 0: the one that is this rank's turn. */
-static stn_status open_device(const char *name, int index, int rank, const char *path, stn_device **out, struct stni_error *error)
+static stn_status open_device(const char *name, int index, int rank, const char *path, stn_device **out,
+                              struct stni_error *error)
 {
     stn_module module;
     const stn_device_ops *ops = NULL;
@@ -214,7 +222,8 @@ static stn_status open_device(const char *name, int index, int rank, const char 
     STNI_TRY(find_core_kernels(name, &module, &kernels, error));
     if (index < 0)
         index = index_in_turn(&module, rank);
-    stn_status status = module.device_join ? module.device_join(index, &ops, &impl, text, sizeof text) : module.device_open(index, &ops, &impl);
+    stn_status status = module.device_join ? module.device_join(index, &ops, &impl, text, sizeof text)
+                                           : module.device_open(index, &ops, &impl);
     if (status != STN_OK)
         return stni_error_set(error, status, "module '%s': device %d did not open: %s", name, index,
                               text[0] ? text : stn_status_text(status));
@@ -222,8 +231,8 @@ static stn_status open_device(const char *name, int index, int rank, const char 
     if (status != STN_OK) {
         if (ops->size >= STNI_DEVICE_OPS_LEAST && ops->destroy)
             ops->destroy(impl);
-        return stni_error_set(error, status, "module '%s': its device's table got %zu bytes, wanted at least %zu: %s", name, ops->size,
-                              STNI_DEVICE_OPS_LEAST, stn_status_text(status));
+        return stni_error_set(error, status, "module '%s': its device's table got %zu bytes, wanted at least %zu: %s",
+                              name, ops->size, STNI_DEVICE_OPS_LEAST, stn_status_text(status));
     }
     (*out)->box_copy = kernels.box_copy;
     (*out)->box_copies = kernels.box_copies;
@@ -233,13 +242,15 @@ static stn_status open_device(const char *name, int index, int rank, const char 
     return STN_OK;
 }
 
-stn_status stni_module_open_device(const char *device, int rank, const char *path, stn_device **out, struct stni_error *error)
+stn_status stni_module_open_device(const char *device, int rank, const char *path, stn_device **out,
+                                   struct stni_error *error)
 {
     char name[MAX_NAME], *end = NULL;
     const char *colon = strchr(device, ':');
     long index = colon ? strtol(colon + 1, &end, 10) : -1;
     if (colon && (end == colon + 1 || *end != '\0' || index < 0 || index > INT_MAX))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "context: device got \"%s\", wanted \"name\" or \"name:index\"", device);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: device got \"%s\", wanted \"name\" or \"name:index\"",
+                              device);
     size_t length = colon ? (size_t)(colon - device) : strlen(device);
     if (length >= sizeof name)
         length = 0; /* refused as no name */
@@ -273,8 +284,9 @@ static stn_status open_comm(const char *name, const stn_comm_options *options, s
         if (ops->size >= STNI_COMM_OPS_LEAST && ops->destroy)
             ops->destroy(impl);
         const char *missing = stn_comm_ops_missing(ops);
-        return stni_error_set(error, status, "module '%s': its communicator's table of %zu bytes%s%s, rank %d of %d: %s", name, ops->size,
-                              missing ? " lacks a right " : "", missing ? missing : "", rank, size, stn_status_text(status));
+        return stni_error_set(
+            error, status, "module '%s': its communicator's table of %zu bytes%s%s, rank %d of %d: %s", name, ops->size,
+            missing ? " lacks a right " : "", missing ? missing : "", rank, size, stn_status_text(status));
     }
     return STN_OK;
 }
@@ -293,7 +305,8 @@ stn_status stn_comm_open(const char *module, const stn_comm_options *options, st
     return status;
 }
 
-stn_status stn_comm_open_mpi(const char *mpi, int64_t comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out)
+stn_status stn_comm_open_mpi(const char *mpi, int64_t comm, double deadline_seconds, const stn_comm_options *options,
+                             stn_comm **out)
 {
     char text[128];
     stn_comm_options with = {.size = sizeof with};

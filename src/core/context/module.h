@@ -11,7 +11,8 @@
 stn_status stni_module_load(const char *name, const char *path, stn_module *out, struct stni_error *error);
 
 /* A device by its word in stn_context_options: "name:index", or "name" for the one that is this rank's turn. */
-stn_status stni_module_open_device(const char *device, int rank, const char *path, stn_device **out, struct stni_error *error);
+stn_status stni_module_open_device(const char *device, int rank, const char *path, stn_device **out,
+                                   struct stni_error *error);
 
 /* For modules, which know libraries by their names (stn_host.queue_without). */
 int stni_foreign_without(stn_queue *queue, const char *name, stn_library_use use);

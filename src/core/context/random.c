@@ -28,7 +28,8 @@ uint64_t stni_random_first(const stn_context *context, const stn_mesh *mesh)
     return context->random_start;
 }
 
-void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told, int n)
+void stni_random_go_on(stn_context *context, uint64_t seed, uint64_t stream, uint64_t start, struct stni_stream *told,
+                       int n)
 {
     stni_free(context->random_told);
     context->random_told = told;

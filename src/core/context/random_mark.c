@@ -36,7 +36,8 @@ static stn_status call(struct stni_random_mark *mark, stn_status (*run)(void *ar
     if (!stni_recording_is_on(queue))
         return run(mark);
     mark->refs++;
-    return stni_fail_queue(mark->context, stni_recording_call(queue, &(struct stni_recorded_call){run, release, mark, NULL, "random streams"}));
+    return stni_fail_queue(mark->context, stni_recording_call(queue, &(struct stni_recorded_call){
+                                                                         run, release, mark, NULL, "random streams"}));
 }
 
 stn_status stni_random_mark_set(stn_context *context, struct stni_random_mark **out)

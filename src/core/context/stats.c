@@ -55,7 +55,8 @@ stn_status stn_context_stats(stn_context *context, stn_stats *out)
         return context->error.status;
     size_t size = out->size;
     if (size < sizeof out->size)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stats: size got %zu bytes, wanted sizeof(stn_stats) = %zu", size, sizeof *out);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stats: size got %zu bytes, wanted sizeof(stn_stats) = %zu", size,
+                         sizeof *out);
     stni_lent_take_ended(context); /* whose owners may release handles */
     stni_context_reap(context);
     stn_stats stats = context->stats;
@@ -75,7 +76,8 @@ void stn_context_stats_reset(stn_context *context)
     reset_pool(context->own_pool);
     for (struct stni_mempool *pool = context->step_pools; pool != NULL; pool = pool->next)
         reset_pool(pool);
-    context->stats = (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
+    context->stats =
+        (stn_stats){.live_tensors = context->stats.live_tensors, .live_storages = context->stats.live_storages};
     context->refused_calls.behind -= context->comm_stats.collectives;
     context->comm_stats = (struct stni_comm_stats){0};
     atomic_store_explicit(&context->queue->kernels, 0, memory_order_relaxed);

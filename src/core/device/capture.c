@@ -126,7 +126,8 @@ stn_status stn_queue_capture_end(stn_queue *queue, stn_graph **out)
     stn_device *device = queue->device;
     if (!graph)
         return STN_ERR_STATE;
-    stn_status status = device_records(device) ? device->ops->capture_end(device->impl, queue->impl, &graph->impl) : STN_OK;
+    stn_status status =
+        device_records(device) ? device->ops->capture_end(device->impl, queue->impl, &graph->impl) : STN_OK;
     queue->capture = NULL;
     for (int i = 0; i < graph->n_parts; i++)
         graph->parts[i].recorded(graph->parts[i].arg);

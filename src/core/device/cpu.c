@@ -36,7 +36,8 @@ static void *library_allocate(size_t bytes)
 static stn_status cpu_allocate(void *impl, size_t bytes, void **out)
 {
     const struct cpu *cpu = impl;
-    void *pointer = cpu->allocator.allocate ? cpu->allocator.allocate(cpu->allocator.arg, bytes, ALIGNMENT) : library_allocate(bytes);
+    void *pointer = cpu->allocator.allocate ? cpu->allocator.allocate(cpu->allocator.arg, bytes, ALIGNMENT)
+                                            : library_allocate(bytes);
     if (!pointer)
         return STN_ERR_MEMORY;
     *out = pointer;

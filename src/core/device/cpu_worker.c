@@ -213,7 +213,8 @@ static struct task *task_reserve(struct stni_worker *worker, uint32_t bytes)
     return (void *)(worker->ring + worker->tail % RING_BYTES);
 }
 
-void stni_worker_launch(struct stni_worker *worker, stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
+void stni_worker_launch(struct stni_worker *worker, stn_queue *queue, stn_kernel_fn kernel, const void *args,
+                        size_t args_size)
 {
     uint32_t bytes = (uint32_t)((sizeof(struct task) + args_size + UNIT - 1) / UNIT * UNIT);
     pthread_mutex_lock(&worker->timeline->mutex);

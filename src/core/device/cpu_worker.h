@@ -12,7 +12,8 @@ stn_status stni_worker_create(uint64_t delay_seed, struct stni_worker **out);
 void stni_worker_destroy(struct stni_worker *worker); /* runs what is queued first */
 
 /* Copies `args`; waits while the ring is full. */
-void stni_worker_launch(struct stni_worker *worker, stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size);
+void stni_worker_launch(struct stni_worker *worker, stn_queue *queue, stn_kernel_fn kernel, const void *args,
+                        size_t args_size);
 void stni_worker_sync(struct stni_worker *worker);
 
 /* A point of a worker: its timeline, and how many tasks of it came before. `timeline` NULL: a point that has passed. */

@@ -65,7 +65,8 @@ STNI_COLD static stn_status refuse_misaligned(stn_device *device, void *queue, s
     device->ops->deallocate_to(device->impl, &device->allocator, queue, *out, bytes);
     *out = NULL;
     if (device->context)
-        stni_fail_rank(device->context, STN_ERR_CALLBACK, "device_allocator: the address of %zu bytes got %#llx, wanted a multiple of %d", bytes,
+        stni_fail_rank(device->context, STN_ERR_CALLBACK,
+                       "device_allocator: the address of %zu bytes got %#llx, wanted a multiple of %d", bytes,
                        (unsigned long long)address, ALLOCATOR_ALIGNMENT);
     return STN_ERR_CALLBACK;
 }
@@ -80,7 +81,8 @@ static stn_status allocate_from(stn_device *device, void *queue, size_t bytes, v
 stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out)
 {
     assert(bytes > 0);
-    return device->allocator.allocate ? allocate_from(device, NULL, bytes, out) : device->ops->allocate(device->impl, bytes, out);
+    return device->allocator.allocate ? allocate_from(device, NULL, bytes, out)
+                                      : device->ops->allocate(device->impl, bytes, out);
 }
 
 void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes)
@@ -101,7 +103,8 @@ static int is_in_order(const stn_queue *queue)
 
 stn_status stni_queue_allocate(stn_queue *queue, size_t bytes, void **out)
 {
-    return is_in_order(queue) ? allocate_from(queue->device, queue->impl, bytes, out) : stni_device_allocate(queue->device, bytes, out);
+    return is_in_order(queue) ? allocate_from(queue->device, queue->impl, bytes, out)
+                              : stni_device_allocate(queue->device, bytes, out);
 }
 
 void stni_queue_deallocate(stn_queue *queue, void *pointer, size_t bytes)
@@ -119,7 +122,8 @@ static stn_status read_options(const stn_device *device, const stn_queue_options
     *out = (stn_queue_options){.size = sizeof *out};
     if (!given || given->size == 0)
         return STN_OK;
-    if (given->size < offsetof(stn_queue_options, stream) || given->size > sizeof *out || (unsigned)given->kind > STN_QUEUE_WORKER)
+    if (given->size < offsetof(stn_queue_options, stream) || given->size > sizeof *out ||
+        (unsigned)given->kind > STN_QUEUE_WORKER)
         return STN_ERR_ARGUMENT;
     memcpy(out, given, given->size);
     out->size = sizeof *out;
@@ -166,7 +170,8 @@ STNI_COLD static stn_status kernel_failed(stn_queue *queue, stn_status status)
     return stn_queue_fail(queue, status, "a kernel failed: %s", stn_status_text(status));
 }
 
-STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel, const void *args)
+STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel,
+                                       const void *args)
 {
     int64_t start = stni_trace_now();
     stn_status status = kernel(queue, args);
@@ -356,7 +361,8 @@ static stn_status join_stream(stn_queue *queue, void *stream, enum direction dir
     if (queue->capture)
         return stni_capture_refuses(queue, "a stream of somebody else's was joined");
     STNI_TRY(stni_event_create(queue->device, &event));
-    stn_status status = direction == TO_STREAM ? stni_event_record(event, queue) : ops->stream_record(impl, event->impl, stream);
+    stn_status status =
+        direction == TO_STREAM ? stni_event_record(event, queue) : ops->stream_record(impl, event->impl, stream);
     if (status == STN_OK)
         status = direction == TO_STREAM ? ops->stream_wait(impl, stream, event->impl) : stni_queue_wait(queue, event);
     stni_event_destroy(&event);

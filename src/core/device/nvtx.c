@@ -26,7 +26,9 @@ int stni_nvtx_open(void)
 
 void stni_nvtx_push(const char *name)
 {
-    const nvtxEventAttributes_t attributes = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_ASCII,
+    const nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,
+                                              .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                              .messageType = NVTX_MESSAGE_TYPE_ASCII,
                                               .message = {.ascii = name}};
     nvtxDomainRangePushEx(nvtx_domain, &attributes);
 }

@@ -25,8 +25,8 @@ static stn_status add(struct stni_recording *recording, struct part part)
         const int cap = recording->cap ? 2 * recording->cap : 16;
         struct part *parts = stni_realloc(recording->parts, (size_t)cap * sizeof *parts);
         if (!parts)
-            return stn_queue_fail(recording->queue, STN_ERR_MEMORY, "out of memory: parts of a recorded step (%zu bytes)",
-                                  (size_t)cap * sizeof *parts);
+            return stn_queue_fail(recording->queue, STN_ERR_MEMORY,
+                                  "out of memory: parts of a recorded step (%zu bytes)", (size_t)cap * sizeof *parts);
         recording->parts = parts;
         recording->cap = cap;
     }
@@ -65,7 +65,8 @@ static stn_status open_stretch(struct stni_recording *recording)
     if (status != STN_OK)
         return status;
     status = stn_queue_capture_begin(queue);
-    return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "a step cannot be recorded: %s", stn_status_text(status));
+    return status == STN_OK ? STN_OK
+                            : stn_queue_fail(queue, status, "a step cannot be recorded: %s", stn_status_text(status));
 }
 
 stn_status stni_recording_begin(stn_queue *queue, struct stni_recording **out)

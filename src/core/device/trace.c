@@ -116,7 +116,8 @@ static void add(struct stni_trace *trace, struct stni_trace_span span)
         drop(&span);
 }
 
-void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start, int64_t bytes)
+void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
+                    int64_t bytes)
 {
     add(trace, (struct stni_trace_span){.name = name, .start = start, .bytes = bytes, .category = category});
 }
@@ -143,7 +144,9 @@ void stni_trace_add_memory(struct stni_trace *trace, int64_t live_bytes)
     if (!trace->records || live_bytes == trace->live_bytes)
         return;
     trace->live_bytes = live_bytes;
-    add(trace, (struct stni_trace_span){.name = "live bytes", .start = stni_trace_now(), .bytes = live_bytes, .category = STNI_TRACE_MEMORY});
+    add(trace,
+        (struct stni_trace_span){
+            .name = "live bytes", .start = stni_trace_now(), .bytes = live_bytes, .category = STNI_TRACE_MEMORY});
 }
 
 void stni_trace_set_clock_offset(struct stni_trace *trace, int64_t offset)
@@ -179,7 +182,9 @@ void stni_trace_range_end(struct stni_trace *trace)
         return;
     const struct stni_trace_range *range = &trace->ranges[trace->n_ranges];
     stni_trace_mark_end(range->is_marked);
-    add(trace, (struct stni_trace_span){.name = range->name ? range->name : "range", .own_name = range->name, .start = range->start,
+    add(trace, (struct stni_trace_span){.name = range->name ? range->name : "range",
+                                        .own_name = range->name,
+                                        .start = range->start,
                                         .category = STNI_TRACE_RANGE});
 }
 
@@ -234,7 +239,8 @@ void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, cons
     pthread_mutex_unlock(&trace->mutex);
 }
 
-stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size, const char *name)
+stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,
+                             const char *name)
 {
     struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
     if (trace)

@@ -31,7 +31,8 @@ stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path
 void stni_trace_set_clock_offset(struct stni_trace *trace, int64_t offset);
 
 int64_t stni_trace_now(void); /* nanoseconds, never 0 */
-void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start, int64_t bytes);
+void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
+                    int64_t bytes);
 
 /* What a span tells beside its name and times: members of a JSON object, and numbers for the summary. Zero at first. */
 enum { STNI_TRACE_ARGS_BYTES = 2048 };
@@ -78,7 +79,8 @@ void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64
 void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name);
 
 /* stn_queue_launch of a kernel that is no op's slot, under this name. */
-stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size, const char *name);
+stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,
+                             const char *name);
 
 /* Around the work; `trace` may be NULL. `bytes` 0: not told. */
 static inline int64_t stni_trace_span_begin(const struct stni_trace *trace)
@@ -86,8 +88,8 @@ static inline int64_t stni_trace_span_begin(const struct stni_trace *trace)
     return trace ? stni_trace_now() : 0;
 }
 
-static inline void stni_trace_span_end(struct stni_trace *trace, enum stni_trace_category category, const char *name, int64_t start,
-                                       int64_t bytes)
+static inline void stni_trace_span_end(struct stni_trace *trace, enum stni_trace_category category, const char *name,
+                                       int64_t start, int64_t bytes)
 {
     if (trace && start)
         stni_trace_add(trace, category, name, start, bytes);

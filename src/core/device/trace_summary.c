@@ -137,17 +137,21 @@ static void put_line(struct table *table, const struct line *line)
     char ratio[16] = "-";
     if (line->least > 0)
         snprintf(ratio, sizeof ratio, "%.2f", (double)line->most / (double)line->least);
-    put(table, "%-12s %-40s %8lld %12.3f %12.3f %7s %14lld %10lld %12.3f\n", stni_trace_category_names[line->first->category], line->first->name,
-        (long long)line->count, 1e-6 * (double)line->most, 1e-6 * (double)line->least, ratio, (long long)line->bytes, (long long)line->messages,
+    put(table, "%-12s %-40s %8lld %12.3f %12.3f %7s %14lld %10lld %12.3f\n",
+        stni_trace_category_names[line->first->category], line->first->name, (long long)line->count,
+        1e-6 * (double)line->most, 1e-6 * (double)line->least, ratio, (long long)line->bytes, (long long)line->messages,
         1e-6 * (double)line->waited);
 }
 
 static void put_table(struct table *table, const struct line *lines, int64_t n, int ranks)
 {
-    put(table, "%d ranks: calls of the rank with most, milliseconds of the slowest and of the fastest rank, bytes and messages sent by all, "
-               "milliseconds of waiting for peers of the rank that waited most\n", ranks);
-    put(table, "%-12s %-40s %8s %12s %12s %7s %14s %10s %12s\n", "what", "name", "calls", "max ms", "min ms", "ratio", "bytes", "messages",
-        "waited ms");
+    put(table,
+        "%d ranks: calls of the rank with most, milliseconds of the slowest and of the fastest rank, bytes and "
+        "messages sent by all, "
+        "milliseconds of waiting for peers of the rank that waited most\n",
+        ranks);
+    put(table, "%-12s %-40s %8s %12s %12s %7s %14s %10s %12s\n", "what", "name", "calls", "max ms", "min ms", "ratio",
+        "bytes", "messages", "waited ms");
     for (int64_t i = 0; i < n; i++)
         put_line(table, &lines[i]);
 }
@@ -232,6 +236,7 @@ stn_status stn_trace_summary(stn_context *context, char *text, size_t size)
         return STN_ERR_ARGUMENT;
     if (text && size > 0)
         text[0] = '\0';
-    STNI_TRY(stn_agree(context, stni_trace_records(context->trace) ? STN_OK : STN_ERR_STATE, "trace_summary: no trace is on"));
+    STNI_TRY(stn_agree(context, stni_trace_records(context->trace) ? STN_OK : STN_ERR_STATE,
+                       "trace_summary: no trace is on"));
     return summary(context, text, text ? size : 0);
 }

@@ -37,8 +37,10 @@ static void write_args(FILE *file, const struct stni_trace_span *span)
 static void write_memory(FILE *file, const struct stni_trace *trace, const struct stni_trace_span *span, int rank)
 {
     const int64_t start = span->start + trace->clock_offset;
-    fprintf(file, ",\n{\"name\":\"%s\",\"cat\":\"memory\",\"ph\":\"C\",\"pid\":%d,\"ts\":%lld.%03lld,\"args\":{\"bytes\":%lld}}", span->name, rank,
-            (long long)(start / 1000), (long long)(start % 1000), (long long)span->bytes);
+    fprintf(
+        file,
+        ",\n{\"name\":\"%s\",\"cat\":\"memory\",\"ph\":\"C\",\"pid\":%d,\"ts\":%lld.%03lld,\"args\":{\"bytes\":%lld}}",
+        span->name, rank, (long long)(start / 1000), (long long)(start % 1000), (long long)span->bytes);
 }
 
 static void write_span(FILE *file, const struct stni_trace *trace, const struct stni_trace_span *span, int rank)
@@ -50,8 +52,8 @@ static void write_span(FILE *file, const struct stni_trace *trace, const struct 
     fprintf(file, ",\n{\"name\":");
     write_string(file, name);
     fprintf(file, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%lld.%03lld,\"dur\":%lld.%03lld",
-            stni_trace_category_names[span->category], rank, span->thread, (long long)(start / 1000), (long long)(start % 1000),
-            (long long)(length / 1000), (long long)(length % 1000));
+            stni_trace_category_names[span->category], rank, span->thread, (long long)(start / 1000),
+            (long long)(start % 1000), (long long)(length / 1000), (long long)(length % 1000));
     write_args(file, span);
     fputc('}', file);
 }
@@ -61,11 +63,14 @@ stn_status stni_trace_write(struct stni_trace *trace, int rank, const char *path
     FILE *file = fopen(path, "w");
     if (!file)
         return STN_ERR_IO;
-    fprintf(file, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%d,\"dropped\":%lld,\"clock_offset_ns\":%lld},\"traceEvents\":[\n", rank,
-            (long long)trace->dropped, (long long)trace->clock_offset);
+    fprintf(file,
+            "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%d,\"dropped\":%lld,\"clock_offset_ns\":%lld},"
+            "\"traceEvents\":[\n",
+            rank, (long long)trace->dropped, (long long)trace->clock_offset);
     fprintf(file, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank, rank);
     for (int64_t i = 0; i < trace->n; i++)
-        (trace->spans[i].category == STNI_TRACE_MEMORY ? write_memory : write_span)(file, trace, &trace->spans[i], rank);
+        (trace->spans[i].category == STNI_TRACE_MEMORY ? write_memory : write_span)(file, trace, &trace->spans[i],
+                                                                                    rank);
     fprintf(file, "\n]}\n");
     int failed = ferror(file);
     failed |= fclose(file) != 0;

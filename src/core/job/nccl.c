@@ -17,9 +17,13 @@ void stni_world_use_nccl(const stn_launch_options *options, stn_comm **comm, str
     if (!context->device || strncmp(context->device, "cuda", 4) != 0 || stn_comm_size(*comm) == 1 ||
         stni_foreign_read(context->without, &without, NULL) != STN_OK || without >> STNI_LIBRARY_NCCL & 1)
         return; /* what is wrong with the options, the context says */
-    const stn_nccl_options how = {.size = sizeof how, .module_path = context->module_path,
-                                  .has_device = sscanf(context->device, "cuda:%d", &ordinal) == 1, .device = ordinal,
-                                  .deadline_seconds = context->deadline_seconds, .error_text = why, .error_text_size = sizeof why};
+    const stn_nccl_options how = {.size = sizeof how,
+                                  .module_path = context->module_path,
+                                  .has_device = sscanf(context->device, "cuda:%d", &ordinal) == 1,
+                                  .device = ordinal,
+                                  .deadline_seconds = context->deadline_seconds,
+                                  .error_text = why,
+                                  .error_text_size = sizeof why};
     stn_comm *made = NULL;
     const stn_status status = stn_comm_create_nccl(*comm, &how, &made);
     if (status == STN_OK)

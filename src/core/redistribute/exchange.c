@@ -28,13 +28,14 @@ static void drop_own(struct stni_plan_messages *messages, int self)
 
 /* Nobody else is concerned: at most one box, from this rank to itself, which what is under way may have to bring
  * first. */
-static stn_status copy_own(stn_context *context, const struct stni_plan *plan, stn_dtype dtype, struct stni_under_way *way)
+static stn_status copy_own(stn_context *context, const struct stni_plan *plan, stn_dtype dtype,
+                           struct stni_under_way *way)
 {
     if (way != NULL)
         STNI_TRY(stni_under_way_finish(context, way));
     for (int i = 0; i < plan->recv.n; i++)
-        STNI_TRY(stni_fail_queue(context, stni_box_copy(context->queue, &plan->recv.items[i].box, &plan->send.items[i].box,
-                                                        stn_dtype_size(dtype))));
+        STNI_TRY(stni_fail_queue(context, stni_box_copy(context->queue, &plan->recv.items[i].box,
+                                                        &plan->send.items[i].box, stn_dtype_size(dtype))));
     return STN_OK;
 }
 
@@ -80,8 +81,8 @@ static stn_reduce_op only_op(uint32_t ops)
     return (stn_reduce_op)op;
 }
 
-stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_roles *route, stn_dtype dtype, const struct stni_frame *src,
-                                const struct stni_frame *dst, struct stni_under_way *way)
+stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_roles *route, stn_dtype dtype,
+                                const struct stni_frame *src, const struct stni_frame *dst, struct stni_under_way *way)
 {
     if (!route->src.mesh->member && !route->dst.mesh->member)
         return STN_OK;
@@ -97,8 +98,13 @@ stn_status stni_exchange_chunks(stn_context *context, const struct stni_axis_rol
 
     stn_comm *comm;
     STNI_TRY(find_comm(route, plan, &comm));
-    stn_exchange exchange = {.dtype = dtype, .reduce = route->addends != 0, .op = only_op(route->ops), .n_send = plan->send.n,
-                             .n_recv = plan->recv.n, .send = plan->send.items, .recv = plan->recv.items};
+    stn_exchange exchange = {.dtype = dtype,
+                             .reduce = route->addends != 0,
+                             .op = only_op(route->ops),
+                             .n_send = plan->send.n,
+                             .n_recv = plan->recv.n,
+                             .send = plan->send.items,
+                             .recv = plan->recv.items};
     return way != NULL ? stni_under_way_exchange(context, way, comm, &exchange)
                        : stni_fail_queue(context, stni_comm_exchange(comm, context->queue, &exchange));
 }

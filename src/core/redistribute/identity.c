@@ -46,37 +46,40 @@ union value {
 static union value one(stn_dtype dtype)
 {
     static const union value values[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = {.f32 = {1}}, [STN_DTYPE_F64] = {.f64 = {1}}, [STN_DTYPE_BF16] = {.u16 = 0x3f80},
-        [STN_DTYPE_F16] = {.u16 = 0x3c00}, [STN_DTYPE_I64] = {.i64 = 1}, [STN_DTYPE_I32] = {.i32 = 1}, [STN_DTYPE_U8] = {.u8 = 1},
-        [STN_DTYPE_BOOL] = {.u8 = 1}, [STN_DTYPE_C64] = {.f32 = {1}}, [STN_DTYPE_C128] = {.f64 = {1}}, [STN_DTYPE_I8] = {.i8 = 1},
-        [STN_DTYPE_I16] = {.i16 = 1}};
+        [STN_DTYPE_F32] = {.f32 = {1}},    [STN_DTYPE_F64] = {.f64 = {1}}, [STN_DTYPE_BF16] = {.u16 = 0x3f80},
+        [STN_DTYPE_F16] = {.u16 = 0x3c00}, [STN_DTYPE_I64] = {.i64 = 1},   [STN_DTYPE_I32] = {.i32 = 1},
+        [STN_DTYPE_U8] = {.u8 = 1},        [STN_DTYPE_BOOL] = {.u8 = 1},   [STN_DTYPE_C64] = {.f32 = {1}},
+        [STN_DTYPE_C128] = {.f64 = {1}},   [STN_DTYPE_I8] = {.i8 = 1},     [STN_DTYPE_I16] = {.i16 = 1}};
     return values[dtype];
 }
 
 static union value least(stn_dtype dtype)
 {
     static const union value values[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = {.f32 = {-INFINITY}}, [STN_DTYPE_F64] = {.f64 = {-INFINITY}}, [STN_DTYPE_BF16] = {.u16 = 0xff80},
-        [STN_DTYPE_F16] = {.u16 = 0xfc00}, [STN_DTYPE_I64] = {.i64 = INT64_MIN}, [STN_DTYPE_I32] = {.i32 = INT32_MIN},
-        [STN_DTYPE_I8] = {.i8 = INT8_MIN}, [STN_DTYPE_I16] = {.i16 = INT16_MIN}};
+        [STN_DTYPE_F32] = {.f32 = {-INFINITY}}, [STN_DTYPE_F64] = {.f64 = {-INFINITY}},
+        [STN_DTYPE_BF16] = {.u16 = 0xff80},     [STN_DTYPE_F16] = {.u16 = 0xfc00},
+        [STN_DTYPE_I64] = {.i64 = INT64_MIN},   [STN_DTYPE_I32] = {.i32 = INT32_MIN},
+        [STN_DTYPE_I8] = {.i8 = INT8_MIN},      [STN_DTYPE_I16] = {.i16 = INT16_MIN}};
     return values[dtype];
 }
 
 static union value greatest(stn_dtype dtype)
 {
     static const union value values[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = {.f32 = {INFINITY}}, [STN_DTYPE_F64] = {.f64 = {INFINITY}}, [STN_DTYPE_BF16] = {.u16 = 0x7f80},
-        [STN_DTYPE_F16] = {.u16 = 0x7c00}, [STN_DTYPE_I64] = {.i64 = INT64_MAX}, [STN_DTYPE_I32] = {.i32 = INT32_MAX},
-        [STN_DTYPE_U8] = {.u8 = UINT8_MAX}, [STN_DTYPE_BOOL] = {.u8 = 1}, [STN_DTYPE_I8] = {.i8 = INT8_MAX},
-        [STN_DTYPE_I16] = {.i16 = INT16_MAX}};
+        [STN_DTYPE_F32] = {.f32 = {INFINITY}}, [STN_DTYPE_F64] = {.f64 = {INFINITY}},
+        [STN_DTYPE_BF16] = {.u16 = 0x7f80},    [STN_DTYPE_F16] = {.u16 = 0x7c00},
+        [STN_DTYPE_I64] = {.i64 = INT64_MAX},  [STN_DTYPE_I32] = {.i32 = INT32_MAX},
+        [STN_DTYPE_U8] = {.u8 = UINT8_MAX},    [STN_DTYPE_BOOL] = {.u8 = 1},
+        [STN_DTYPE_I8] = {.i8 = INT8_MAX},     [STN_DTYPE_I16] = {.i16 = INT16_MAX}};
     return values[dtype];
 }
 
 static union value negative_zero(stn_dtype dtype)
 {
     static const union value values[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = {.f32 = {-0.0f}}, [STN_DTYPE_F64] = {.f64 = {-0.0}}, [STN_DTYPE_BF16] = {.u16 = 0x8000},
-        [STN_DTYPE_F16] = {.u16 = 0x8000}, [STN_DTYPE_C64] = {.f32 = {-0.0f, -0.0f}}, [STN_DTYPE_C128] = {.f64 = {-0.0, -0.0}}};
+        [STN_DTYPE_F32] = {.f32 = {-0.0f}},        [STN_DTYPE_F64] = {.f64 = {-0.0}},
+        [STN_DTYPE_BF16] = {.u16 = 0x8000},        [STN_DTYPE_F16] = {.u16 = 0x8000},
+        [STN_DTYPE_C64] = {.f32 = {-0.0f, -0.0f}}, [STN_DTYPE_C128] = {.f64 = {-0.0, -0.0}}};
     return values[dtype];
 }
 
@@ -86,7 +89,8 @@ static stn_status fill(stn_queue *queue, void *data, int64_t numel, stn_dtype dt
     if (numel == 0)
         return STN_OK;
     memcpy(args.element, &value, args.element_size);
-    return stni_trace_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args, "fill");
+    return stni_trace_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args,
+                             "fill");
 }
 
 stn_status stni_fill_identity(stn_queue *queue, void *data, int64_t numel, stn_dtype dtype, stn_reduce_op op)

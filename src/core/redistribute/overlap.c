@@ -142,7 +142,8 @@ static stn_status list_pieces(stn_context *context, struct lists *lists, int dim
             continue;
         }
         int64_t stop = c.end < end ? c.end : end;
-        STNI_TRY(add_entry(context, lists, x, stop - x, flat ? (int64_t)i * step : piece_peer(walk->side, dim, split, i)));
+        STNI_TRY(
+            add_entry(context, lists, x, stop - x, flat ? (int64_t)i * step : piece_peer(walk->side, dim, split, i)));
         if (c.end >= end)
             return STN_OK;
         cursor_next(&c);
@@ -213,8 +214,8 @@ static stn_status reserve(stn_context *context, const struct lists *lists, struc
 }
 
 /* Puts an entry's range into a box; returns its share of the peer. */
-static int64_t apply(const struct list *list, const struct stni_plan_entry *entry, const struct stni_frame *frame, stn_box *box,
-                     int64_t *at)
+static int64_t apply(const struct list *list, const struct stni_plan_entry *entry, const struct stni_frame *frame,
+                     stn_box *box, int64_t *at)
 {
     if (list->dim >= 0) {
         *at += (entry->offset - frame->origin[list->dim]) * frame->strides[list->dim];
@@ -249,7 +250,8 @@ static int64_t whole_box(const struct lists *lists, const struct stni_frame *fra
 }
 
 /* The product of all lists but the last, each combination with every entry of the last. */
-static void multiply(const struct lists *lists, const struct stni_frame *frame, struct stni_plan_messages *out, int *ordered)
+static void multiply(const struct lists *lists, const struct stni_frame *frame, struct stni_plan_messages *out,
+                     int *ordered)
 {
     static const struct list nothing = {-1, 0, 1, 0};
     static const struct stni_plan_entry zero = {0, 0, 0};
@@ -275,8 +277,8 @@ static void multiply(const struct lists *lists, const struct stni_frame *frame, 
     }
 }
 
-stn_status stni_overlap_peers(stn_context *context, const struct stni_overlap *walk, const struct stni_frame *frame, struct stni_plan *plan,
-                           struct stni_plan_messages *out, int *ordered)
+stn_status stni_overlap_peers(stn_context *context, const struct stni_overlap *walk, const struct stni_frame *frame,
+                              struct stni_plan *plan, struct stni_plan_messages *out, int *ordered)
 {
     struct lists lists;
     lists.walk = walk;

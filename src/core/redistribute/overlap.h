@@ -13,7 +13,7 @@ struct stni_overlap {
 
 /* Writes a message for each peer (sum of coordinate * side->step) with the part of the box that it holds, as it lies
  * in `frame`. *ordered tells whether peers came in order. `plan` lends memory for entries. */
-stn_status stni_overlap_peers(stn_context *context, const struct stni_overlap *walk, const struct stni_frame *frame, struct stni_plan *plan,
-                           struct stni_plan_messages *out, int *ordered);
+stn_status stni_overlap_peers(stn_context *context, const struct stni_overlap *walk, const struct stni_frame *frame,
+                              struct stni_plan *plan, struct stni_plan_messages *out, int *ordered);
 
 #endif

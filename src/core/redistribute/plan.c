@@ -39,8 +39,8 @@ static int beyond_first(const int *coordinate, int n, uint32_t mask)
     return 0;
 }
 
-static stn_status plan_receives(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *frame,
-                                struct stni_plan *plan, int *ordered)
+static stn_status plan_receives(stn_context *context, const struct stni_axis_roles *route, int rank,
+                                const struct stni_frame *frame, struct stni_plan *plan, int *ordered)
 {
     int at[STN_MAX_MESH_NDIM];
     if (!stni_axis_roles_find(&route->dst, rank, at) || beyond_first(at, route->dst.n, route->first_only))
@@ -56,11 +56,12 @@ static stn_status plan_receives(stn_context *context, const struct stni_axis_rol
     return stni_overlap_peers(context, &walk, frame, plan, &plan->recv, ordered);
 }
 
-static stn_status plan_sends(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *frame,
-                             struct stni_plan *plan, int *ordered)
+static stn_status plan_sends(stn_context *context, const struct stni_axis_roles *route, int rank,
+                             const struct stni_frame *frame, struct stni_plan *plan, int *ordered)
 {
     int at[STN_MAX_MESH_NDIM];
-    if (!stni_axis_roles_find(&route->src, rank, at) || beyond_first(at, route->src.n, route->coupled & route->first_only))
+    if (!stni_axis_roles_find(&route->src, rank, at) ||
+        beyond_first(at, route->src.n, route->coupled & route->first_only))
         return STN_OK;
     struct stni_overlap walk = {.side = &route->dst, .each = route->fan_out};
     stn_spec_chunk(route->src.spec, rank, walk.shape, walk.offset);
@@ -113,8 +114,8 @@ int stni_plan_self(const struct stni_axis_roles *route, int rank)
     return number;
 }
 
-stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *src,
-                          const struct stni_frame *dst, struct stni_plan *plan)
+stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank,
+                          const struct stni_frame *src, const struct stni_frame *dst, struct stni_plan *plan)
 {
     int send_ordered = 1, recv_ordered = 1;
     plan->send.n = plan->recv.n = 0;

@@ -37,8 +37,8 @@ struct stni_plan {
 
 /* The exchange of `route`, whose addends have one op, seen from a world rank. `plan` begins as zeros, and its memory
  * serves again when it is made anew. */
-stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank, const struct stni_frame *src,
-                          const struct stni_frame *dst, struct stni_plan *plan);
+stn_status stni_plan_make(stn_context *context, const struct stni_axis_roles *route, int rank,
+                          const struct stni_frame *src, const struct stni_frame *dst, struct stni_plan *plan);
 void stni_plan_free(struct stni_plan *plan);
 
 /* This rank's own number among the peers; -1 outside the meshes. */

@@ -15,15 +15,18 @@ static stn_status check(const stn_tensor *tensor, const stn_spec *spec)
     const struct stni_layout *from = &tensor->spec->layout, *to = &spec->layout;
     stn_context *context = tensor->context;
     if (spec->context != context)
-        return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: spec is of another context, wanted one of the tensor's");
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "redistribute: spec is of another context, wanted one of the tensor's");
     if (from->dtype != to->dtype)
-        return stni_fail(context, STN_ERR_DTYPE, "redistribute: spec has dtype %s, wanted the tensor's %s", stn_dtype_name(to->dtype),
-                         stn_dtype_name(from->dtype));
+        return stni_fail(context, STN_ERR_DTYPE, "redistribute: spec has dtype %s, wanted the tensor's %s",
+                         stn_dtype_name(to->dtype), stn_dtype_name(from->dtype));
     if (from->ndim != to->ndim)
-        return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec has %d dims, wanted the tensor's %d", to->ndim, from->ndim);
+        return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec has %d dims, wanted the tensor's %d", to->ndim,
+                         from->ndim);
     for (int d = 0; d < to->ndim; d++)
         if (from->shape[d] != to->shape[d])
-            return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec has shape[%d] = %lld, wanted the tensor's %lld", d,
+            return stni_fail(context, STN_ERR_SHAPE,
+                             "redistribute: spec has shape[%d] = %lld, wanted the tensor's %lld", d,
                              (long long)to->shape[d], (long long)from->shape[d]);
     if ((from->mesh == NULL) != (to->mesh == NULL))
         return stni_fail(context, STN_ERR_LAYOUT, "redistribute: spec is %s, wanted %s as the tensor",
@@ -35,7 +38,8 @@ static stn_status check_reductions(stn_context *context, stn_dtype dtype, uint32
 {
     for (int op = 0; op < STN_REDUCE_OP_COUNT; op++)
         if ((ops >> op & 1) != 0 && !stni_box_reduces(dtype, (stn_reduce_op)op))
-            return stni_fail(context, STN_ERR_DTYPE, "redistribute: a pending minimum or maximum of dtype %s, wanted a dtype with an order",
+            return stni_fail(context, STN_ERR_DTYPE,
+                             "redistribute: a pending minimum or maximum of dtype %s, wanted a dtype with an order",
                              stn_dtype_name(dtype));
     return STN_OK;
 }
@@ -53,7 +57,8 @@ static stn_status copy_chunk(const stn_tensor *from, const stn_tensor *to)
         return STN_OK;
     stni_tensor_box(to, &dst);
     stni_tensor_box(from, &src);
-    return stni_fail_queue(to->context, stni_box_copy(to->context->queue, &dst, &src, stn_dtype_size(to->spec->layout.dtype)));
+    return stni_fail_queue(to->context,
+                           stni_box_copy(to->context->queue, &dst, &src, stn_dtype_size(to->spec->layout.dtype)));
 }
 
 /* Whether nothing but pending reductions, of one op, end: each rank has the same chunk before and after, and sums
@@ -79,14 +84,16 @@ static int first_op(uint32_t ops)
 }
 
 /* Reads the source where it is dense in the result's order; else the result takes a copy and is reduced in place. */
-static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to, struct stni_under_way *way)
+static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to,
+                             struct stni_under_way *way)
 {
     stn_context *context = to->context;
     const stn_spec *spec = to->spec;
     if (!spec->layout.mesh->member)
         return STN_OK;
     const void *send = from->data;
-    if (!stni_tensor_is_dense(from) || memcmp(from->spec->layout.memory_order, spec->layout.memory_order, STN_MAX_NDIM) != 0) {
+    if (!stni_tensor_is_dense(from) ||
+        memcmp(from->spec->layout.memory_order, spec->layout.memory_order, STN_MAX_NDIM) != 0) {
         STNI_TRY(copy_chunk(from, to));
         send = to->data;
     }
@@ -95,8 +102,8 @@ static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_role
     const stn_reduce_op op = (stn_reduce_op)first_op(route->ops);
     if (way != NULL)
         return stni_under_way_all_reduce(context, way, comm, send, to->data, spec->local_numel, spec->layout.dtype, op);
-    return stni_fail_queue(context,
-                           stni_comm_all_reduce(comm, context->queue, send, to->data, spec->local_numel, spec->layout.dtype, op));
+    return stni_fail_queue(
+        context, stni_comm_all_reduce(comm, context->queue, send, to->data, spec->local_numel, spec->layout.dtype, op));
 }
 
 /* Which identity this rank holds where no data comes to it; -1: none, data comes everywhere. From the last axis to
@@ -124,13 +131,14 @@ static stn_status fill_missing(const struct stni_axis_roles *route, const stn_te
     int op = missing_op(route, context->rank);
     if (op < 0)
         return STN_OK;
-    return stni_fail_queue(context, stni_fill_identity(context->queue, to->data, to->spec->local_numel, to->spec->layout.dtype,
-                                                       (stn_reduce_op)op));
+    return stni_fail_queue(context, stni_fill_identity(context->queue, to->data, to->spec->local_numel,
+                                                       to->spec->layout.dtype, (stn_reduce_op)op));
 }
 
 /* Sums first meet in pieces of what receivers will hold, at their final place in memory; then those who share them
  * gather. */
-static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *pieces, const stn_tensor *to, struct stni_under_way *way)
+static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *pieces, const stn_tensor *to,
+                                    struct stni_under_way *way)
 {
     struct stni_axis_roles route;
     struct stni_frame src = frame_of(from), dst = frame_of(to);
@@ -141,7 +149,8 @@ static stn_status reduce_and_gather(const stn_tensor *from, const stn_spec *piec
     return stni_exchange_chunks(to->context, &route, dtype, &dst, &dst, way);
 }
 
-static stn_status fill(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to, struct stni_under_way *way)
+static stn_status fill(const stn_tensor *from, const struct stni_axis_roles *route, const stn_tensor *to,
+                       struct stni_under_way *way)
 {
     if (to->spec->numel == 0)
         return STN_OK;
@@ -258,7 +267,8 @@ static int same_order(const stn_spec *a, const stn_spec *b)
 }
 
 /* What one rank does by itself is no redistribution: a mesh of one rank, another order in memory. */
-static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way, stn_tensor **out)
+static stn_status change(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way,
+                         stn_tensor **out)
 {
     if (same_chunks)
         return reorder(tensor, spec, out);
@@ -273,7 +283,8 @@ static const char *move_name(int same_chunks)
 }
 
 /* Recorded beside from and to: for which op. */
-static stn_status change_recorded(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way, stn_tensor **out)
+static stn_status change_recorded(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way,
+                                  stn_tensor **out)
 {
     stn_context *context = tensor->context;
     const struct stni_comm_stats before = context->comm_stats;
@@ -292,7 +303,8 @@ static stn_status change_recorded(stn_tensor *tensor, const stn_spec *spec, int 
     return STN_OK;
 }
 
-STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks, struct stni_under_way *way, stn_tensor **out)
+STNI_COLD static stn_status change_traced(stn_tensor *tensor, const stn_spec *spec, int same_chunks,
+                                          struct stni_under_way *way, stn_tensor **out)
 {
     const struct stni_trace *trace = tensor->context->trace;
     const int marked = stni_trace_mark_begin(trace, move_name(same_chunks));
@@ -319,7 +331,8 @@ stn_status stni_redistribute_by(stn_tensor *tensor, const stn_spec *spec, struct
     if (same_chunks && same_order(tensor->spec, spec)) {
         STNI_TRY(stni_tensor_on(tensor->context, spec, tensor->storage, tensor->data, tensor->strides, 0, &to));
     } else {
-        STNI_TRY(tensor->context->trace ? change_traced(tensor, spec, same_chunks, way, &to) : change(tensor, spec, same_chunks, way, &to));
+        STNI_TRY(tensor->context->trace ? change_traced(tensor, spec, same_chunks, way, &to)
+                                        : change(tensor, spec, same_chunks, way, &to));
     }
     share_history(tensor, to);
     *out = to;

@@ -26,7 +26,8 @@ stn_status stni_layout_cut_further(stn_context *context, struct stni_layout *lay
             layout->axis_order[n++] = layout->axis_order[k];
     layout->axis_order[n] = (uint8_t)axis;
     layout->placement[axis] = stn_shard(dim);
-    return stni_split_refined(context, layout->split[dim], layout->shape[dim], layout->mesh->sizes[axis], &layout->split[dim]);
+    return stni_split_refined(context, layout->split[dim], layout->shape[dim], layout->mesh->sizes[axis],
+                              &layout->split[dim]);
 }
 
 /* Where the source is sharded along the axis too, its own dim: what a rank has of it stays. */

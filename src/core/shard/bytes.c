@@ -117,18 +117,22 @@ struct form {
 static stn_status check_frame(struct reader *r, const uint8_t *bytes, size_t size)
 {
     if (bytes == NULL || size < LEAST_BYTES)
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %zu bytes, wanted at least %d", bytes == NULL ? 0 : size, LEAST_BYTES);
+        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %zu bytes, wanted at least %d",
+                         bytes == NULL ? 0 : size, LEAST_BYTES);
     if (memcmp(bytes, magic, sizeof magic) != 0)
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: the bytes begin with 0x%02x%02x%02x%02x, wanted \"STNS\"", bytes[0], bytes[1],
+        return stni_fail(r->context, STN_ERR_ARGUMENT,
+                         "stn_spec_read: the bytes begin with 0x%02x%02x%02x%02x, wanted \"STNS\"", bytes[0], bytes[1],
                          bytes[2], bytes[3]);
     if (bytes[4] != VERSION)
-        return stni_fail(r->context, STN_ERR_VERSION, "stn_spec_read: the form has version %d, wanted %d", bytes[4], VERSION);
+        return stni_fail(r->context, STN_ERR_VERSION, "stn_spec_read: the form has version %d, wanted %d", bytes[4],
+                         VERSION);
     r->from = bytes;
     r->length = size;
     r->at = size - CHECK_BYTES;
     const uint32_t got = (uint32_t)read_integer(r, CHECK_BYTES), wanted = check_of(bytes, size - CHECK_BYTES);
     if (got != wanted)
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: the check got 0x%08x, wanted 0x%08x for these %zu bytes", got, wanted, size);
+        return stni_fail(r->context, STN_ERR_ARGUMENT,
+                         "stn_spec_read: the check got 0x%08x, wanted 0x%08x for these %zu bytes", got, wanted, size);
     r->length = size - CHECK_BYTES;
     r->at = 5;
     return STN_OK;
@@ -143,8 +147,8 @@ static stn_status read_axis(struct reader *r, const stn_mesh *mesh, int axis, st
     p->op = (uint8_t)read_integer(r, 1);
     form->axis_order[axis] = (int)read_integer(r, 1);
     if (!r->short_of && size != (uint64_t)mesh->sizes[axis])
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: axis %d has %llu ranks, wanted the mesh's %d", axis, (unsigned long long)size,
-                         mesh->sizes[axis]);
+        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: axis %d has %llu ranks, wanted the mesh's %d",
+                         axis, (unsigned long long)size, mesh->sizes[axis]);
     return STN_OK;
 }
 
@@ -154,9 +158,11 @@ static stn_status read_head(struct reader *r, const stn_mesh *mesh, struct form 
     form->ndim = (int)read_integer(r, 1);
     form->axes = (int)read_integer(r, 1);
     if (form->ndim > STN_MAX_NDIM)
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %d dims, wanted at most %d", form->ndim, STN_MAX_NDIM);
+        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %d dims, wanted at most %d", form->ndim,
+                         STN_MAX_NDIM);
     if (form->axes != 0 && form->axes != mesh->ndim)
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %d axes, wanted the mesh's %d, or 0", form->axes, mesh->ndim);
+        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %d axes, wanted the mesh's %d, or 0",
+                         form->axes, mesh->ndim);
     for (int a = 0; a < form->axes; a++)
         STNI_TRY(read_axis(r, mesh, a, form));
     for (int d = 0; d < form->ndim; d++) {
@@ -182,8 +188,8 @@ static stn_status read_pieces(struct reader *r, const stn_mesh *mesh, int dim, i
     if (n == 0)
         return STN_OK;
     if (n != count_pieces(mesh, form, dim))
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: dim %d has %llu pieces, wanted %llu, or 0", dim, (unsigned long long)n,
-                         (unsigned long long)count_pieces(mesh, form, dim));
+        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: dim %d has %llu pieces, wanted %llu, or 0", dim,
+                         (unsigned long long)n, (unsigned long long)count_pieces(mesh, form, dim));
     form->sizes[dim] = *next;
     for (uint64_t i = 0; i < n && !r->short_of; i++)
         *(*next)++ = (int64_t)read_integer(r, 8);
@@ -201,8 +207,8 @@ static stn_status read_form(struct reader *r, const stn_mesh *mesh, struct form 
     for (int d = 0; d < form->ndim; d++)
         STNI_TRY(read_pieces(r, mesh, d, &next, form));
     if (r->short_of || r->at != r->length)
-        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %zu bytes, wanted %s for what they say", r->length + CHECK_BYTES,
-                         r->short_of ? "more" : "fewer");
+        return stni_fail(r->context, STN_ERR_ARGUMENT, "stn_spec_read: got %zu bytes, wanted %s for what they say",
+                         r->length + CHECK_BYTES, r->short_of ? "more" : "fewer");
     return STN_OK;
 }
 
@@ -218,10 +224,11 @@ stn_status stn_spec_read(const stn_mesh *mesh, const void *buffer, size_t size, 
     stn_status status = check_frame(&r, buffer, size);
     if (status == STN_OK)
         status = read_form(&r, mesh, &form);
-    const stn_spec_options options = {.size = sizeof options, .axis_order = form.axis_order, .memory_order = form.memory_order, .sizes = form.sizes};
+    const stn_spec_options options = {
+        .size = sizeof options, .axis_order = form.axis_order, .memory_order = form.memory_order, .sizes = form.sizes};
     if (status == STN_OK)
-        status = stn_spec_create(r.context, form.axes > 0 ? mesh : NULL, form.axes > 0 ? form.placement : NULL, form.dtype, form.ndim, form.shape,
-                                 &options, out);
+        status = stn_spec_create(r.context, form.axes > 0 ? mesh : NULL, form.axes > 0 ? form.placement : NULL,
+                                 form.dtype, form.ndim, form.shape, &options, out);
     stni_free(form.pieces);
     return status;
 }

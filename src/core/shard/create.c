@@ -25,28 +25,30 @@ static stn_status check_shape(stn_context *context, stn_dtype dtype, int ndim, c
 static stn_status check_placement(stn_context *context, int axis, stn_placement p, int ndim)
 {
     if (p.kind > STN_PLACE_PARTIAL)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements[%d].kind is %d, wanted 0 to %d", axis, p.kind,
-                         STN_PLACE_PARTIAL);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements[%d].kind is %d, wanted 0 to %d", axis,
+                         p.kind, STN_PLACE_PARTIAL);
     if (p.kind == STN_PLACE_SHARD && (p.dim < 0 || p.dim >= ndim))
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements[%d] shards dim %d, wanted 0 to %d", axis, p.dim,
-                         ndim - 1);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements[%d] shards dim %d, wanted 0 to %d",
+                         axis, p.dim, ndim - 1);
     if (p.kind == STN_PLACE_PARTIAL && p.op >= STN_REDUCE_OP_COUNT)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements[%d].op is %d, wanted 0 to %d", axis, p.op,
-                         STN_REDUCE_OP_COUNT - 1);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements[%d].op is %d, wanted 0 to %d", axis,
+                         p.op, STN_REDUCE_OP_COUNT - 1);
     return STN_OK;
 }
 
-static stn_status check_placements(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, int ndim)
+static stn_status check_placements(stn_context *context, const stn_mesh *mesh, const stn_placement *placements,
+                                   int ndim)
 {
     if (mesh == NULL && placements != NULL)
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements given without a mesh, wanted NULL");
     if (mesh == NULL)
         return STN_OK;
     if (mesh->context != context)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: mesh is of another context, wanted one of this context");
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_spec_create: mesh is of another context, wanted one of this context");
     if (placements == NULL)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: placements is NULL, wanted one for each of %d axes",
-                         mesh->ndim);
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_spec_create: placements is NULL, wanted one for each of %d axes", mesh->ndim);
     for (int a = 0; a < mesh->ndim; a++)
         STNI_TRY(check_placement(context, a, placements[a], ndim));
     return STN_OK;
@@ -59,8 +61,8 @@ static stn_status copy_order(stn_context *context, const char *name, const int *
     for (int k = 0; k < n; k++) {
         int at = order == NULL ? k : order[k];
         if (at < 0 || at >= n || (seen >> at & 1) != 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: %s[%d] is %d, wanted each of 0 to %d once", name, k, at,
-                             n - 1);
+            return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: %s[%d] is %d, wanted each of 0 to %d once",
+                             name, k, at, n - 1);
         seen |= 1u << at;
         out[k] = (uint8_t)at;
     }
@@ -74,15 +76,16 @@ static stn_status add_up(stn_context *context, int dim, const int64_t *sizes, in
     for (int i = 0; i < n_parts; i++) {
         offsets[i] = sum;
         if (sizes[i] < 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: sizes[%d][%d] is %lld, wanted at least 0", dim, i,
-                             (long long)sizes[i]);
+            return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: sizes[%d][%d] is %lld, wanted at least 0",
+                             dim, i, (long long)sizes[i]);
         if (__builtin_add_overflow(sum, sizes[i], &sum))
-            return stni_fail(context, STN_ERR_SHAPE, "stn_spec_create: sizes[%d] add up to more than 2^63 - 1, wanted shape[%d] = %lld",
-                             dim, dim, (long long)n);
+            return stni_fail(context, STN_ERR_SHAPE,
+                             "stn_spec_create: sizes[%d] add up to more than 2^63 - 1, wanted shape[%d] = %lld", dim,
+                             dim, (long long)n);
     }
     if (sum != n)
-        return stni_fail(context, STN_ERR_SHAPE, "stn_spec_create: sizes[%d] add up to %lld, wanted shape[%d] = %lld", dim,
-                         (long long)sum, dim, (long long)n);
+        return stni_fail(context, STN_ERR_SHAPE, "stn_spec_create: sizes[%d] add up to %lld, wanted shape[%d] = %lld",
+                         dim, (long long)sum, dim, (long long)n);
     offsets[n_parts] = sum;
     return STN_OK;
 }
@@ -109,8 +112,9 @@ static stn_status read_options(stn_context *context, struct stni_layout *layout,
 {
     stn_spec_options options = {0};
     if (given->size < sizeof given->size)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: options->size is %zu, wanted sizeof(stn_spec_options) = %zu",
-                         given->size, sizeof options);
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_spec_create: options->size is %zu, wanted sizeof(stn_spec_options) = %zu", given->size,
+                         sizeof options);
     memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     if (layout->mesh != NULL)
         STNI_TRY(copy_order(context, "axis_order", options.axis_order, layout->mesh->ndim, layout->axis_order));
@@ -121,8 +125,8 @@ static stn_status read_options(stn_context *context, struct stni_layout *layout,
     return STN_OK;
 }
 
-stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
-                           const int64_t *shape, const stn_spec_options *options, const stn_spec **out)
+stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype,
+                           int ndim, const int64_t *shape, const stn_spec_options *options, const stn_spec **out)
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;

@@ -93,7 +93,8 @@ static const struct stni_group_comm *cached(const stn_mesh *mesh, uint32_t axes)
 
 /* Finds the group of `ranks`, which are taken over, and remembers it in the mesh. A mesh is constant but for this
  * cache. */
-static stn_status find_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, int n, const struct stni_group_comm **out)
+static stn_status find_cached(const stn_mesh *mesh, uint32_t axes, int *ranks, int n,
+                              const struct stni_group_comm **out)
 {
     stn_mesh *own = (stn_mesh *)mesh;
     size_t bytes = ((size_t)mesh->n_comms + 1) * sizeof *mesh->comms;
@@ -223,5 +224,6 @@ static stn_status find_sorted(stn_context *context, const uint8_t *marked, const
 
 stn_status stni_mesh_group_marked(stn_context *context, const uint8_t *marked, const struct stni_group_comm **out)
 {
-    return memchr(marked, 0, (size_t)context->size) == NULL ? find_world(context, out) : find_sorted(context, marked, out);
+    return memchr(marked, 0, (size_t)context->size) == NULL ? find_world(context, out)
+                                                            : find_sorted(context, marked, out);
 }

@@ -17,7 +17,8 @@ static int common_levels(const struct stni_layout *like, int dim, int n, const i
 }
 
 /* The first levels of a split alone: each of its pieces holds all that minor axes made of it. */
-static stn_status coarsen(stn_context *context, const struct stni_split *split, int n_levels, const struct stni_split **out)
+static stn_status coarsen(stn_context *context, const struct stni_split *split, int n_levels,
+                          const struct stni_split **out)
 {
     int n_parts = 1;
     *out = split;
@@ -49,13 +50,14 @@ static stn_status copy_splits(stn_context *context, const struct stni_layout *li
         return STN_OK;
     STNI_TRY(coarsen(context, like->split[dim], level, &layout->split[dim]));
     for (; level < n; level++)
-        STNI_TRY(stni_split_refined(context, layout->split[dim], layout->shape[dim], layout->mesh->sizes[axes[level]], &layout->split[dim]));
+        STNI_TRY(stni_split_refined(context, layout->split[dim], layout->shape[dim], layout->mesh->sizes[axes[level]],
+                                    &layout->split[dim]));
     return STN_OK;
 }
 
 /* The balanced spec that callers would get, checked as theirs is. */
-static stn_status create_balanced(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim, const int64_t *shape,
-                                  const stn_spec **out)
+static stn_status create_balanced(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim,
+                                  const int64_t *shape, const stn_spec **out)
 {
     const struct stni_layout *layout = &like->layout;
     int axis_order[STN_MAX_MESH_NDIM], memory_order[STN_MAX_NDIM];
@@ -63,12 +65,13 @@ static stn_status create_balanced(const stn_spec *like, const stn_placement *pla
         axis_order[a] = layout->axis_order[a];
     for (int d = 0; d < layout->ndim; d++)
         memory_order[d] = layout->memory_order[d];
-    const stn_spec_options options = {.size = sizeof options, .axis_order = axis_order, .memory_order = ndim == layout->ndim ? memory_order : NULL};
+    const stn_spec_options options = {
+        .size = sizeof options, .axis_order = axis_order, .memory_order = ndim == layout->ndim ? memory_order : NULL};
     return stn_spec_create(like->context, layout->mesh, placements, dtype, ndim, shape, &options, out);
 }
 
-stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim, const int64_t *shape,
-                         const stn_spec **out)
+stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim,
+                         const int64_t *shape, const stn_spec **out)
 {
     const stn_spec *balanced, *spec;
     stn_status status = STN_OK;
@@ -96,6 +99,7 @@ int stn_spec_sizes(const stn_spec *spec, int dim, int64_t *sizes)
     const struct stni_split *split = spec->layout.split[dim];
     const int n = split == NULL ? 1 : split->n_parts;
     for (int i = 0; i < n && sizes != NULL; i++)
-        sizes[i] = split == NULL ? spec->layout.shape[dim] : stni_split_offset(split, i + 1) - stni_split_offset(split, i);
+        sizes[i] =
+            split == NULL ? spec->layout.shape[dim] : stni_split_offset(split, i + 1) - stni_split_offset(split, i);
     return n;
 }

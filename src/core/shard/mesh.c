@@ -10,19 +10,22 @@
 static stn_status check_sizes(stn_context *context, int ndim, const int *sizes)
 {
     if (ndim < 1 || ndim > STN_MAX_MESH_NDIM)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: ndim is %d, wanted 1 to %d", ndim, STN_MAX_MESH_NDIM);
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: ndim is %d, wanted 1 to %d", ndim,
+                         STN_MAX_MESH_NDIM);
     if (sizes == NULL)
         return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: sizes is NULL, wanted %d sizes", ndim);
     int64_t size = 1;
     for (int a = 0; a < ndim; a++) {
         if (sizes[a] < 1)
-            return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: sizes[%d] is %d, wanted at least 1", a, sizes[a]);
+            return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: sizes[%d] is %d, wanted at least 1", a,
+                             sizes[a]);
         if (size <= context->size)
             size *= sizes[a];
     }
     if (size > context->size)
-        return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: sizes ask for %lld ranks or more, wanted at most %d in all",
-                         (long long)size, context->size);
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "stn_mesh_create: sizes ask for %lld ranks or more, wanted at most %d in all", (long long)size,
+                         context->size);
     return STN_OK;
 }
 
@@ -31,12 +34,14 @@ static stn_status check_names(stn_context *context, int ndim, const char *const 
     for (int a = 0; a < ndim; a++) {
         size_t length = names[a] == NULL ? 0 : strlen(names[a]);
         if (length < 1 || length >= STN_MAX_AXIS_NAME)
-            return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: names[%d] has %zu bytes, wanted 1 to %d", a, length,
-                             STN_MAX_AXIS_NAME - 1);
+            return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: names[%d] has %zu bytes, wanted 1 to %d", a,
+                             length, STN_MAX_AXIS_NAME - 1);
         for (int b = 0; b < a; b++)
             if (strcmp(names[a], names[b]) == 0)
-                return stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: names[%d] is \"%s\" as is names[%d], wanted "
-                                 "distinct names", a, names[a], b);
+                return stni_fail(context, STN_ERR_ARGUMENT,
+                                 "stn_mesh_create: names[%d] is \"%s\" as is names[%d], wanted "
+                                 "distinct names",
+                                 a, names[a], b);
     }
     return STN_OK;
 }
@@ -49,11 +54,13 @@ static stn_status check_ranks(stn_context *context, int size, const int *ranks)
     stn_status status = STN_OK;
     for (int i = 0; i < size && status == STN_OK; i++) {
         if (ranks[i] < 0 || ranks[i] >= context->size)
-            status = stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: ranks[%d] is %d, wanted 0 to %d", i, ranks[i],
-                               context->size - 1);
+            status = stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: ranks[%d] is %d, wanted 0 to %d", i,
+                               ranks[i], context->size - 1);
         else if (seen[ranks[i]]++)
-            status = stni_fail(context, STN_ERR_ARGUMENT, "stn_mesh_create: ranks[%d] is %d a second time, wanted each rank at "
-                               "most once", i, ranks[i]);
+            status = stni_fail(context, STN_ERR_ARGUMENT,
+                               "stn_mesh_create: ranks[%d] is %d a second time, wanted each rank at "
+                               "most once",
+                               i, ranks[i]);
     }
     stni_free(seen);
     return status;
@@ -61,7 +68,8 @@ static stn_status check_ranks(stn_context *context, int size, const int *ranks)
 
 static int same_mesh(const stn_mesh *a, const stn_mesh *b)
 {
-    if (a->ndim != b->ndim || memcmp(a->sizes, b->sizes, sizeof a->sizes) != 0 || memcmp(a->names, b->names, sizeof a->names) != 0)
+    if (a->ndim != b->ndim || memcmp(a->sizes, b->sizes, sizeof a->sizes) != 0 ||
+        memcmp(a->names, b->names, sizeof a->names) != 0)
         return 0;
     if ((a->ranks == NULL) != (b->ranks == NULL))
         return 0;
@@ -184,12 +192,14 @@ stn_status stn_mesh_create(stn_context *context, int ndim, const int *sizes, con
 static stn_status check_axes(const stn_mesh *mesh, int n_axes, const int *axes)
 {
     if (n_axes < 1 || n_axes > mesh->ndim || axes == NULL)
-        return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_slice: n_axes is %d, wanted 1 to %d axes", n_axes, mesh->ndim);
+        return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_slice: n_axes is %d, wanted 1 to %d axes", n_axes,
+                         mesh->ndim);
     uint32_t seen = 0;
     for (int k = 0; k < n_axes; k++) {
         if (axes[k] < 0 || axes[k] >= mesh->ndim || (seen >> axes[k] & 1) != 0)
-            return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_slice: axes[%d] is %d, wanted distinct axes from 0 to %d", k,
-                             axes[k], mesh->ndim - 1);
+            return stni_fail(mesh->context, STN_ERR_ARGUMENT,
+                             "stn_mesh_slice: axes[%d] is %d, wanted distinct axes from 0 to %d", k, axes[k],
+                             mesh->ndim - 1);
         seen |= 1u << axes[k];
     }
     return STN_OK;
@@ -274,11 +284,13 @@ stn_status stn_mesh_axes_comm(const stn_mesh *mesh, int n_axes, const int *axes,
         return STN_ERR_ARGUMENT;
     STNI_TRY(mesh->context->error.status);
     if (n_axes < 0 || n_axes > mesh->ndim || (n_axes > 0 && axes == NULL))
-        return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_axes_comm: n_axes got %d, wanted 0 to %d axes", n_axes, mesh->ndim);
+        return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_axes_comm: n_axes got %d, wanted 0 to %d axes",
+                         n_axes, mesh->ndim);
     for (int k = 0; k < n_axes; k++) {
         if (axes[k] < 0 || axes[k] >= mesh->ndim || (mask >> axes[k] & 1) != 0)
-            return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_axes_comm: axes[%d] got %d, wanted distinct axes from 0 to %d", k,
-                             axes[k], mesh->ndim - 1);
+            return stni_fail(mesh->context, STN_ERR_ARGUMENT,
+                             "stn_mesh_axes_comm: axes[%d] got %d, wanted distinct axes from 0 to %d", k, axes[k],
+                             mesh->ndim - 1);
         mask |= 1u << axes[k];
     }
     if (!mesh->member)

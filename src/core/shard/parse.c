@@ -98,7 +98,8 @@ static int parts_of(const struct reader *r, int dim)
 /* "... (12 pieces, balanced)" is what a long balanced list is printed as. */
 static stn_status skip_elided(struct reader *r, int dim)
 {
-    if (!accept_word(r, "(") || parse_number(r) < 0 || !accept_word(r, "pieces") || !accept_word(r, ", balanced") || !accept_word(r, ")"))
+    if (!accept_word(r, "(") || parse_number(r) < 0 || !accept_word(r, "pieces") || !accept_word(r, ", balanced") ||
+        !accept_word(r, ")"))
         return fail(r, "all sizes, or a balanced cut");
     stni_free(r->sizes[dim]);
     r->sizes[dim] = NULL;
@@ -210,10 +211,12 @@ static stn_status order_axes(const struct reader *r, int order[STN_MAX_MESH_NDIM
     uint32_t placed = 0;
     for (int n = 0; n < r->mesh->ndim; n++) {
         int axis = 0;
-        while (axis < r->mesh->ndim && (placed >> axis & 1 || (r->within[axis] >= 0 && !(placed >> r->within[axis] & 1))))
+        while (axis < r->mesh->ndim &&
+               (placed >> axis & 1 || (r->within[axis] >= 0 && !(placed >> r->within[axis] & 1))))
             axis++;
         if (axis == r->mesh->ndim)
-            return stni_fail(r->mesh->context, STN_ERR_ARGUMENT, "stn_spec_of: placements got \"%s\": axes are within each other", r->text);
+            return stni_fail(r->mesh->context, STN_ERR_ARGUMENT,
+                             "stn_spec_of: placements got \"%s\": axes are within each other", r->text);
         placed |= UINT32_C(1) << axis;
         order[n] = axis;
     }
@@ -240,12 +243,15 @@ static stn_status create(struct reader *r, stn_dtype dtype, const int64_t *shape
     STNI_TRY(read_all(r));
     STNI_TRY(order_axes(r, order));
     STNI_TRY(check_sizes(r));
-    const stn_spec_options options = {.size = sizeof options, .axis_order = order, .memory_order = r->has_memory_order ? r->memory_order : NULL,
+    const stn_spec_options options = {.size = sizeof options,
+                                      .axis_order = order,
+                                      .memory_order = r->has_memory_order ? r->memory_order : NULL,
                                       .sizes = (const int64_t *const *)r->sizes};
     return stn_spec_create(r->mesh->context, r->mesh, r->placements, dtype, r->ndim, shape, &options, out);
 }
 
-const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim, const int64_t *shape)
+const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const char *placements, int ndim,
+                            const int64_t *shape)
 {
     const stn_spec *spec = NULL;
     if (!mesh || mesh->context->error.status != STN_OK)

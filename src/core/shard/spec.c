@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* The layout is compared as bytes: no padding may be in it. */
-_Static_assert(sizeof(struct stni_layout) == sizeof(void *) + 8 + STN_MAX_NDIM * (8 + 1 + sizeof(void *)) + STN_MAX_MESH_NDIM * 5,
+_Static_assert(sizeof(struct stni_layout) ==
+                   sizeof(void *) + 8 + STN_MAX_NDIM * (8 + 1 + sizeof(void *)) + STN_MAX_MESH_NDIM * 5,
                "struct stni_layout has padding");
 
 static unsigned hash_layout(const struct stni_layout *layout)
@@ -37,7 +38,8 @@ static stn_status count_elements(stn_context *context, const struct stni_layout 
         int64_t extent = layout->shape[d] == 0 ? 1 : layout->shape[d];
         empty |= layout->shape[d] == 0;
         if (__builtin_mul_overflow(bytes, extent, &bytes))
-            return stni_fail(context, STN_ERR_SHAPE, "spec: shape[0] to shape[%d] give more than 2^63 - 1 bytes of %s, wanted fewer", d,
+            return stni_fail(context, STN_ERR_SHAPE,
+                             "spec: shape[0] to shape[%d] give more than 2^63 - 1 bytes of %s, wanted fewer", d,
                              stn_dtype_name(layout->dtype));
         n *= extent;
     }
@@ -50,7 +52,8 @@ static void fill_local(stn_spec *spec)
     const struct stni_layout *layout = &spec->layout;
     if (layout->mesh != NULL && !layout->mesh->member)
         return;
-    stni_spec_chunk_at(spec, layout->mesh == NULL ? NULL : layout->mesh->coordinate, spec->local_shape, spec->local_offset);
+    stni_spec_chunk_at(spec, layout->mesh == NULL ? NULL : layout->mesh->coordinate, spec->local_shape,
+                       spec->local_offset);
     spec->local_numel = 1;
     int64_t stride = 1;
     for (int k = layout->ndim - 1; k >= 0; k--) {
@@ -191,13 +194,15 @@ static int wide_axes(const stn_mesh *mesh, int axes[STN_MAX_MESH_NDIM], int plac
 int stni_spec_same_chunks(const stn_spec *a, const stn_spec *b)
 {
     const struct stni_layout *la = &a->layout, *lb = &b->layout;
-    if (la->ndim != lb->ndim || memcmp(la->shape, lb->shape, sizeof la->shape) != 0 || (la->mesh == NULL) != (lb->mesh == NULL))
+    if (la->ndim != lb->ndim || memcmp(la->shape, lb->shape, sizeof la->shape) != 0 ||
+        (la->mesh == NULL) != (lb->mesh == NULL))
         return 0;
     if (la->mesh == NULL)
         return 1;
     if (!stni_mesh_same_grid(la->mesh, lb->mesh) || memcmp(la->split, lb->split, sizeof la->split) != 0)
         return 0;
-    int wide_a[STN_MAX_MESH_NDIM] = {0}, wide_b[STN_MAX_MESH_NDIM] = {0}, place_a[STN_MAX_MESH_NDIM], place_b[STN_MAX_MESH_NDIM];
+    int wide_a[STN_MAX_MESH_NDIM] = {0}, wide_b[STN_MAX_MESH_NDIM] = {0}, place_a[STN_MAX_MESH_NDIM],
+        place_b[STN_MAX_MESH_NDIM];
     int n = wide_axes(la->mesh, wide_a, place_a);
     wide_axes(lb->mesh, wide_b, place_b);
     for (int k = 0; k < n; k++)

@@ -49,7 +49,8 @@ static inline void stni_spec_release(const stn_spec *spec)
 }
 
 /* A layout with mesh order, row-major memory, all Replicate. */
-void stni_layout_init(struct stni_layout *layout, const stn_mesh *mesh, stn_dtype dtype, int ndim, const int64_t *shape);
+void stni_layout_init(struct stni_layout *layout, const stn_mesh *mesh, stn_dtype dtype, int ndim,
+                      const int64_t *shape);
 
 /* The axes that shard `dim`, major to minor; returns how many. */
 int stni_layout_dim_axes(const struct stni_layout *layout, int dim, int axes[STN_MAX_MESH_NDIM]);

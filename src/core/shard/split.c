@@ -126,7 +126,8 @@ static struct stni_split *allocate(int64_t n, int n_levels, const int *parts, si
     return split;
 }
 
-static stn_status add(stn_context *context, struct stni_split *split, size_t words, unsigned hash, const struct stni_split **out)
+static stn_status add(stn_context *context, struct stni_split *split, size_t words, unsigned hash,
+                      const struct stni_split **out)
 {
     size_t bytes = words * sizeof split->key[0];
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, context->shard.splits, split->key, bytes, hash, split);
@@ -139,7 +140,8 @@ static stn_status add(stn_context *context, struct stni_split *split, size_t wor
     return STN_OK;
 }
 
-stn_status stni_split_balanced(stn_context *context, int64_t n, int n_levels, const int *parts, const struct stni_split **out)
+stn_status stni_split_balanced(stn_context *context, int64_t n, int n_levels, const int *parts,
+                               const struct stni_split **out)
 {
     int64_t key[KEY_PARTS + STN_MAX_MESH_NDIM];
     size_t words = (size_t)write_key(key, n, n_levels, parts);
@@ -185,8 +187,8 @@ static stn_status intern_explicit(stn_context *context, struct stni_split *split
 }
 
 /* A split with uninterned offsets to be written at *offsets. */
-static stn_status begin_explicit(stn_context *context, int64_t n, int n_levels, const int *parts, struct stni_split **out,
-                                 int64_t **offsets)
+static stn_status begin_explicit(stn_context *context, int64_t n, int n_levels, const int *parts,
+                                 struct stni_split **out, int64_t **offsets)
 {
     int n_parts = piece_count(n_levels, parts);
     size_t words = (size_t)(KEY_PARTS + n_levels + n_parts + 1);
@@ -209,7 +211,8 @@ stn_status stni_split_explicit(stn_context *context, int64_t n, int n_levels, co
 }
 
 /* offset'[i] = ceil(offset[i] * a / b), n' likewise. */
-static stn_status scale_each(stn_context *context, const struct stni_split *in, int64_t a, int64_t b, const struct stni_split **out)
+static stn_status scale_each(stn_context *context, const struct stni_split *in, int64_t a, int64_t b,
+                             const struct stni_split **out)
 {
     int64_t n = (int64_t)(((int128)in->n * a + b - 1) / b);
     struct stni_split *split = NULL;
@@ -220,7 +223,8 @@ static stn_status scale_each(stn_context *context, const struct stni_split *in, 
     return intern_explicit(context, split, out);
 }
 
-stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, int64_t n_out, const struct stni_split **out)
+stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, int64_t n_out,
+                             const struct stni_split **out)
 {
     if (in->offsets == NULL || in->n == 0)
         return stni_split_balanced(context, n_out, in->n_levels, in->parts, out);
@@ -256,21 +260,24 @@ static int divides_to_balanced(const struct stni_split *in, int64_t k)
     return in->n / k % in->n_parts == 0 || (in->n_levels == 1 && divides_balanced(in->n / k, k, in->parts[0]));
 }
 
-stn_status stni_split_divided(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out)
+stn_status stni_split_divided(stn_context *context, const struct stni_split *in, int64_t k,
+                              const struct stni_split **out)
 {
     if (divides_to_balanced(in, k))
         return stni_split_balanced(context, in->n / k, in->n_levels, in->parts, out);
     return scale_each(context, in, 1, k, out);
 }
 
-stn_status stni_split_multiplied(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out)
+stn_status stni_split_multiplied(stn_context *context, const struct stni_split *in, int64_t k,
+                                 const struct stni_split **out)
 {
     if (is_even(in) || in->n == 0 || k == 0)
         return stni_split_balanced(context, in->n * k, in->n_levels, in->parts, out);
     return scale_each(context, in, k, 1, out);
 }
 
-stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts, const struct stni_split **out)
+stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts,
+                              const struct stni_split **out)
 {
     if (in == NULL)
         return stni_split_balanced(context, n, 1, &parts, out);
@@ -284,7 +291,8 @@ stn_status stni_split_refined(stn_context *context, const struct stni_split *in,
     STNI_TRY(begin_explicit(context, n, in->n_levels + 1, levels, &split, &offsets));
     for (int i = 0; i < in->n_parts; i++)
         for (int j = 0; j < parts; j++)
-            offsets[i * parts + j] = in->offsets[i] + stni_balanced_offset(in->offsets[i + 1] - in->offsets[i], parts, j);
+            offsets[i * parts + j] =
+                in->offsets[i] + stni_balanced_offset(in->offsets[i + 1] - in->offsets[i], parts, j);
     offsets[split->n_parts] = n;
     return intern_explicit(context, split, out);
 }

@@ -41,24 +41,29 @@ int stni_split_find(const struct stni_split *split, int64_t x);
 int stni_split_part(const struct stni_split *split, int level, int i);
 
 /* Interning, per context. Not retained: a new split without users lives until the next stni_shard_collect. */
-stn_status stni_split_balanced(stn_context *context, int64_t n, int n_levels, const int *parts, const struct stni_split **out);
+stn_status stni_split_balanced(stn_context *context, int64_t n, int n_levels, const int *parts,
+                               const struct stni_split **out);
 stn_status stni_split_explicit(stn_context *context, int64_t n, int n_levels, const int *parts, const int64_t *offsets,
                                const struct stni_split **out);
 
 /* Derived splits of windowed ops (contract 2): offset'[i] = ceil(offset[i] * n_out / n_in) in 128 bits; balanced
  * from balanced and where n_in is 0. */
-stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, int64_t n_out, const struct stni_split **out);
+stn_status stni_split_scaled(stn_context *context, const struct stni_split *in, int64_t n_out,
+                             const struct stni_split **out);
 
 /* Derived splits of views (contract 2): offset'[i] = ceil(offset[i] / k), also of a balanced split, so that whole
  * rows of k elements stay where they begin. k >= 1 divides n. Balanced where that is the same, found in closed form
  * for one level. */
-stn_status stni_split_divided(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out);
+stn_status stni_split_divided(stn_context *context, const struct stni_split *in, int64_t k,
+                              const struct stni_split **out);
 
 /* Each piece of `in` (NULL: one piece of n) divided among `parts` ranks: one more level, the minor one, balanced in
  * each piece. */
-stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts, const struct stni_split **out);
+stn_status stni_split_refined(stn_context *context, const struct stni_split *in, int64_t n, int parts,
+                              const struct stni_split **out);
 
 /* offset'[i] = offset[i] * k: the split of a dim whose elements became k each. */
-stn_status stni_split_multiplied(stn_context *context, const struct stni_split *in, int64_t k, const struct stni_split **out);
+stn_status stni_split_multiplied(stn_context *context, const struct stni_split *in, int64_t k,
+                                 const struct stni_split **out);
 
 #endif

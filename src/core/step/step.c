@@ -44,7 +44,8 @@ static stn_status begin(stn_step *step)
     if (status == STN_ERR_MEMORY)
         return stni_fail_memory(context, "the recording of a step", 0);
     if (status != STN_OK)
-        return stni_fail(context, status, "capture_begin: the queue of device %s cannot record: %s", context->device->name, stn_status_text(status));
+        return stni_fail(context, status, "capture_begin: the queue of device %s cannot record: %s",
+                         context->device->name, stn_status_text(status));
     return STN_OK;
 }
 
@@ -111,7 +112,8 @@ static void fail_lost(stn_context *context)
 {
     char taken[sizeof context->error.text];
     snprintf(taken, sizeof taken, "%s", context->error.text);
-    stni_fail(context, STN_ERR_STATE, "capture_end: an error was taken since the capture began, and the step is not complete%s%s",
+    stni_fail(context, STN_ERR_STATE,
+              "capture_end: an error was taken since the capture began, and the step is not complete%s%s",
               taken[0] ? ": " : "", taken);
 }
 
@@ -175,7 +177,8 @@ static stn_status check_run(const stn_step *step)
         return stni_fail(context, STN_ERR_STATE, "step_run: called inside an op, wanted a place between ops");
     const struct stni_storage *frozen = stni_step_memory_frozen(&step->memory);
     if (frozen)
-        return stni_fail(context, STN_ERR_STATE, "step_run: memory of %zu bytes that the step writes has become immutable", frozen->bytes);
+        return stni_fail(context, STN_ERR_STATE,
+                         "step_run: memory of %zu bytes that the step writes has become immutable", frozen->bytes);
     STNI_TRY(stni_recording_check(step->recording));
     return step->part != NULL ? context->step_part->check(step->part) : STN_OK;
 }

@@ -52,7 +52,8 @@ static stn_status check_to(stn_tensor *tensor, struct DLManagedTensorVersioned *
     if (tensor->flags & STNI_TENSOR_REQUIRES_GRAD)
         return stni_fail(context, STN_ERR_STATE, "to_dlpack: tensor got one that requires grad; detach it first");
     if (device_type(context->device) == 0)
-        return stni_fail(context, STN_ERR_DEVICE, "to_dlpack: DLPack has no name for device '%s'", context->device->name);
+        return stni_fail(context, STN_ERR_DEVICE, "to_dlpack: DLPack has no name for device '%s'",
+                         context->device->name);
     return STN_OK;
 }
 
@@ -60,11 +61,12 @@ static stn_status check_stream(stn_context *context, const char *what, int64_t s
 {
     const stn_device *device = context->device;
     if (stream == 0)
-        return stni_fail(context, STN_ERR_ARGUMENT, "%s: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address",
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "%s: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address",
                          what);
     if (stream != STN_DLPACK_NO_STREAM && !(device->ops->stream_wait && device->ops->stream_record))
-        return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: stream got %lld, wanted -1: device %s has no streams", what, (long long)stream,
-                         device->name);
+        return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: stream got %lld, wanted -1: device %s has no streams", what,
+                         (long long)stream, device->name);
     return STN_OK;
 }
 
@@ -115,7 +117,8 @@ stn_status stn_tensor_to_dlpack_on(stn_tensor *tensor, int64_t stream, struct DL
     STNI_TRY(check_stream(tensor->context, "to_dlpack", stream));
     struct DLManagedTensorVersioned *made = NULL;
     STNI_TRY(hand_out(tensor, &made));
-    stn_status status = stream == STN_DLPACK_NO_STREAM ? STN_OK : stni_stream_follow(tensor->context->queue, address_of(stream));
+    stn_status status =
+        stream == STN_DLPACK_NO_STREAM ? STN_OK : stni_stream_follow(tensor->context->queue, address_of(stream));
     if (status != STN_OK) {
         made->deleter(made);
         return stni_fail_queue(tensor->context, status);
@@ -130,7 +133,8 @@ stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_context_failed(context));
     if (device_type(context->device) == 0)
-        return stni_fail(context, STN_ERR_DEVICE, "dlpack_device: DLPack has no name for device '%s'", context->device->name);
+        return stni_fail(context, STN_ERR_DEVICE, "dlpack_device: DLPack has no name for device '%s'",
+                         context->device->name);
     *type = device_type(context->device);
     *index = context->device->index;
     return STN_OK;
@@ -140,7 +144,8 @@ stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_
 static stn_dtype dtype_of(struct stni_dl_data_type type)
 {
     int d = 0;
-    while (d < STN_DTYPE_COUNT && (types[d].code != type.code || types[d].bits != type.bits || types[d].lanes != type.lanes))
+    while (d < STN_DTYPE_COUNT &&
+           (types[d].code != type.code || types[d].bits != type.bits || types[d].lanes != type.lanes))
         d++;
     return (stn_dtype)d;
 }
@@ -166,16 +171,17 @@ static stn_status check_from(stn_context *context, const struct DLManagedTensorV
     const struct stni_dl_tensor *t = &managed->dl_tensor;
     const stn_device *device = context->device;
     if (managed->version.major != STNI_DLPACK_MAJOR)
-        return stni_fail(context, STN_ERR_VERSION, "from_dlpack: managed got DLPack %u.%u, wanted %d", managed->version.major,
-                         managed->version.minor, STNI_DLPACK_MAJOR);
+        return stni_fail(context, STN_ERR_VERSION, "from_dlpack: managed got DLPack %u.%u, wanted %d",
+                         managed->version.major, managed->version.minor, STNI_DLPACK_MAJOR);
     if (managed->flags & STNI_DL_READ_ONLY)
-        return stni_fail(context, STN_ERR_UNSUPPORTED, "from_dlpack: managed got a read-only tensor, wanted one that may be written to");
+        return stni_fail(context, STN_ERR_UNSUPPORTED,
+                         "from_dlpack: managed got a read-only tensor, wanted one that may be written to");
     if (t->device.device_type != device_type(device) || t->device.device_id != device->index)
         return stni_fail(context, STN_ERR_DEVICE, "from_dlpack: device got type %d, id %d, wanted type %d, id %d (%s)",
                          t->device.device_type, t->device.device_id, device_type(device), device->index, device->name);
     if (dtype_of(t->dtype) == STN_DTYPE_COUNT)
-        return stni_fail(context, STN_ERR_DTYPE, "from_dlpack: dtype got code %d with %d bits and %d lanes", t->dtype.code,
-                         t->dtype.bits, t->dtype.lanes);
+        return stni_fail(context, STN_ERR_DTYPE, "from_dlpack: dtype got code %d with %d bits and %d lanes",
+                         t->dtype.code, t->dtype.bits, t->dtype.lanes);
     return check_layout(context, t);
 }
 
@@ -193,14 +199,15 @@ static stn_tensor *take_over(stn_context *context, struct DLManagedTensorVersion
     int64_t strides[STN_MAX_NDIM] = {0};
     for (int d = 0; t->strides && d < t->ndim; d++)
         strides[d] = t->shape[d] > 1 ? t->strides[d] : 0; /* of one element a stride says nothing */
-    return stn_wrap(context, dtype_of(t->dtype), t->ndim, t->shape, t->strides ? strides : NULL, data ? data + t->byte_offset : NULL,
-                    delete_managed, managed);
+    return stn_wrap(context, dtype_of(t->dtype), t->ndim, t->shape, t->strides ? strides : NULL,
+                    data ? data + t->byte_offset : NULL, delete_managed, managed);
 }
 
 static stn_status check_in(stn_context *context, const struct DLManagedTensorVersioned *managed)
 {
     STNI_TRY(stni_context_failed(context));
-    return managed ? check_from(context, managed) : stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: managed got NULL");
+    return managed ? check_from(context, managed)
+                   : stni_fail(context, STN_ERR_ARGUMENT, "from_dlpack: managed got NULL");
 }
 
 stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManagedTensorVersioned *managed)
@@ -216,7 +223,8 @@ stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLManagedTens
         return NULL;
     if (check_in(context, managed) != STN_OK || check_stream(context, "from_dlpack", stream) != STN_OK)
         return context->error_tensor;
-    if (stream != STN_DLPACK_NO_STREAM && stni_fail_queue(context, stni_queue_follow(context->queue, address_of(stream))) != STN_OK)
+    if (stream != STN_DLPACK_NO_STREAM &&
+        stni_fail_queue(context, stni_queue_follow(context->queue, address_of(stream))) != STN_OK)
         return context->error_tensor;
     return take_over(context, managed);
 }

@@ -31,11 +31,13 @@ static stn_box dense_box(const stn_spec *spec, const void *data)
 static stn_status wait(stn_context *context, stn_status launched)
 {
     STNI_TRY(stni_fail_queue(context, launched));
-    return context->queue->immediate ? STN_OK : stni_fail_queue(context, stni_queue_sync_for(context->queue, STN_SYNC_VALUES));
+    return context->queue->immediate ? STN_OK
+                                     : stni_fail_queue(context, stni_queue_sync_for(context->queue, STN_SYNC_VALUES));
 }
 
 /* Between dense device memory in the spec's order and the host, through host memory in the same order. */
-static stn_status copy_through_host(stn_context *context, const stn_spec *spec, void *device_data, const stn_box *host, int to_host)
+static stn_status copy_through_host(stn_context *context, const stn_spec *spec, void *device_data, const stn_box *host,
+                                    int to_host)
 {
     size_t bytes = spec->local_bytes, element = stn_dtype_size(spec->layout.dtype);
     void *staging = stni_malloc(bytes);
@@ -111,7 +113,8 @@ static stn_status check_spec_alone(stn_context *context, const char *name, const
 static stn_status check_spec(stn_context *context, const char *name, const stn_spec *spec)
 {
     STNI_TRY(check_spec_alone(context, name, spec));
-    return stni_context_not_captured(context, name, "whose repetitions would copy the same memory: fill a tensor of before by stn_copy_");
+    return stni_context_not_captured(
+        context, name, "whose repetitions would copy the same memory: fill a tensor of before by stn_copy_");
 }
 
 stn_tensor *stn_empty(stn_context *context, const stn_spec *spec)
@@ -135,7 +138,8 @@ stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, const void
         return context->error_tensor;
     stn_tensor *tensor;
     if (data == NULL && spec->local_numel > 0)
-        stni_fail(context, STN_ERR_ARGUMENT, "from_host: data got NULL, wanted %lld elements", (long long)spec->local_numel);
+        stni_fail(context, STN_ERR_ARGUMENT, "from_host: data got NULL, wanted %lld elements",
+                  (long long)spec->local_numel);
     if (context->error.status != STN_OK || stni_tensor_create(context, spec, &tensor) != STN_OK)
         return context->error_tensor;
     if (stni_tensor_fill(tensor, data) != STN_OK) {
@@ -184,13 +188,14 @@ stn_status stn_to_host(stn_tensor *tensor, void *data, size_t size)
 {
     STNI_TRY(stni_tensor_require(tensor, "to_host: tensor"));
     stn_context *context = tensor->context;
-    STNI_TRY(stni_context_not_captured(context, "to_host", "where the host reads no values: read them once it has run"));
+    STNI_TRY(
+        stni_context_not_captured(context, "to_host", "where the host reads no values: read them once it has run"));
     stni_lent_take_ended(context);
     const stn_spec *spec = tensor->spec;
     size_t bytes = spec->local_bytes;
     if (size != bytes)
-        return stni_fail(context, STN_ERR_ARGUMENT, "to_host: size got %zu bytes, wanted %zu (%lld elements of %s)", size, bytes,
-                         (long long)spec->local_numel, stn_dtype_name(spec->layout.dtype));
+        return stni_fail(context, STN_ERR_ARGUMENT, "to_host: size got %zu bytes, wanted %zu (%lld elements of %s)",
+                         size, bytes, (long long)spec->local_numel, stn_dtype_name(spec->layout.dtype));
     if (bytes == 0)
         return STN_OK;
     if (data == NULL)
@@ -210,11 +215,14 @@ static stn_status extent_bytes(stn_context *context, const stn_spec *spec, const
     for (int dim = 0; spec->local_numel > 0 && dim < spec->layout.ndim; dim++) {
         int64_t step;
         if (strides[dim] < 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "wrap: strides[%d] got %lld, wanted at least 0", dim, (long long)strides[dim]);
-        if (__builtin_mul_overflow(strides[dim], spec->local_shape[dim] - 1, &step) || __builtin_add_overflow(last, step, &last))
+            return stni_fail(context, STN_ERR_ARGUMENT, "wrap: strides[%d] got %lld, wanted at least 0", dim,
+                             (long long)strides[dim]);
+        if (__builtin_mul_overflow(strides[dim], spec->local_shape[dim] - 1, &step) ||
+            __builtin_add_overflow(last, step, &last))
             last = INT64_MAX;
     }
-    if (spec->local_numel > 0 && (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element, &bytes)))
+    if (spec->local_numel > 0 &&
+        (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, element, &bytes)))
         return stni_fail(context, STN_ERR_ARGUMENT, "wrap: strides reach beyond the address space");
     *out = (size_t)bytes;
     return STN_OK;
@@ -225,7 +233,8 @@ static stn_status check_data(stn_context *context, const stn_spec *spec, const v
     const size_t element = stn_dtype_size(spec->layout.dtype);
     const size_t alignment = element < 8 || !context->device->is_cpu ? element : 8;
     if (data == NULL && spec->local_numel > 0)
-        return stni_fail(context, STN_ERR_ARGUMENT, "wrap: data got NULL, wanted %lld elements", (long long)spec->local_numel);
+        return stni_fail(context, STN_ERR_ARGUMENT, "wrap: data got NULL, wanted %lld elements",
+                         (long long)spec->local_numel);
     if ((uintptr_t)data % alignment != 0)
         return stni_fail(context, STN_ERR_ARGUMENT, "wrap: data got an address that is no multiple of %zu", alignment);
     return STN_OK;
@@ -237,7 +246,8 @@ struct foreign {
     void *arg;
 };
 
-static stn_status wrap(stn_context *context, const stn_spec *spec, const int64_t *strides, struct foreign memory, stn_tensor **out)
+static stn_status wrap(stn_context *context, const stn_spec *spec, const int64_t *strides, struct foreign memory,
+                       stn_tensor **out)
 {
     struct stni_storage *storage = NULL;
     size_t bytes = 0;
@@ -251,8 +261,8 @@ static stn_status wrap(stn_context *context, const stn_spec *spec, const int64_t
     return status;
 }
 
-stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides, void *data,
-                     void (*release)(void *arg), void *arg)
+stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                     void *data, void (*release)(void *arg), void *arg)
 {
     if (context == NULL)
         return NULL;
@@ -260,7 +270,8 @@ stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int6
     const stn_spec *spec;
     stn_tensor *tensor;
     struct foreign memory = {data, release, arg};
-    if (context->error.status != STN_OK || stn_spec_create(context, NULL, NULL, dtype, ndim, shape, NULL, &spec) != STN_OK)
+    if (context->error.status != STN_OK ||
+        stn_spec_create(context, NULL, NULL, dtype, ndim, shape, NULL, &spec) != STN_OK)
         return context->error_tensor;
     stn_status status = wrap(context, spec, strides, memory, &tensor);
     stn_spec_release(&spec);

@@ -95,7 +95,8 @@ STNI_COLD int stni_scope_keeps(stn_tensor *tensor)
         return 0;
     atomic_store_explicit(&tensor->refs, tensor->scoped, memory_order_relaxed);
     stni_fail(tensor->context, STN_ERR_STATE,
-              "tensor_release: the tensor was its scope's alone, which releases it when it ends; what is to be released before "
+              "tensor_release: the tensor was its scope's alone, which releases it when it ends; what is to be "
+              "released before "
               "is retained first");
     return 1;
 }
@@ -245,8 +246,8 @@ stn_status stn_scope_end_keep_all(stn_context *context, int n, stn_tensor *const
     if (context == NULL)
         return STN_ERR_ARGUMENT;
     if (n < 0 || (n > 0 && (keep == NULL || out == NULL)))
-        stni_fail(context, STN_ERR_ARGUMENT, "scope_end_keep_all: got n %d, keep %s, out %s, wanted two lists", n, keep == NULL ? "NULL" : "given",
-                  out == NULL ? "NULL" : "given");
+        stni_fail(context, STN_ERR_ARGUMENT, "scope_end_keep_all: got n %d, keep %s, out %s, wanted two lists", n,
+                  keep == NULL ? "NULL" : "given", out == NULL ? "NULL" : "given");
     for (int i = 0; i < n && context->error.status == STN_OK; i++) {
         snprintf(what, sizeof what, "scope_end_keep_all: keep[%d]", i);
         check_keep(context, what, keep[i]);

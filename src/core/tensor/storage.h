@@ -24,7 +24,8 @@ struct stni_storage {
  * to it. */
 static inline int stni_ref_drop(atomic_int *refs)
 {
-    return atomic_load_explicit(refs, memory_order_acquire) == 1 || atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+    return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
 }
 
 /* Gives up a storage that got no memory (NULL: not even a handle), and keeps the failure. */

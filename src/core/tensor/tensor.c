@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Fields are set one by one, which costs less than clearing the whole. */
-static inline void init_tensor(stn_tensor *tensor, const stn_spec *spec, struct stni_storage *storage, void *data, const int64_t *strides,
-                               uint32_t flags)
+static inline void init_tensor(stn_tensor *tensor, const stn_spec *spec, struct stni_storage *storage, void *data,
+                               const int64_t *strides, uint32_t flags)
 {
     stn_context *context = storage->context;
     atomic_init(&tensor->refs, 1);
@@ -171,7 +171,8 @@ void stn_tensor_release(stn_tensor **handle)
     stn_tensor *first = atomic_load_explicit(&context->dead, memory_order_relaxed);
     do
         tensor->next_dead = first == STNI_NOBODY ? NULL : first;
-    while (!atomic_compare_exchange_weak_explicit(&context->dead, &first, tensor, memory_order_acq_rel, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&context->dead, &first, tensor, memory_order_acq_rel,
+                                                  memory_order_relaxed));
     if (first == STNI_NOBODY)
         stni_context_let_go(context);
 }

@@ -106,7 +106,9 @@ stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out)
     return STN_OK;
 }
 
-static const char *const flag_words[] = {[0] = "", [STNI_TENSOR_VIEW] = ", view", [STNI_TENSOR_REQUIRES_GRAD] = ", requires grad",
+static const char *const flag_words[] = {[0] = "",
+                                         [STNI_TENSOR_VIEW] = ", view",
+                                         [STNI_TENSOR_REQUIRES_GRAD] = ", requires grad",
                                          [STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD] = ", view, requires grad"};
 
 int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)

@@ -23,16 +23,19 @@ static stn_status add_step(stn_context *context, struct stni_under_way *way, stn
     return STN_OK;
 }
 
-stn_status stni_under_way_exchange(stn_context *context, struct stni_under_way *way, stn_comm *comm, const stn_exchange *messages)
-{
-    return add_step(context, way, comm, stni_comm_exchange_begin(comm, messages, last_step(way), &way->step[way->n_steps]));
-}
-
-stn_status stni_under_way_all_reduce(stn_context *context, struct stni_under_way *way, stn_comm *comm, const void *send, void *recv, int64_t n,
-                                     stn_dtype dtype, stn_reduce_op op)
+stn_status stni_under_way_exchange(stn_context *context, struct stni_under_way *way, stn_comm *comm,
+                                   const stn_exchange *messages)
 {
     return add_step(context, way, comm,
-                    stni_comm_all_reduce_begin(comm, send, recv, n, dtype, op, last_step(way), &way->step[way->n_steps]));
+                    stni_comm_exchange_begin(comm, messages, last_step(way), &way->step[way->n_steps]));
+}
+
+stn_status stni_under_way_all_reduce(stn_context *context, struct stni_under_way *way, stn_comm *comm, const void *send,
+                                     void *recv, int64_t n, stn_dtype dtype, stn_reduce_op op)
+{
+    return add_step(
+        context, way, comm,
+        stni_comm_all_reduce_begin(comm, send, recv, n, dtype, op, last_step(way), &way->step[way->n_steps]));
 }
 
 stn_status stni_under_way_finish(stn_context *context, struct stni_under_way *way)
@@ -81,8 +84,10 @@ static stn_status check_source(stn_context *context, const struct stni_under_way
     const uint32_t now = stni_tensor_root(way->source)->version;
     if (now == way->version)
         return STN_OK;
-    return stni_fail(context, STN_ERR_STATE, "redistribute: the tensor was changed in place before its redistribution was complete (version "
-                     "%u, now %u)", way->version, now);
+    return stni_fail(context, STN_ERR_STATE,
+                     "redistribute: the tensor was changed in place before its redistribution was complete (version "
+                     "%u, now %u)",
+                     way->version, now);
 }
 
 stn_status stni_tensor_arrive(stn_tensor *tensor)

@@ -18,9 +18,10 @@ struct stni_under_way {
 };
 
 /* Begins a collective as the next step; a failure is kept. */
-stn_status stni_under_way_exchange(stn_context *context, struct stni_under_way *way, stn_comm *comm, const stn_exchange *messages);
-stn_status stni_under_way_all_reduce(stn_context *context, struct stni_under_way *way, stn_comm *comm, const void *send, void *recv, int64_t n,
-                                     stn_dtype dtype, stn_reduce_op op);
+stn_status stni_under_way_exchange(stn_context *context, struct stni_under_way *way, stn_comm *comm,
+                                   const stn_exchange *messages);
+stn_status stni_under_way_all_reduce(stn_context *context, struct stni_under_way *way, stn_comm *comm, const void *send,
+                                     void *recv, int64_t n, stn_dtype dtype, stn_reduce_op op);
 
 /* Waits for the steps, whatever they return: the first failure, kept as a rank error. */
 stn_status stni_under_way_finish(stn_context *context, struct stni_under_way *way);

@@ -18,18 +18,24 @@
 #include <math.h>
 #include <string.h>
 
-enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
+enum {
+    QUERY = STNI_ATTENTION_QUERY,
+    KEY = STNI_ATTENTION_KEY,
+    VALUE = STNI_ATTENTION_VALUE,
+    MASK = STNI_ATTENTION_MASK
+};
 enum { OUT, LSE, STREAM };
 enum { KEEP_STREAM = STNI_ATTENTION_KEEP_STREAM, FORWARD = STNI_ATTENTION_FORWARD };
 
 static const struct stni_attention_attrs defaults = {.scale = NAN};
 
-stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value, stn_tensor *attn_mask,
-                                             const stn_attention_attrs *attrs)
+stn_tensor *stn_scaled_dot_product_attention(stn_tensor *query, stn_tensor *key, stn_tensor *value,
+                                             stn_tensor *attn_mask, const stn_attention_attrs *attrs)
 {
     struct stni_attention_attrs own = defaults;
     if (attrs && attrs->size != sizeof *attrs)
-        return stni_call_fail(query, STN_ERR_VERSION, "scaled_dot_product_attention: 'attrs' got size %zu, wanted %zu", attrs->size, sizeof *attrs);
+        return stni_call_fail(query, STN_ERR_VERSION, "scaled_dot_product_attention: 'attrs' got size %zu, wanted %zu",
+                              attrs->size, sizeof *attrs);
     if (attrs) {
         own.dropout_p = attrs->dropout_p;
         own.is_causal = attrs->is_causal != 0;
@@ -43,7 +49,8 @@ static stn_status check(stn_op_call *call)
 {
     STNI_TRY(stni_attention_check(call, &call->out_meta[OUT]));
     const stn_meta *out = &call->out_meta[OUT];
-    call->out_meta[LSE] = (stn_meta){.dtype = out->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32, .ndim = out->ndim - 1};
+    call->out_meta[LSE] =
+        (stn_meta){.dtype = out->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32, .ndim = out->ndim - 1};
     memcpy(call->out_meta[LSE].shape, out->shape, (size_t)(out->ndim - 1) * sizeof *out->shape);
     call->out_meta[STREAM] = (stn_meta){.dtype = STN_DTYPE_I64};
     return STN_OK;
@@ -83,20 +90,23 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 
 static stn_status backward(stn_backward_call *call)
 {
-    stn_tensor *in[] = {call->in[QUERY], call->in[KEY], call->in[VALUE], call->in[MASK], call->grad_out[OUT], call->out[OUT],
-                        call->out[LSE], call->out[STREAM]};
+    stn_tensor *in[] = {call->in[QUERY],     call->in[KEY],  call->in[VALUE], call->in[MASK],
+                        call->grad_out[OUT], call->out[OUT], call->out[LSE],  call->out[STREAM]};
     stn_tensor *out[4] = {NULL};
     struct stni_attention_attrs attrs = *(const struct stni_attention_attrs *)call->attrs;
     attrs.wants_mask = call->needs >> MASK & 1;
-    STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_scaled_dot_product_attention_backward], 8, in, &attrs, 4, out));
+    STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_scaled_dot_product_attention_backward], 8, in, &attrs,
+                           4, out));
     for (int k = QUERY; k <= MASK; k++)
         if (call->needs >> k & 1)
             call->grad_in[k] = out[k];
     return stn_context_status(call->context);
 }
 
-static const stn_input_schema inputs[] = {
-    [QUERY] = {.name = "query"}, [KEY] = {.name = "key"}, [VALUE] = {.name = "value"}, [MASK] = {.name = "attn_mask", .optional = 1}};
+static const stn_input_schema inputs[] = {[QUERY] = {.name = "query"},
+                                          [KEY] = {.name = "key"},
+                                          [VALUE] = {.name = "value"},
+                                          [MASK] = {.name = "attn_mask", .optional = 1}};
 
 static const stn_attr_schema attrs_schema[] = {
     {"dropout_p", STN_ATTR_FLOAT, offsetof(struct stni_attention_attrs, dropout_p), NULL},
@@ -114,7 +124,8 @@ static const stn_kernel_slot slots[] = {
 
 static const stn_kernel kernels[] = {
     STNI_KEPT_STREAM_KERNEL,
-    STNI_ISA_ROWS("forward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention, stni_attention_workspace),
+    STNI_ISA_ROWS("forward", STNI_ATTENTION_DTYPES, struct stni_attention_args, stni_attention,
+                  stni_attention_workspace),
     STNI_ISA_ROWS("merge", STNI_ATTENTION_WIDE, struct stni_attention_merge_args, stni_attention_merge, NULL),
     STNI_CPU_ROW("round", STNI_ATTENTION_NARROW, struct stni_attention_round_args, stni_attention_round, NULL),
 };

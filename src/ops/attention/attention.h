@@ -27,7 +27,8 @@ stn_status stni_attention_lead(const stn_op_call *call, const stn_meta *out, str
 
 /* The spec of input `k` beside a leader; `is_sum`: that of its gradient. Whole: keys and values are not cut along their
  * rows. */
-stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum, const stn_spec **out);
+stn_status stni_attention_follow(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum,
+                                 const stn_spec **out);
 stn_status stni_attention_follow_whole(const stn_op_call *call, const struct stni_layout *leader, int k, int is_sum,
                                        const stn_spec **out);
 
@@ -51,8 +52,8 @@ enum { STNI_ATTENTION_BACKWARD, STNI_ATTENTION_ROUND_GRADIENTS };
 stn_status stni_attention_lse_spec(const stn_op_call *call, const struct stni_layout *leader, const stn_spec **out);
 
 /* Arguments without gradients and workspace. */
-void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
-                             struct stni_attention_args *args);
+void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse,
+                             const stn_tensor *stream, struct stni_attention_args *args);
 
 /* A tensor's chunk as rows of a batch of out_ndim - 2 dims; of its dims the last ones are rows and their elements where
  * it has these. */

@@ -17,7 +17,12 @@
 
 #include <math.h>
 
-enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
+enum {
+    QUERY = STNI_ATTENTION_QUERY,
+    KEY = STNI_ATTENTION_KEY,
+    VALUE = STNI_ATTENTION_VALUE,
+    MASK = STNI_ATTENTION_MASK
+};
 enum { GRAD = MASK + 1, OUT, LSE, STREAM };
 
 static const struct stni_attention_attrs defaults = {.scale = NAN};
@@ -37,7 +42,8 @@ static stn_status check(stn_op_call *call)
     STNI_TRY(check_like(call, OUT, out.dtype, out.ndim, out.shape));
     STNI_TRY(check_like(call, LSE, stni_wide_dtype(out.dtype), out.ndim - 1, out.shape));
     STNI_TRY(check_like(call, STREAM, STN_DTYPE_I64, 0, NULL));
-    call->n_out = attrs->wants_mask && call->in_spec[MASK] && stni_dtype_is_floating(call->in_spec[MASK]->layout.dtype) ? 4 : 3;
+    call->n_out =
+        attrs->wants_mask && call->in_spec[MASK] && stni_dtype_is_floating(call->in_spec[MASK]->layout.dtype) ? 4 : 3;
     for (int k = QUERY; k < call->n_out; k++) {
         const struct stni_layout *in = &call->in_spec[k]->layout;
         call->out_meta[k] = stni_meta_of(in);
@@ -93,9 +99,10 @@ static stn_status run(stn_op_call *call)
     return stn_op_launch(call, STNI_ATTENTION_BACKWARD, p.dtype, &p, sizeof p);
 }
 
-static const stn_input_schema inputs[] = {
-    [QUERY] = {.name = "query"}, [KEY] = {.name = "key"}, [VALUE] = {.name = "value"}, [MASK] = {.name = "attn_mask", .optional = 1},
-    [GRAD] = {.name = "grad"}, [OUT] = {.name = "output"}, [LSE] = {.name = "logsumexp"}, [STREAM] = {.name = "stream"}};
+static const stn_input_schema inputs[] = {[QUERY] = {.name = "query"},   [KEY] = {.name = "key"},
+                                          [VALUE] = {.name = "value"},   [MASK] = {.name = "attn_mask", .optional = 1},
+                                          [GRAD] = {.name = "grad"},     [OUT] = {.name = "output"},
+                                          [LSE] = {.name = "logsumexp"}, [STREAM] = {.name = "stream"}};
 
 static const stn_attr_schema attrs_schema[] = {
     {"dropout_p", STN_ATTR_FLOAT, offsetof(struct stni_attention_attrs, dropout_p), NULL},

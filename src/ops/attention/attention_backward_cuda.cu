@@ -30,9 +30,11 @@ template <class S> STNI_DEVICE double mean_of(const arguments &p, const place &a
 template <class S> STNI_DEVICE entry entry_of(const arguments &p, const place &at, int64_t i, int64_t j, double mean)
 {
     typedef typename computed<S>::type A;
-    const double lse = (double)((const A *)p.lse.data)[at.lse + i * p.lse.row], weight = exp((double)score<S>(p, at, i, j) - lse);
+    const double lse = (double)((const A *)p.lse.data)[at.lse + i * p.lse.row],
+                 weight = exp((double)score<S>(p, at, i, j) - lse);
     const double factor = kept(p, at, i, j);
-    const A by_weight = dot(row_of<S>(p.grad, at.grad, i), p.grad.col, row_of<S>(p.value, at.value, j), p.value.col, p.v);
+    const A by_weight =
+        dot(row_of<S>(p.grad, at.grad, i), p.grad.col, row_of<S>(p.value, at.value, j), p.value.col, p.v);
     return {weight * factor, weight * ((double)by_weight * factor - mean)};
 }
 
@@ -71,7 +73,8 @@ gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ ba
 {
     STNI_SHARED(double, factor, THREADS);
     const int64_t j = blockIdx.x % p.s, own = blockIdx.x / p.s, cols = OF_VALUES ? p.v : p.e;
-    const stni_attention_operand &from = OF_VALUES ? p.grad : p.query, &to = OF_VALUES ? p.grad_value.at : p.grad_key.at;
+    const stni_attention_operand &from = OF_VALUES ? p.grad : p.query,
+                                 &to = OF_VALUES ? p.grad_value.at : p.grad_key.at;
     for (int64_t first = 0; first < cols; first += THREADS) {
         const int64_t c = first + threadIdx.x;
         int64_t index[STN_MAX_NDIM], to_at = -1;
@@ -99,10 +102,13 @@ gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ ba
 
 /* The gradient of a mask that is added: a thread each element, summed where it was broadcast, along rows and keys
  * too. */
-template <class S> __global__ void __launch_bounds__(THREADS)
-gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t own_rows, int64_t own_keys)
+template <class S>
+__global__ void __launch_bounds__(THREADS)
+    gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t own_rows,
+                     int64_t own_keys)
 {
-    const int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x, key = t % own_keys, row = t / own_keys % own_rows, own = t / own_keys / own_rows;
+    const int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x, key = t % own_keys, row = t / own_keys % own_rows,
+                  own = t / own_keys / own_rows;
     int64_t index[STN_MAX_NDIM], to = 0;
     double sum = 0;
     if (own >= b.own)
@@ -198,7 +204,8 @@ template <class S> stn_status run_backward_of(stn_queue *queue, const arguments 
         return stni_cuda_launched(queue);
     STNI_TRY(run_gradients<S>(queue, p, stream));
     if (p.grad_mask.at.data)
-        STNI_LAUNCH(gather_grad_mask<S>, blocks_for(masks.own * own_rows * own_keys, THREADS), THREADS, stream, p, masks, own_rows, own_keys);
+        STNI_LAUNCH(gather_grad_mask<S>, blocks_for(masks.own * own_rows * own_keys, THREADS), THREADS, stream, p,
+                    masks, own_rows, own_keys);
     return stni_cuda_launched(queue);
 }
 

@@ -13,7 +13,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { QUERY = STNI_ATTENTION_QUERY, KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE, MASK = STNI_ATTENTION_MASK };
+enum {
+    QUERY = STNI_ATTENTION_QUERY,
+    KEY = STNI_ATTENTION_KEY,
+    VALUE = STNI_ATTENTION_VALUE,
+    MASK = STNI_ATTENTION_MASK
+};
 
 static const char *name_of(const stn_op_call *call, int k)
 {
@@ -50,8 +55,8 @@ static stn_status check_dtypes(const stn_op_call *call)
     for (int k = KEY; k <= MASK; k++) {
         stn_dtype own = call->in_spec[k] ? call->in_spec[k]->layout.dtype : dtype;
         if (own != dtype && !(k == MASK && own == STN_DTYPE_BOOL))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted query's %s%s", name_of(call, k), stn_dtype_name(own),
-                               stn_dtype_name(dtype), k == MASK ? " or bool" : "");
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted query's %s%s", name_of(call, k),
+                               stn_dtype_name(own), stn_dtype_name(dtype), k == MASK ? " or bool" : "");
     }
     return STN_OK;
 }
@@ -68,13 +73,16 @@ static stn_status join_batches(const stn_op_call *call, stn_meta *out)
             int64_t *n = &out->shape[out->ndim - i], own = in->shape[in->ndim - i];
             if (gqa && i == 3 && k != QUERY) {
                 if (own != from_end(&call->in_spec[KEY]->layout, 3) || (own == 0 ? *n != 0 : *n % own != 0))
-                    return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %" PRId64 " heads, wanted key's, a divisor of query's %" PRId64,
+                    return stn_op_fail(call, STN_ERR_SHAPE,
+                                       "'%s' got %" PRId64 " heads, wanted key's, a divisor of query's %" PRId64,
                                        name_of(call, k), own, *n);
                 continue;
             }
             if (*n != own && *n != 1 && own != 1)
-                return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, whose batch does not broadcast with that of shape %s", name_of(call, k),
-                                   stni_shape_text(in->ndim, in->shape, got), stni_shape_text(query->ndim, query->shape, wanted));
+                return stn_op_fail(call, STN_ERR_SHAPE,
+                                   "'%s' got shape %s, whose batch does not broadcast with that of shape %s",
+                                   name_of(call, k), stni_shape_text(in->ndim, in->shape, got),
+                                   stni_shape_text(query->ndim, query->shape, wanted));
             *n = *n == 1 ? own : *n;
         }
     }
@@ -94,16 +102,19 @@ static stn_status check_mask(const stn_op_call *call, const stn_meta *out)
 
 stn_status stni_attention_check(const stn_op_call *call, stn_meta *out)
 {
-    const struct stni_layout *query = &call->in_spec[QUERY]->layout, *key = &call->in_spec[KEY]->layout, *value = &call->in_spec[VALUE]->layout;
+    const struct stni_layout *query = &call->in_spec[QUERY]->layout, *key = &call->in_spec[KEY]->layout,
+                             *value = &call->in_spec[VALUE]->layout;
     const int least = ((const struct stni_attention_attrs *)call->attrs)->enable_gqa ? 3 : 2;
     char text[3][STNI_SHAPE_TEXT];
     STNI_TRY(check_attrs(call));
     STNI_TRY(check_dtypes(call));
     if (query->ndim < least || key->ndim < least || value->ndim < least || from_end(query, 1) != from_end(key, 1) ||
         from_end(key, 2) != from_end(value, 2))
-        return stn_op_fail(call, STN_ERR_SHAPE, "got query, key and value of shapes %s, %s and %s, wanted (…, l, e), (…, s, e) and (…, s, v)",
-                           stni_shape_text(query->ndim, query->shape, text[0]), stni_shape_text(key->ndim, key->shape, text[1]),
-                           stni_shape_text(value->ndim, value->shape, text[2]));
+        return stn_op_fail(
+            call, STN_ERR_SHAPE,
+            "got query, key and value of shapes %s, %s and %s, wanted (…, l, e), (…, s, e) and (…, s, v)",
+            stni_shape_text(query->ndim, query->shape, text[0]), stni_shape_text(key->ndim, key->shape, text[1]),
+            stni_shape_text(value->ndim, value->shape, text[2]));
     *out = (stn_meta){.dtype = query->dtype, .ndim = query->ndim > key->ndim ? query->ndim : key->ndim};
     out->ndim = value->ndim > out->ndim ? value->ndim : out->ndim;
     for (int d = 0; d < out->ndim; d++)
@@ -206,7 +217,8 @@ struct stni_attention_operand stni_attention_operand_at(const struct stni_layout
 }
 
 /* Dropout's numbers: row-major over the whole (batch…, l, s). */
-static void fill_dropout(const stn_op_call *call, const stn_spec *out, const stn_tensor *stream, struct stni_attention_args *p)
+static void fill_dropout(const stn_op_call *call, const stn_spec *out, const stn_tensor *stream,
+                         struct stni_attention_args *p)
 {
     const struct stni_attention_attrs *attrs = call->attrs;
     const int n = out->layout.ndim;
@@ -224,8 +236,8 @@ static void fill_dropout(const stn_op_call *call, const stn_spec *out, const stn
     p->kept_scale = attrs->dropout_p < 1 ? 1 / (1 - attrs->dropout_p) : 0;
 }
 
-void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse, const stn_tensor *stream,
-                             struct stni_attention_args *p)
+void stni_attention_describe(const stn_op_call *call, const stn_tensor *out, const stn_tensor *lse,
+                             const stn_tensor *stream, struct stni_attention_args *p)
 {
     const struct stni_attention_attrs *attrs = call->attrs;
     const stn_tensor *key = call->in[KEY], *mask = call->in[MASK];

@@ -56,7 +56,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) attend(const __gri
         double sum = 0;
         for (int64_t keys = 0; keys < p.s; keys += THREADS) {
             const int64_t j = keys + threadIdx.x;
-            weight[threadIdx.x] = j < p.s && row.sum != 0 ? exp((double)score<S>(p, at, i, j) - row.largest) * kept(p, at, i, j) : 0;
+            weight[threadIdx.x] =
+                j < p.s && row.sum != 0 ? exp((double)score<S>(p, at, i, j) - row.largest) * kept(p, at, i, j) : 0;
             __syncthreads();
             for (int k = 0; k < THREADS && keys + k < p.s && c < p.v; k++)
                 sum += weight[k] * (double)load(row_of<S>(p.value, at.value, keys + k)[c * p.value.col]);

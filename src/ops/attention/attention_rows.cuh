@@ -23,7 +23,8 @@ template <class S> STNI_DEVICE const S *row_of(const stni_attention_operand &o, 
     return (const S *)o.data + at + row * o.row;
 }
 
-template <class S> STNI_DEVICE typename computed<S>::type dot(const S *a, int64_t a_col, const S *b, int64_t b_col, int64_t n)
+template <class S>
+STNI_DEVICE typename computed<S>::type dot(const S *a, int64_t a_col, const S *b, int64_t b_col, int64_t n)
 {
     typename computed<S>::type sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -32,13 +33,16 @@ template <class S> STNI_DEVICE typename computed<S>::type dot(const S *a, int64_
 }
 
 /* The score of query row i and key row j; -infinity where i may not attend to j. */
-template <class S> STNI_DEVICE typename computed<S>::type score(const arguments &p, const place &at, int64_t i, int64_t j)
+template <class S>
+STNI_DEVICE typename computed<S>::type score(const arguments &p, const place &at, int64_t i, int64_t j)
 {
     typedef typename computed<S>::type A;
     const int64_t mask = at.mask + i * p.mask.row + j * p.mask.col;
-    if ((p.is_causal && j > p.row_offset + i) || (p.mask_kind == STNI_ATTENTION_ALLOWS && !((const uint8_t *)p.mask.data)[mask]))
+    if ((p.is_causal && j > p.row_offset + i) ||
+        (p.mask_kind == STNI_ATTENTION_ALLOWS && !((const uint8_t *)p.mask.data)[mask]))
         return -(A)INFINITY;
-    const A product = (A)p.scale * dot(row_of<S>(p.query, at.query, i), p.query.col, row_of<S>(p.key, at.key, j), p.key.col, p.e);
+    const A product =
+        (A)p.scale * dot(row_of<S>(p.query, at.query, i), p.query.col, row_of<S>(p.key, at.key, j), p.key.col, p.e);
     return p.mask_kind == STNI_ATTENTION_ADDS ? product + load(((const S *)p.mask.data)[mask]) : product;
 }
 

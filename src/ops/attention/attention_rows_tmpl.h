@@ -30,7 +30,8 @@ static void NAME(open)(const struct stni_attention_args *p, struct NAME(space) *
 }
 
 /* Rows of an operand, times a factor. */
-static void NAME(load)(const struct stni_attention_operand *o, int64_t at, int64_t first, int64_t rows, int64_t cols, ACC factor, ACC *out)
+static void NAME(load)(const struct stni_attention_operand *o, int64_t at, int64_t first, int64_t rows, int64_t cols,
+                       ACC factor, ACC *out)
 {
     const T *from = (const T *)o->data + at + first * o->row;
     for (int64_t r = 0; r < rows; r++, from += o->row, out += cols) {
@@ -57,11 +58,12 @@ static void NAME(mask_row)(const struct stni_attention_args *p, int64_t at, int6
 }
 
 /* Scores of a block: query key^T + mask; -infinity where one may not attend. */
-static void NAME(score)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+static void NAME(score)(const struct stni_attention_args *p, const struct at *at, const struct block *b,
+                        struct NAME(space) * s)
 {
     NAME(load)(&p->key, at->key, b->j, b->keys, p->e, 1, s->key);
-    multiply(sizeof(ACC), s->product, 0, b->rows, b->keys, p->e, (struct factor){s->query, p->e, 1}, (struct factor){s->key, 1, p->e},
-             (struct factor){s->weight, KEYS, 1});
+    multiply(sizeof(ACC), s->product, 0, b->rows, b->keys, p->e, (struct factor){s->query, p->e, 1},
+             (struct factor){s->key, 1, p->e}, (struct factor){s->weight, KEYS, 1});
     for (int64_t r = 0; r < b->rows; r++) {
         ACC *row = s->weight + r * KEYS;
         NAME(mask_row)(p, at->mask + (b->i + r) * p->mask.row + b->j * p->mask.col, b->keys, row);
@@ -124,8 +126,8 @@ static void NAME(forward)(const struct stni_attention_args *p, const struct at *
         NAME(raise)(p, b, &s);
         NAME(drop)(p, at, b, s.weight);
         NAME(load)(&p->value, at->value, b->j, b->keys, p->v, 1, s.value);
-        multiply(sizeof(ACC), s.product, 1, b->rows, p->v, b->keys, (struct factor){s.weight, KEYS, 1}, (struct factor){s.value, p->v, 1},
-                 (struct factor){s.out, p->v, 1});
+        multiply(sizeof(ACC), s.product, 1, b->rows, p->v, b->keys, (struct factor){s.weight, KEYS, 1},
+                 (struct factor){s.value, p->v, 1}, (struct factor){s.out, p->v, 1});
     }
     for (int64_t r = 0; r < b->rows; r++) {
         const int64_t out = at->out + (b->i + r) * p->out.row;
@@ -143,7 +145,8 @@ static void NAME(forward)(const struct stni_attention_args *p, const struct at *
 
 /* Loads the cotangent's rows, and computes the product of each with the result's row: the mean over the keys, weighted
  * by the probabilities, of the probabilities' gradients. */
-static void NAME(load_grad)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+static void NAME(load_grad)(const struct stni_attention_args *p, const struct at *at, const struct block *b,
+                            struct NAME(space) * s)
 {
     NAME(load)(&p->grad, at->grad, b->i, b->rows, p->v, 1, s->grad);
     NAME(load)(&p->out, at->out, b->i, b->rows, p->v, 1, s->out);
@@ -156,7 +159,8 @@ static void NAME(load_grad)(const struct stni_attention_args *p, const struct at
 
 /* Recomputes the probabilities, and from their gradients, in `grad_score`, makes those of the scores:
  * weight (grad_score - mean). */
-static void NAME(grad_scores)(const struct stni_attention_args *p, const struct at *at, const struct block *b, struct NAME(space) *s)
+static void NAME(grad_scores)(const struct stni_attention_args *p, const struct at *at, const struct block *b,
+                              struct NAME(space) * s)
 {
     for (int64_t r = 0; r < b->rows; r++) {
         const ACC lse = ((const ACC *)p->lse.data)[at->lse + (b->i + r) * p->lse.row];
@@ -168,7 +172,8 @@ static void NAME(grad_scores)(const struct stni_attention_args *p, const struct 
     }
 }
 
-static void NAME(add_to_mask)(const struct stni_attention_args *p, const struct at *at, const struct block *b, const struct NAME(space) *s)
+static void NAME(add_to_mask)(const struct stni_attention_args *p, const struct at *at, const struct block *b,
+                              const struct NAME(space) * s)
 {
     const struct stni_attention_operand *o = &p->grad_mask.at;
     for (int64_t r = 0; r < b->rows && o->data != NULL; r++) {
@@ -193,8 +198,8 @@ static void NAME(backward)(const struct stni_attention_args *p, const struct at 
         const struct factor transposed = {s.weight, 1, KEYS};
         const struct factor grad_score = {s.grad_score, KEYS, 1}, grad_score_transposed = {s.grad_score, 1, KEYS};
         NAME(load)(&p->value, at->value, b->j, b->keys, p->v, 1, s.value);
-        multiply(sizeof(ACC), s.product, 0, b->rows, b->keys, p->v, (struct factor){s.grad, p->v, 1}, (struct factor){s.value, 1, p->v},
-                 grad_score);
+        multiply(sizeof(ACC), s.product, 0, b->rows, b->keys, p->v, (struct factor){s.grad, p->v, 1},
+                 (struct factor){s.value, 1, p->v}, grad_score);
         NAME(drop)(p, at, b, s.grad_score);
         NAME(score)(p, at, b, &s);
         NAME(grad_scores)(p, at, b, &s);
@@ -202,8 +207,8 @@ static void NAME(backward)(const struct stni_attention_args *p, const struct at 
         NAME(drop)(p, at, b, s.weight);
         multiply(sizeof(ACC), s.product, 1, b->keys, p->v, b->rows, transposed, (struct factor){s.grad, p->v, 1},
                  NAME(sum_of)(&p->grad_value, at->grad_value, b->j));
-        multiply(sizeof(ACC), s.product, 1, b->keys, p->e, b->rows, grad_score_transposed, (struct factor){s.query, p->e, 1},
-                 NAME(sum_of)(&p->grad_key, at->grad_key, b->j));
+        multiply(sizeof(ACC), s.product, 1, b->keys, p->e, b->rows, grad_score_transposed,
+                 (struct factor){s.query, p->e, 1}, NAME(sum_of)(&p->grad_key, at->grad_key, b->j));
         for (int64_t k = 0; k < b->keys * p->e; k++)
             s.key[k] *= (ACC)p->scale;
         multiply(sizeof(ACC), s.product, 1, b->rows, p->e, b->keys, grad_score, (struct factor){s.key, p->e, 1},

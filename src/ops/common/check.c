@@ -21,7 +21,8 @@ stn_status stni_check_floating(const stn_op_call *call, int input)
     const stn_dtype dtype = call->in_spec[input]->layout.dtype;
     if (stni_dtype_is_floating(dtype))
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name_of(call, input), stn_dtype_name(dtype));
+    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name_of(call, input),
+                       stn_dtype_name(dtype));
 }
 
 stn_status stni_check_dtype(const stn_op_call *call, int input, stn_dtype dtype, const char *whose)
@@ -29,11 +30,12 @@ stn_status stni_check_dtype(const stn_op_call *call, int input, stn_dtype dtype,
     const stn_dtype own = call->in_spec[input]->layout.dtype;
     if (own == dtype)
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s%s%s", name_of(call, input), stn_dtype_name(own), whose ? whose : "",
-                       space_after(whose), stn_dtype_name(dtype));
+    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s%s%s", name_of(call, input), stn_dtype_name(own),
+                       whose ? whose : "", space_after(whose), stn_dtype_name(dtype));
 }
 
-static stn_status fail_shape(const stn_op_call *call, int input, int ndim, const int64_t *shape, const char *what, const char *whose)
+static stn_status fail_shape(const stn_op_call *call, int input, int ndim, const int64_t *shape, const char *what,
+                             const char *whose)
 {
     const struct stni_layout *own = &call->in_spec[input]->layout;
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];

@@ -9,7 +9,8 @@ stn_status stni_dim_wrap(const stn_op_call *call, const char *name, int64_t dim,
 {
     int n = ndim > 0 ? ndim : 1;
     if (dim < -n || dim >= n)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %d <= %s < %d", name, dim, -n, name, n);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %d <= %s < %d", name, dim, -n, name,
+                           n);
     *out = stni_dim_from_front(dim, ndim);
     return STN_OK;
 }
@@ -23,15 +24,17 @@ stn_status stni_dims_mask(const stn_op_call *call, const char *name, const stn_i
         if (status != STN_OK)
             return status;
         if (mask >> dim & 1)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 " for a dim that it names already, wanted distinct dims",
-                               name, dims->v[i]);
+            return stn_op_fail(call, STN_ERR_ARGUMENT,
+                               "'%s' got %" PRId64 " for a dim that it names already, wanted distinct dims", name,
+                               dims->v[i]);
         mask |= 1u << dim;
     }
     *out = dims->n > 0 ? mask : (1u << ndim) - 1;
     return STN_OK;
 }
 
-stn_status stni_dims_list(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, struct stni_dims_list *out)
+stn_status stni_dims_list(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim,
+                          struct stni_dims_list *out)
 {
     uint32_t mask;
     STNI_TRY(stni_dims_mask(call, name, dims, ndim, &mask));

@@ -24,7 +24,8 @@ stn_status stni_dims_mask(const stn_op_call *call, const char *name, const stn_i
 struct stni_dims_list {
     int n, dims[STN_MAX_NDIM];
 };
-stn_status stni_dims_list(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim, struct stni_dims_list *out);
+stn_status stni_dims_list(const stn_op_call *call, const char *name, const stn_ints *dims, int ndim,
+                          struct stni_dims_list *out);
 
 /* stni_dims_mask for a list that a check has accepted. */
 uint32_t stni_dims_mask_of(const stn_ints *dims, int ndim);

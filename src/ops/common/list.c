@@ -7,11 +7,14 @@
 static int is_there(stn_tensor *any, const struct stni_list *what, int n, const void *list)
 {
     if (n > STN_MAX_NDIM && what->least == INT_MIN)
-        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got %d, wanted at most %d", what->op, what->count, n, STN_MAX_NDIM);
+        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got %d, wanted at most %d", what->op, what->count, n,
+                       STN_MAX_NDIM);
     else if (n < what->least || n > STN_MAX_NDIM)
-        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got %d, wanted %d to %d", what->op, what->count, n, what->least, STN_MAX_NDIM);
+        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got %d, wanted %d to %d", what->op, what->count, n, what->least,
+                       STN_MAX_NDIM);
     else if (n > 0 && !list)
-        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got NULL, wanted '%s' = %d entries", what->op, what->name, what->count, n);
+        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got NULL, wanted '%s' = %d entries", what->op, what->name,
+                       what->count, n);
     else
         return 1;
     return 0;

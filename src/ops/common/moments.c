@@ -4,7 +4,8 @@
 #include "core/context/context.h"
 #include "core/base/host_alloc.h"
 
-stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, int planes, const double *own, int64_t count, const double **parts)
+stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, int planes, const double *own, int64_t count,
+                               const double **parts)
 {
     void *all;
     STNI_TRY(stn_op_scratch(call, (size_t)(comm->size * planes * count) * sizeof(double), &all));

@@ -110,6 +110,7 @@ STNI_INLINE struct stni_moments stni_weighted_merge(const double *parts, int n, 
 }
 
 /* Brings `planes` planes of `count` numbers of every rank of `comm` to each of them, in scratch. For run. */
-stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, int planes, const double *own, int64_t count, const double **parts);
+stn_status stni_moments_gather(const stn_op_call *call, stn_comm *comm, int planes, const double *own, int64_t count,
+                               const double **parts);
 
 #endif

@@ -47,7 +47,8 @@ static stn_status check_seed(void *arg)
     stn_context *context = recorded->use.context;
     if (context->seed == recorded->seed)
         return STN_OK;
-    return stni_fail(context, STN_ERR_STATE, "step_run: the seed of random numbers got %llu since the step was captured with %llu",
+    return stni_fail(context, STN_ERR_STATE,
+                     "step_run: the seed of random numbers got %llu since the step was captured with %llu",
                      (unsigned long long)context->seed, (unsigned long long)recorded->seed);
 }
 
@@ -59,7 +60,8 @@ static stn_status record(const struct stni_rng_use *use)
     kept->use = *use;
     kept->use.args = memcpy(kept->args, use->args, use->args_size);
     kept->seed = use->context->seed;
-    return stni_recording_call(use->context->queue, &(struct stni_recorded_call){draw_again, stni_free, kept, check_seed, "random numbers"});
+    return stni_recording_call(use->context->queue,
+                               &(struct stni_recorded_call){draw_again, stni_free, kept, check_seed, "random numbers"});
 }
 
 stn_status stni_rng_launch(const struct stni_rng_use *use)
@@ -74,8 +76,14 @@ stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot)
     memset(&args, 0, sizeof args);
     args.box.data = out->data;
     args.element_size = sizeof(uint64_t);
-    return stni_rng_launch(&(struct stni_rng_use){.context = call->context, .mesh = out->spec->layout.mesh, .op = call->op, .slot = slot,
-                                                  .dtype = STN_DTYPE_I64, .is_empty = out->spec->local_numel == 0, .mark = STREAMS,
-                                                  .args = &args, .args_size = sizeof args,
+    return stni_rng_launch(&(struct stni_rng_use){.context = call->context,
+                                                  .mesh = out->spec->layout.mesh,
+                                                  .op = call->op,
+                                                  .slot = slot,
+                                                  .dtype = STN_DTYPE_I64,
+                                                  .is_empty = out->spec->local_numel == 0,
+                                                  .mark = STREAMS,
+                                                  .args = &args,
+                                                  .args_size = sizeof args,
                                                   .stream_at = offsetof(struct stni_remap_fill_args, value)});
 }

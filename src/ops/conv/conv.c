@@ -18,9 +18,13 @@ const struct stni_conv_roles stni_conv_roles[] = {
     [STNI_CONV_GRAD_WEIGHT] = {{STNI_CONV_X, STNI_CONV_Y}, STNI_CONV_WEIGHT},
 };
 
-const struct stni_conv_attrs stni_conv_attrs_init = {
-    .stride = {.n = -1}, .padding = {.n = -1}, .dilation = {.n = -1}, .output_padding = {.n = -1}, .size = {.n = -1}, .groups = 1,
-    .dim_mode = {-1, -1, -1}};
+const struct stni_conv_attrs stni_conv_attrs_init = {.stride = {.n = -1},
+                                                     .padding = {.n = -1},
+                                                     .dilation = {.n = -1},
+                                                     .output_padding = {.n = -1},
+                                                     .size = {.n = -1},
+                                                     .groups = 1,
+                                                     .dim_mode = {-1, -1, -1}};
 
 /* The rows of each schema follow one another in one table. */
 static const char *const paddings[] = {"given", "valid", "same", NULL};
@@ -98,7 +102,8 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(read(call, &conv));
     conv.row_major = (int)call->note;
     t[roles->in[0]] = call->in[0], t[roles->in[1]] = call->in[1], t[roles->out] = call->out[0];
-    return stni_conv_solve(call, &conv, t[STNI_CONV_X], t[STNI_CONV_Y], t[STNI_CONV_WEIGHT], call->n_in > 2 ? call->in[2] : NULL);
+    return stni_conv_solve(call, &conv, t[STNI_CONV_X], t[STNI_CONV_Y], t[STNI_CONV_WEIGHT],
+                           call->n_in > 2 ? call->in[2] : NULL);
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
@@ -108,8 +113,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 }
 
 /* One of the three, of the shape of `like`, from the other two. */
-static stn_tensor *derive(const struct stni_conv_rule *rule, const struct stni_conv_attrs *attrs, enum stni_conv_role wanted,
-                          const struct stni_layout *like, stn_tensor *const *t)
+static stn_tensor *derive(const struct stni_conv_rule *rule, const struct stni_conv_attrs *attrs,
+                          enum stni_conv_role wanted, const struct stni_layout *like, stn_tensor *const *t)
 {
     static const enum stni_op_index ops[][STNI_CONV_MAX_DIMS] = {
         [STNI_CONV_Y] = {STNI_OP_conv1d, STNI_OP_conv2d, STNI_OP_conv3d},
@@ -154,7 +159,8 @@ static stn_status backward(stn_backward_call *call)
 }
 
 /* The bias and, of the gradients, no third input. */
-static const stn_input_schema forward_inputs[] = {{.name = "input"}, {.name = "weight"}, {.name = "bias", .optional = 1}};
+static const stn_input_schema forward_inputs[] = {
+    {.name = "input"}, {.name = "weight"}, {.name = "bias", .optional = 1}};
 static const stn_input_schema grad_input_inputs[] = {{.name = "grad"}, {.name = "weight"}};
 static const stn_input_schema grad_weight_inputs[] = {{.name = "input"}, {.name = "grad"}};
 
@@ -170,7 +176,13 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("narrow", STNI_CONV_NARROW_DTYPES, struct stni_conv_narrow_args, stni_conv_narrow_cpu, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_conv1d = {

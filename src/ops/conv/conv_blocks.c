@@ -85,7 +85,8 @@ static void take_image(struct stni_conv_args *a, int64_t image)
     a->data.y = (char *)a->data.y + image * a->data.y_step * size;
 }
 
-void stni_conv_block(const struct stni_conv_args *whole, int64_t image, int64_t begin, int64_t end, struct stni_conv_args *block)
+void stni_conv_block(const struct stni_conv_args *whole, int64_t image, int64_t begin, int64_t end,
+                     struct stni_conv_args *block)
 {
     const struct stni_conv_problem *p = &whole->problem;
     const int64_t size = (int64_t)stn_dtype_size((stn_dtype)p->dtype);

@@ -18,6 +18,7 @@ int64_t stni_conv_block_rows(const struct stni_conv_problem *p, int threads);
 int64_t stni_conv_block_images(const struct stni_conv_args *whole);
 
 /* The part of a problem that gives rows [begin, end) of the target of one image. */
-void stni_conv_block(const struct stni_conv_args *whole, int64_t image, int64_t begin, int64_t end, struct stni_conv_args *block);
+void stni_conv_block(const struct stni_conv_args *whole, int64_t image, int64_t begin, int64_t end,
+                     struct stni_conv_args *block);
 
 #endif

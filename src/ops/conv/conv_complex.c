@@ -47,13 +47,14 @@ size_t stni_conv_complex_workspace(struct stni_onednn *library, const struct stn
 }
 
 /* out = part i of a with part j of b; which of the three `out` is, the kind says. */
-static stn_status multiply(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *real, const struct planes *planes,
-                           int i, int j, void *out, void *workspace)
+static stn_status multiply(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *real,
+                           const struct planes *planes, int i, int j, void *out, void *workspace)
 {
     int a = (real->kind + 1) % STNI_CONV_ROLES, b = (real->kind + 2) % STNI_CONV_ROLES;
     void *data[STNI_CONV_ROLES];
     data[a] = planes[a].part[i], data[b] = planes[b].part[j], data[real->kind] = out;
-    const struct stni_conv_data d = {.x = data[STNI_CONV_X], .y = data[STNI_CONV_Y], .weight = data[STNI_CONV_WEIGHT], .images = 1};
+    const struct stni_conv_data d = {
+        .x = data[STNI_CONV_X], .y = data[STNI_CONV_Y], .weight = data[STNI_CONV_WEIGHT], .images = 1};
     return stni_conv_real(queue, library, real, &d, workspace);
 }
 

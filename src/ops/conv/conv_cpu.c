@@ -60,7 +60,8 @@ static stn_status solve_refused(stn_queue *queue, struct stni_onednn *library, c
 }
 
 /* What is left to do when some images have been solved. */
-static struct stni_conv_data data_after(const struct stni_conv_problem *p, const struct stni_conv_data *data, int64_t solved)
+static struct stni_conv_data data_after(const struct stni_conv_problem *p, const struct stni_conv_data *data,
+                                        int64_t solved)
 {
     int64_t element = (int64_t)stn_dtype_size((stn_dtype)p->dtype);
     struct stni_conv_data left = *data;
@@ -84,7 +85,8 @@ static int64_t images_at_once(const struct stni_conv_problem *p)
 }
 
 /* A whole batch, or images of a batch one by one. */
-static stn_status ask_library(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p, const struct stni_conv_data *data)
+static stn_status ask_library(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
+                              const struct stni_conv_data *data)
 {
     int64_t solved = 0;
     const int asks = !stni_conv_is_empty(p) && !is_ours(queue, p); /* of a wide problem that is known here only */
@@ -93,11 +95,13 @@ static stn_status ask_library(stn_queue *queue, struct stni_onednn *library, con
         const struct stni_conv_data left = solved > 0 ? data_after(p, data, solved) : *data;
         return solve_refused(queue, library, p, &left);
     }
-    return status == STN_OK ? STN_OK : stn_queue_fail(queue, status, "convolution: oneDNN failed: %s", stn_status_text(status));
+    return status == STN_OK ? STN_OK
+                            : stn_queue_fail(queue, status, "convolution: oneDNN failed: %s", stn_status_text(status));
 }
 
 /* The gradient by the weight of a batch, a few images at a time. */
-static stn_status sum_batch(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p, const struct stni_conv_data *data)
+static stn_status sum_batch(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_problem *p,
+                            const struct stni_conv_data *data)
 {
     const int64_t most = images_at_once(p);
     struct stni_conv_data part = *data;
@@ -158,8 +162,8 @@ static void add_bias(stn_queue *queue, const struct stni_conv_problem *p, const 
     stni_box_reduce_now(queue->isa, 1, &out, 2, addends, (stn_dtype)p->dtype, STN_SUM);
 }
 
-static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a, const struct stni_conv_problem *p,
-                        const struct stni_conv_data *data, void *workspace)
+static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_conv_args *a,
+                        const struct stni_conv_problem *p, const struct stni_conv_data *data, void *workspace)
 {
     STNI_TRY(stni_conv_real(queue, library, p, data, workspace));
     if (a->adds_bias)
@@ -206,10 +210,15 @@ static stn_status solve_wide(stn_queue *queue, struct stni_onednn *library, cons
     const struct stni_conv_problem *p = &a->problem;
     struct stni_conv_problem wide = wide_problem(p);
     stn_dtype dtype = (stn_dtype)p->dtype;
-    int64_t nx = stni_conv_elements(p, STNI_CONV_X), ny = stni_conv_elements(p, STNI_CONV_Y), nw = stni_conv_elements(p, STNI_CONV_WEIGHT);
-    int same = p->weight_dtype == STN_DTYPE_F32, reads_x = p->kind != STNI_CONV_GRAD_INPUT, reads_y = p->kind != STNI_CONV_FORWARD;
+    int64_t nx = stni_conv_elements(p, STNI_CONV_X), ny = stni_conv_elements(p, STNI_CONV_Y),
+            nw = stni_conv_elements(p, STNI_CONV_WEIGHT);
+    int same = p->weight_dtype == STN_DTYPE_F32, reads_x = p->kind != STNI_CONV_GRAD_INPUT,
+        reads_y = p->kind != STNI_CONV_FORWARD;
     char *workspace = a->workspace;
-    struct stni_conv_data data = {.x = carve(&workspace, nx), .y = carve(&workspace, ny), .weight = a->data.weight, .images = 1,
+    struct stni_conv_data data = {.x = carve(&workspace, nx),
+                                  .y = carve(&workspace, ny),
+                                  .weight = a->data.weight,
+                                  .images = 1,
                                   .accumulate = a->data.accumulate};
     if (!same) {
         data.weight = carve(&workspace, nw);
@@ -261,14 +270,16 @@ static stn_status solve_block(stn_queue *queue, const struct way *way, const str
 {
     if (stni_dtype_is_complex((stn_dtype)a->problem.dtype))
         return solve_complex(queue, way->library, a);
-    return way->widen ? solve_wide(queue, way->library, a) : solve(queue, way->library, a, &a->problem, &a->data, a->workspace);
+    return way->widen ? solve_wide(queue, way->library, a)
+                      : solve(queue, way->library, a, &a->problem, &a->data, a->workspace);
 }
 
 /* Our own kernels have blocks of their own; a batch without images is one problem, whose gradient by the weight is
  * zero. */
 static int64_t block_rows(const stn_queue *queue, const struct way *way, const struct stni_conv_problem *p)
 {
-    return way->library == NULL || p->n == 0 ? stni_conv_target_rows(p) : stni_conv_block_rows(p, queue->context->threads);
+    return way->library == NULL || p->n == 0 ? stni_conv_target_rows(p)
+                                             : stni_conv_block_rows(p, queue->context->threads);
 }
 
 size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
@@ -288,7 +299,8 @@ size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
     return most;
 }
 
-static stn_status solve_image(stn_queue *queue, const struct way *way, const struct stni_conv_args *a, int64_t image, int64_t rows)
+static stn_status solve_image(stn_queue *queue, const struct way *way, const struct stni_conv_args *a, int64_t image,
+                              int64_t rows)
 {
     const int64_t all = stni_conv_target_rows(&a->problem);
     for (int64_t at = 0; at < all; at += rows) {

@@ -22,7 +22,8 @@ bool is_empty(const convolution &v)
 
 bool has_bias(const stni_conv_args &args)
 {
-    return args.data.bias && (args.problem.kind == STNI_CONV_FORWARD || (args.problem.kind == STNI_CONV_GRAD_INPUT && args.adds_bias));
+    return args.data.bias &&
+           (args.problem.kind == STNI_CONV_FORWARD || (args.problem.kind == STNI_CONV_GRAD_INPUT && args.adds_bias));
 }
 
 /* The problem as cuDNN is asked for it; false for dtypes that are none of its, where what it is given is not aligned,
@@ -30,7 +31,8 @@ bool has_bias(const stni_conv_args &args)
 bool library_conv(stn_queue *queue, const stni_conv_args &args, stni_cudnn_conv *out)
 {
     const stn_dtype dtype = (stn_dtype)args.problem.dtype;
-    const uint64_t bits = (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
+    const uint64_t bits =
+        (uint64_t)(uintptr_t)args.data.x | (uint64_t)(uintptr_t)args.data.y | (uint64_t)(uintptr_t)args.data.weight;
     memset(out, 0, sizeof *out);
     out->problem = args.problem;
     out->problem.has_bias = 0;
@@ -62,7 +64,8 @@ bool has_turned_plan(stn_queue *queue, const turned &t, stni_cudnn_conv *conv, s
 bool is_served(stn_queue *queue, const stni_conv_args &args, const framed &f, size_t *bytes)
 {
     stni_cudnn_conv conv;
-    const bool lacks_biased = args.problem.kind == STNI_CONV_GRAD_INPUT && has_bias(args) && exceeds_frame(args.problem);
+    const bool lacks_biased =
+        args.problem.kind == STNI_CONV_GRAD_INPUT && has_bias(args) && exceeds_frame(args.problem);
     return !lacks_biased && !is_empty(convolution_of(f.args)) &&
            (has_turned_plan(queue, turned_of(f.args), &conv, bytes) || has_plan(queue, f.args, &conv, bytes));
 }

@@ -22,7 +22,8 @@ static int add_pieces(const stn_spec *spec, int dim, struct stni_range elements,
     if (stni_range_length(elements) == 0 || n == STNI_HALO_MAX_RANGES)
         return n;
     const struct stni_split *split = spec->layout.split[dim];
-    pieces[n] = (struct stni_range){stni_split_find(split, elements.begin), stni_split_find(split, elements.end - 1) + 1};
+    pieces[n] =
+        (struct stni_range){stni_split_find(split, elements.begin), stni_split_find(split, elements.end - 1) + 1};
     return n + 1;
 }
 
@@ -80,13 +81,15 @@ int stni_conv_exchanges(const struct stni_conv_reader *reader)
     return cut && !plain;
 }
 
-stn_status stni_conv_fetch(const struct stni_conv_images *images, const struct stni_conv_reader *reader, const struct stni_conv_plan *plan,
-                           const stn_tensor *source, uint64_t own, int64_t work, struct stni_conv_image *buffers, struct stni_halo_way *way)
+stn_status stni_conv_fetch(const struct stni_conv_images *images, const struct stni_conv_reader *reader,
+                           const struct stni_conv_plan *plan, const stn_tensor *source, uint64_t own, int64_t work,
+                           struct stni_conv_image *buffers, struct stni_halo_way *way)
 {
     const struct stni_conv *conv = reader->conv;
     int64_t channels = source->spec->local_shape[stni_conv_channel_dim(conv)];
     stn_box boxes[STNI_CONV_MAX_PARTS];
-    struct stni_halo halo = {.source = source, .n_dims = conv->dims, .arg = reader, .boxes = boxes_at, .readers = readers_of};
+    struct stni_halo halo = {
+        .source = source, .n_dims = conv->dims, .arg = reader, .boxes = boxes_at, .readers = readers_of};
     for (int d = 0; d < conv->dims; d++) {
         halo.dims[d].dim = stni_conv_dim(conv, d);
         halo.dims[d].boundary = conv->kind == STNI_CONV_GRAD_INPUT ? STNI_BOUNDARY_ZERO : conv->window[d].boundary;

@@ -18,7 +18,8 @@ int stni_conv_exchanges(const struct stni_conv_reader *reader);
 /* Makes a buffer for each part of this rank's plan, and begins to fill it with what the source holds at its
  * positions; but with zeros for this rank's own elements where bit i of `own` is not set. stni_halo_begin says what
  * `work` and `way` are. Collective over the ranks that share the source's windowed dims. */
-stn_status stni_conv_fetch(const struct stni_conv_images *images, const struct stni_conv_reader *reader, const struct stni_conv_plan *plan,
-                           const stn_tensor *source, uint64_t own, int64_t work, struct stni_conv_image *buffers, struct stni_halo_way *way);
+stn_status stni_conv_fetch(const struct stni_conv_images *images, const struct stni_conv_reader *reader,
+                           const struct stni_conv_plan *plan, const stn_tensor *source, uint64_t own, int64_t work,
+                           struct stni_conv_image *buffers, struct stni_halo_way *way);
 
 #endif

@@ -111,7 +111,8 @@ inline frame_side side_of(const stni_conv_args &a)
 }
 
 /* Between x and the copy, in the widest units that addresses and sizes allow. */
-inline void launch_frame(const stni_conv_args &to, const stni_conv_args &from, const int64_t (&begin)[DIMS], cudaStream_t stream)
+inline void launch_frame(const stni_conv_args &to, const stni_conv_args &from, const int64_t (&begin)[DIMS],
+                         cudaStream_t stream)
 {
     const stni_conv_problem &p = to.problem;
     const int64_t size = element_bytes(p.dtype);
@@ -123,8 +124,8 @@ inline void launch_frame(const stni_conv_args &to, const stni_conv_args &from, c
     memcpy(c.to.begin, begin, sizeof begin);
     dispatch_unit((size_t)(unit > size ? unit : size), [&](auto w) {
         typedef decltype(w) W;
-        STNI_LAUNCH(copy_frame<W>, blocks_for(c.samples * c.to.pixels * c.units, FRAME_THREADS), FRAME_THREADS, stream, c,
-                    static_cast<W *>(to.data.x), static_cast<const W *>(from.data.x));
+        STNI_LAUNCH(copy_frame<W>, blocks_for(c.samples * c.to.pixels * c.units, FRAME_THREADS), FRAME_THREADS, stream,
+                    c, static_cast<W *>(to.data.x), static_cast<const W *>(from.data.x));
     });
 }
 
@@ -132,7 +133,8 @@ inline void launch_frame(const stni_conv_args &to, const stni_conv_args &from, c
 inline void frame_begin(const stni_conv_args &inner, int sign, int64_t (&begin)[DIMS])
 {
     for (int d = 0; d < DIMS; d++)
-        begin[d] = d < inner.problem.dims && !stni_cudnn_pads_agree(&inner.problem, d) ? sign * inner.problem.pad_low[d] : 0;
+        begin[d] =
+            d < inner.problem.dims && !stni_cudnn_pads_agree(&inner.problem, d) ? sign * inner.problem.pad_low[d] : 0;
 }
 
 inline void launch_into_frame(const stni_conv_args &inner, const framed &f, cudaStream_t stream)

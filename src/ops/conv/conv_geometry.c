@@ -32,17 +32,19 @@ static struct reading begin(const stn_op_call *call)
 /* Attributes */
 
 /* A list with an entry for each windowed dim, or one for all. */
-static stn_status read_list(const struct reading *r, const char *name, const stn_ints *list, int64_t least, int64_t absent, int64_t *out)
+static stn_status read_list(const struct reading *r, const char *name, const stn_ints *list, int64_t least,
+                            int64_t absent, int64_t *out)
 {
     int dims = r->rule->dims;
     if (list->n != -1 && list->n != 1 && list->n != dims)
-        return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld numbers, wanted %s%d", name, (long long)list->n,
-                           dims > 1 ? "1 or " : "", dims);
+        return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld numbers, wanted %s%d", name,
+                           (long long)list->n, dims > 1 ? "1 or " : "", dims);
     for (int d = 0; d < dims; d++) {
         out[d] = list->n == -1 ? absent : list->v[list->n == 1 ? 0 : d];
         if (out[d] < least || out[d] > INT_MAX)
-            return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld, wanted at least %lld and below 2^31", name,
-                               (long long)out[d], (long long)least);
+            return stn_op_fail(r->call, STN_ERR_ARGUMENT,
+                               "attribute '%s' got %lld, wanted at least %lld and below 2^31", name, (long long)out[d],
+                               (long long)least);
     }
     return STN_OK;
 }
@@ -52,7 +54,8 @@ static stn_status read_size(const struct reading *r, const char *name, int64_t *
 {
     const stn_ints *size = &r->attrs->size;
     if (size->n != r->rule->dims)
-        return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld numbers, wanted %d", name, (long long)size->n, r->rule->dims);
+        return stn_op_fail(r->call, STN_ERR_ARGUMENT, "attribute '%s' got %lld numbers, wanted %d", name,
+                           (long long)size->n, r->rule->dims);
     return read_list(r, name, size, 0, 0, out);
 }
 
@@ -65,9 +68,11 @@ static stn_status read_padding(const struct reading *r, struct stni_conv *conv)
         struct stni_window *w = &conv->window[d];
         int64_t total = stni_window_extent(w) - 1, step = w->stride > w->dilation ? w->stride : w->dilation;
         if (r->attrs->auto_padding == STNI_CONV_PADDING_SAME && w->stride != 1)
-            return stn_op_fail(r->call, STN_ERR_ARGUMENT, "padding 'same' got stride %lld, wanted 1", (long long)w->stride);
+            return stn_op_fail(r->call, STN_ERR_ARGUMENT, "padding 'same' got stride %lld, wanted 1",
+                               (long long)w->stride);
         if (output_padding[d] > 0 && output_padding[d] >= step)
-            return stn_op_fail(r->call, STN_ERR_ARGUMENT, "'output_padding' got %lld, wanted less than the stride or the dilation, %lld",
+            return stn_op_fail(r->call, STN_ERR_ARGUMENT,
+                               "'output_padding' got %lld, wanted less than the stride or the dilation, %lld",
                                (long long)output_padding[d], (long long)step);
         w->pad = conv->pad_high[d] = r->attrs->auto_padding == STNI_CONV_PADDING_GIVEN ? padding[d] : 0;
         if (r->attrs->auto_padding == STNI_CONV_PADDING_SAME) {
@@ -93,7 +98,8 @@ static stn_status read_windows(const struct reading *r, struct stni_conv *conv)
         int64_t mode = attrs->dim_mode[conv->dims - 1 - d];
         kernel[d] = weight != NULL ? weight->shape[2 + d] : kernel[d];
         if (kernel[d] < 1)
-            return stn_op_fail(r->call, STN_ERR_SHAPE, "got a kernel of size %lld, wanted at least 1", (long long)kernel[d]);
+            return stn_op_fail(r->call, STN_ERR_SHAPE, "got a kernel of size %lld, wanted at least 1",
+                               (long long)kernel[d]);
         conv->window[d] = (struct stni_window){.kernel = kernel[d], .stride = stride[d], .dilation = dilation[d],
                                                .boundary = (enum stni_boundary)(mode >= 0 ? mode : attrs->mode)};
     }
@@ -103,13 +109,14 @@ static stn_status read_windows(const struct reading *r, struct stni_conv *conv)
 /* Shapes */
 
 /* A tensor of a channel dim and windowed dims, with a batch dim before or without. */
-static stn_status read_image(const struct reading *r, enum stni_conv_role role, struct stni_conv *conv, int64_t *channels)
+static stn_status read_image(const struct reading *r, enum stni_conv_role role, struct stni_conv *conv,
+                             int64_t *channels)
 {
     const struct stni_layout *layout = r->layout[role];
     int dims = conv->dims;
     if (layout->ndim != dims + 1 && layout->ndim != dims + 2)
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "'%s' got %d dims, wanted %d or, without a batch, %d", r->name[role], layout->ndim,
-                           dims + 2, dims + 1);
+        return stn_op_fail(r->call, STN_ERR_SHAPE, "'%s' got %d dims, wanted %d or, without a batch, %d", r->name[role],
+                           layout->ndim, dims + 2, dims + 1);
     conv->batched = layout->ndim == dims + 2;
     conv->n = conv->batched ? layout->shape[0] : 1;
     *channels = layout->shape[conv->batched];
@@ -132,7 +139,8 @@ static stn_status read_channels(const struct reading *r, struct stni_conv *conv)
     int64_t of_weight[] = {[STNI_CONV_X] = weight->shape[1] * conv->groups, [STNI_CONV_Y] = weight->shape[0]};
     int64_t got = beside == STNI_CONV_X ? conv->c : conv->o;
     if (got != of_weight[beside])
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "'%s' got %lld channels, wanted %lld for this weight and %lld groups", r->name[beside],
+        return stn_op_fail(r->call, STN_ERR_SHAPE,
+                           "'%s' got %lld channels, wanted %lld for this weight and %lld groups", r->name[beside],
                            (long long)got, (long long)of_weight[beside], (long long)conv->groups);
     conv->c = of_weight[STNI_CONV_X];
     conv->o = of_weight[STNI_CONV_Y];
@@ -142,9 +150,10 @@ static stn_status read_channels(const struct reading *r, struct stni_conv *conv)
 static stn_status check_groups(const struct reading *r, const struct stni_conv *conv)
 {
     if (conv->c % conv->groups != 0 || conv->o % conv->groups != 0)
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "got %lld channels in and %lld out, wanted multiples of the %lld groups",
-                           (long long)(r->rule->transposed ? conv->o : conv->c), (long long)(r->rule->transposed ? conv->c : conv->o),
-                           (long long)conv->groups);
+        return stn_op_fail(r->call, STN_ERR_SHAPE,
+                           "got %lld channels in and %lld out, wanted multiples of the %lld groups",
+                           (long long)(r->rule->transposed ? conv->o : conv->c),
+                           (long long)(r->rule->transposed ? conv->c : conv->o), (long long)conv->groups);
     return STN_OK;
 }
 
@@ -154,8 +163,9 @@ static stn_status check_boundary(const struct reading *r, const struct stni_wind
     int64_t pad = w->pad > pad_high ? w->pad : pad_high;
     int64_t most[] = {INT64_MAX, w->n_in > 0 ? w->n_in - 1 : 0, w->n_in > 0 ? INT64_MAX : 0, w->n_in};
     if (pad > most[w->boundary])
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "padding mode '%s' got padding %lld for a dim of %lld, wanted at most %lld",
-                           stni_conv_modes[w->boundary], (long long)pad, (long long)w->n_in, (long long)most[w->boundary]);
+        return stn_op_fail(
+            r->call, STN_ERR_SHAPE, "padding mode '%s' got padding %lld for a dim of %lld, wanted at most %lld",
+            stni_conv_modes[w->boundary], (long long)pad, (long long)w->n_in, (long long)most[w->boundary]);
     return STN_OK;
 }
 
@@ -167,9 +177,10 @@ static stn_status fit_out(const struct reading *r, struct stni_conv *conv, int d
     w->n_in = n_in;
     STNI_TRY(check_boundary(r, w, conv->pad_high[d]));
     if (padded < extent)
-        return stn_op_fail(r->call, STN_ERR_SHAPE,
-                           "got %lld elements, padding included, along windowed dim %d, wanted at least the kernel's %lld",
-                           (long long)padded, d, (long long)extent);
+        return stn_op_fail(
+            r->call, STN_ERR_SHAPE,
+            "got %lld elements, padding included, along windowed dim %d, wanted at least the kernel's %lld",
+            (long long)padded, d, (long long)extent);
     w->n_out = (padded - extent) / w->stride + 1;
     return STN_OK;
 }
@@ -180,11 +191,13 @@ static stn_status fit_in(const struct reading *r, struct stni_conv *conv, int d,
 {
     struct stni_window *w = &conv->window[d];
     if (n_out < 1)
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "'input' got no elements along windowed dim %d, wanted at least 1", d);
+        return stn_op_fail(r->call, STN_ERR_SHAPE, "'input' got no elements along windowed dim %d, wanted at least 1",
+                           d);
     w->n_out = n_out;
     w->n_in = (n_out - 1) * w->stride + stni_window_extent(w) - w->pad - conv->pad_high[d];
     if (w->n_in < 1)
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "got padding %lld, which leaves %lld elements along windowed dim %d, wanted at least 1",
+        return stn_op_fail(r->call, STN_ERR_SHAPE,
+                           "got padding %lld, which leaves %lld elements along windowed dim %d, wanted at least 1",
                            (long long)w->pad, (long long)w->n_in, d);
     return STN_OK;
 }
@@ -252,7 +265,8 @@ stn_status stni_conv_read(const stn_op_call *call, struct stni_conv *conv)
     memset(conv, 0, sizeof *conv);
     conv->kind = r.rule->kind, conv->dims = r.rule->dims, conv->groups = r.attrs->groups;
     if (conv->groups < 1 || conv->groups > INT_MAX)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "attribute 'groups' got %lld, wanted at least 1 and below 2^31", (long long)conv->groups);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "attribute 'groups' got %lld, wanted at least 1 and below 2^31",
+                           (long long)conv->groups);
     STNI_TRY(read_channels(&r, conv));
     STNI_TRY(read_windows(&r, conv));
     STNI_TRY(fit(&r, conv));
@@ -282,7 +296,8 @@ stn_status stni_conv_check_dtypes(const stn_op_call *call)
                            stn_op_descriptor(call->op)->inputs[0].name, stn_dtype_name(dtype));
     for (int i = 1; i < call->n_in; i++)
         if (call->in_spec[i] != NULL && call->in_spec[i]->layout.dtype != dtype)
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got dtype %s, wanted %s", stn_op_descriptor(call->op)->inputs[i].name,
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got dtype %s, wanted %s",
+                               stn_op_descriptor(call->op)->inputs[i].name,
                                stn_dtype_name(call->in_spec[i]->layout.dtype), stn_dtype_name(dtype));
     return STN_OK;
 }

@@ -36,8 +36,8 @@ stn_status stni_conv_add_cpu(stn_queue *queue, const void *args);
 stn_status stni_conv_narrow_cpu(stn_queue *queue, const void *args);
 
 enum {
-    STNI_CONV_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 |
-                       1 << STN_DTYPE_C128,
+    STNI_CONV_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 |
+                       1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128,
     STNI_CONV_NARROW_DTYPES = 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16
 };
 

@@ -44,7 +44,8 @@ enum { BATCH, CHANNEL_IN, CHANNEL_OUT, GROUP, WINDOW };
 
 void stni_conv_label(const struct stni_conv *conv, struct stni_conv_labels *labels)
 {
-    struct stni_labels *x = &labels->of[STNI_CONV_X], *y = &labels->of[STNI_CONV_Y], *weight = &labels->of[STNI_CONV_WEIGHT];
+    struct stni_labels *x = &labels->of[STNI_CONV_X], *y = &labels->of[STNI_CONV_Y],
+                       *weight = &labels->of[STNI_CONV_WEIGHT];
     int grouped = conv->groups > 1, channel = stni_conv_channel_dim(conv), at = 0;
     *x = *y = *weight = unlabelled();
     labels->group_label = grouped ? GROUP : -1;

@@ -175,7 +175,8 @@ solve_grad_weight(const __grid_constant__ convolution v, const S *x, const S *y,
 {
     typedef typename product_types<S>::term T;
     typedef typename product_types<S>::total W;
-    const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / WARP, o = i / (v.taps * v.c), c = i / v.taps % v.c;
+    const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / WARP, o = i / (v.taps * v.c),
+                  c = i / v.taps % v.c;
     if (o >= v.groups * v.o)
         return;
     int64_t out[DIMS], tap[DIMS];
@@ -219,7 +220,8 @@ template <class S> void launch_kind(const stni_conv_args &args, cudaStream_t str
 
 void launch_solve(const stni_conv_args &args, cudaStream_t stream)
 {
-    dispatch_floating_and_complex((stn_dtype)args.problem.dtype, [&](auto e) { launch_kind<decltype(e)>(args, stream); });
+    dispatch_floating_and_complex((stn_dtype)args.problem.dtype,
+                                  [&](auto e) { launch_kind<decltype(e)>(args, stream); });
 }
 
 }

@@ -109,7 +109,8 @@ static struct stni_range source_of(const struct stni_conv *conv, const struct st
     return (conv->kind == STNI_CONV_GRAD_INPUT ? read_by : reads)(conv, d, target);
 }
 
-static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, const struct stni_run *place, int dim, int adds)
+static void add_part(const struct stni_conv *conv, struct stni_conv_plan *plan, const struct stni_run *place, int dim,
+                     int adds)
 {
     struct stni_conv_part *part = &plan->parts[plan->n_parts];
     for (int d = 0; d < conv->dims; d++) {
@@ -183,10 +184,12 @@ static void add_images(const struct stni_conv *conv, struct stni_conv_plan *plan
     }
 }
 
-struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan, struct stni_range target)
+struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan,
+                                      struct stni_range target)
 {
     const struct stni_window *w = &conv->window[0];
-    struct stni_range read = conv->kind == STNI_CONV_GRAD_INPUT ? stni_window_readers(w, target) : stni_window_reads(w, target);
+    struct stni_range read =
+        conv->kind == STNI_CONV_GRAD_INPUT ? stni_window_readers(w, target) : stni_window_reads(w, target);
     return stni_range_intersect(read, plan->own_source[0]);
 }
 

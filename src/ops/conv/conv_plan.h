@@ -31,7 +31,8 @@ struct stni_conv_plan {
 };
 
 /* The plan of a rank whose chunks of x and y are these ranges. */
-void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y, struct stni_conv_plan *plan);
+void stni_conv_plan(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y,
+                    struct stni_conv_plan *plan);
 
 /* The plan without joining: its strips read nothing that the joined part does not, and its images are the same. */
 void stni_conv_plan_apart(const struct stni_conv *conv, const struct stni_range *x, const struct stni_range *y,
@@ -56,6 +57,7 @@ static inline int stni_conv_fits(const struct stni_conv *conv, int d, struct stn
 }
 
 /* The rows (dim 0) of the source that the base's rows `target` read, as far as they are this rank's. */
-struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan, struct stni_range target);
+struct stni_range stni_conv_base_rows(const struct stni_conv *conv, const struct stni_conv_plan *plan,
+                                      struct stni_range target);
 
 #endif

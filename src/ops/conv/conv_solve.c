@@ -30,13 +30,15 @@ static int64_t elements(const struct solver *s, const struct stni_conv_image *im
     return stni_conv_image_elements(s->conv, image);
 }
 
-static struct stni_conv_problem problem(const struct solver *s, const struct stni_conv_image *x, const struct stni_conv_image *y)
+static struct stni_conv_problem problem(const struct solver *s, const struct stni_conv_image *x,
+                                        const struct stni_conv_image *y)
 {
     const struct stni_conv *conv = s->conv;
     struct stni_conv_problem p;
     memset(&p, 0, sizeof p);
     p.kind = (int32_t)s->kind, p.dims = conv->dims;
-    p.dtype = (int32_t)s->dtype, p.weight_dtype = (int32_t)s->weight_dtype, p.has_bias = s->bias != NULL && s->kind == STNI_CONV_FORWARD;
+    p.dtype = (int32_t)s->dtype, p.weight_dtype = (int32_t)s->weight_dtype,
+    p.has_bias = s->bias != NULL && s->kind == STNI_CONV_FORWARD;
     p.row_major = conv->row_major;
     p.n = s->images.n, p.c = x->channels, p.o = y->channels;
     /* Of groups that are shared out, the channels here are whole ones. */
@@ -68,7 +70,8 @@ static stn_status alloc_workspace(struct solver *s, struct stni_conv_args *a)
 /* One launch: the whole batch at once, or image by image where x or y is a window of rows, with so many elements
  * from one to the next. */
 enum { AT_ONCE = -1 };
-static stn_status launch(struct solver *s, const struct stni_conv_image *x, const struct stni_conv_image *y, int64_t x_step, int64_t y_step)
+static stn_status launch(struct solver *s, const struct stni_conv_image *x, const struct stni_conv_image *y,
+                         int64_t x_step, int64_t y_step)
 {
     struct stni_conv_args a;
     memset(&a, 0, sizeof a);
@@ -141,7 +144,8 @@ static int is_rows(const struct solver *s, const struct stni_conv_part *part)
 }
 
 /* Adds an image of the boundary to the elements of x that it stands for. */
-static stn_status add_part(const struct solver *s, const struct stni_conv_part *part, const struct stni_conv_image *from)
+static stn_status add_part(const struct solver *s, const struct stni_conv_part *part,
+                           const struct stni_conv_image *from)
 {
     struct stni_conv_add_args a;
     struct stni_range first[STNI_CONV_MAX_DIMS];
@@ -174,7 +178,8 @@ static stn_status solve_part(struct solver *s, const struct stni_conv_part *part
         return STN_OK;
     if (part->adds)
         return add_part(s, part, &target);
-    stn_box from = stni_conv_image_box(&s->images, &target, part->target), to = stni_conv_image_box(&s->images, own, part->target);
+    stn_box from = stni_conv_image_box(&s->images, &target, part->target),
+            to = stni_conv_image_box(&s->images, own, part->target);
     return stni_box_copy(s->call->context->queue, &to, &from, stn_dtype_size(s->dtype));
 }
 
@@ -283,7 +288,8 @@ static stn_status solve(struct solver *s, const stn_tensor *source, const struct
 
 /* The gradient of a 16-bit weight is summed in f32 and rounded at the end. Of joined chunks it is one problem, whose
  * kernel does that. */
-static stn_status solve_weight(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader, const stn_tensor *weight)
+static stn_status solve_weight(struct solver *s, const stn_tensor *source, const struct stni_conv_reader *reader,
+                               const stn_tensor *weight)
 {
     int64_t n = weight->spec->local_numel;
     if (stni_wide_dtype(s->dtype) == s->dtype || s->conv->joins)
@@ -313,8 +319,8 @@ static int gives_nothing(enum stni_conv_kind kind, const stn_tensor *x, const st
     return kind != STNI_CONV_GRAD_WEIGHT && (kind == STNI_CONV_FORWARD ? y : x)->spec->numel == 0;
 }
 
-stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y, stn_tensor *weight,
-                           stn_tensor *bias)
+stn_status stni_conv_solve(const stn_op_call *call, const struct stni_conv *conv, stn_tensor *x, stn_tensor *y,
+                           stn_tensor *weight, stn_tensor *bias)
 {
     const enum stni_conv_kind kind = conv->kind;
     const stn_dtype dtype = x->spec->layout.dtype;

@@ -26,7 +26,8 @@ struct turned {
  * itself; whether that pays was not seen. */
 inline bool can_turn(const stni_conv_problem &p)
 {
-    bool can = p.kind == STNI_CONV_GRAD_INPUT && p.groups == 1 && (p.dtype == STN_DTYPE_F32 || p.dtype == STN_DTYPE_F64);
+    bool can =
+        p.kind == STNI_CONV_GRAD_INPUT && p.groups == 1 && (p.dtype == STN_DTYPE_F32 || p.dtype == STN_DTYPE_F64);
     for (int d = 0; d < p.dims; d++)
         can = can && p.stride[d] == 1 && p.pad_low[d] == p.pad_high[d] && p.pad_low[d] >= 0 &&
               p.pad_low[d] <= (p.kernel[d] - 1) * p.dilation[d];

@@ -17,7 +17,8 @@ int64_t stni_conv_image_elements(const struct stni_conv *conv, const struct stni
     return stni_conv_row_elements(conv, image) * stni_range_length(image->range[0]);
 }
 
-struct stni_conv_image stni_conv_image_rows(const struct stni_conv_images *images, const struct stni_conv_image *image, struct stni_range rows)
+struct stni_conv_image stni_conv_image_rows(const struct stni_conv_images *images, const struct stni_conv_image *image,
+                                            struct stni_range rows)
 {
     struct stni_conv_image part = *image;
     int64_t skipped = (rows.begin - image->range[0].begin) * stni_conv_row_elements(images->conv, image);
@@ -37,7 +38,8 @@ stn_status stni_conv_image_make(const struct stni_conv_images *images, int64_t c
     return STN_OK;
 }
 
-stn_box stni_conv_image_box(const struct stni_conv_images *images, const struct stni_conv_image *image, const struct stni_range *range)
+stn_box stni_conv_image_box(const struct stni_conv_images *images, const struct stni_conv_image *image,
+                            const struct stni_range *range)
 {
     const struct stni_conv *conv = images->conv;
     stn_box box = {.ndim = conv->batched + 1 + conv->dims};
@@ -63,7 +65,8 @@ stn_box stni_conv_image_box(const struct stni_conv_images *images, const struct 
     return box;
 }
 
-void stni_conv_ranges(const struct stni_conv *conv, const stn_spec *spec, const int *coordinate, struct stni_range *ranges)
+void stni_conv_ranges(const struct stni_conv *conv, const stn_spec *spec, const int *coordinate,
+                      struct stni_range *ranges)
 {
     int64_t shape[STN_MAX_NDIM], offset[STN_MAX_NDIM];
     const int64_t *s = spec->local_shape, *o = spec->local_offset;
@@ -84,7 +87,8 @@ static struct stni_conv_image image_of(const struct stni_conv *conv, const stn_t
     return image;
 }
 
-stn_status stni_conv_image_take(const struct stni_conv *conv, stn_tensor *t, stn_tensor **held, struct stni_conv_image *out)
+stn_status stni_conv_image_take(const struct stni_conv *conv, stn_tensor *t, stn_tensor **held,
+                                struct stni_conv_image *out)
 {
     STNI_TRY(stni_tensor_dense(t, held));
     *out = image_of(conv, *held);

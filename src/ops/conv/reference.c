@@ -11,7 +11,8 @@ static size_t round_up(size_t bytes)
 
 static struct layout lay_out(const struct stni_conv_problem *p)
 {
-    struct layout l = {.p = p, .c = p->c / p->groups, .o = p->o / p->groups, .taps = 1, .x_pixels = p->n, .y_pixels = p->n};
+    struct layout l = {
+        .p = p, .c = p->c / p->groups, .o = p->o / p->groups, .taps = 1, .x_pixels = p->n, .y_pixels = p->n};
     size_t element = stn_dtype_size((stn_dtype)p->dtype);
     for (int d = 0; d < 3; d++) {
         int own = d - (3 - p->dims);
@@ -52,7 +53,8 @@ size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem)
     return l.weight_bytes + l.columns_bytes + l.gemm_bytes;
 }
 
-void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace)
+void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data,
+                         void *workspace)
 {
     if (stni_conv_direct_serves(problem)) {
         stni_conv_direct(isa, problem, data, workspace);

@@ -11,6 +11,7 @@
 size_t stni_conv_reference_workspace(const struct stni_conv_problem *problem);
 
 /* Solves a problem in f32 or f64 (weight_dtype equal) on the calling thread. Sizes may be 0. */
-void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data, void *workspace);
+void stni_conv_reference(enum stni_isa isa, const struct stni_conv_problem *problem, const struct stni_conv_data *data,
+                         void *workspace);
 
 #endif

@@ -74,8 +74,8 @@ static void NAME(fill_bias)(const struct layout *l, int64_t n, const T *bias, T 
 }
 
 /* One block of pixels of one group. */
-static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_t group, T *x, T *y, T *weight, T *columns,
-                        void *workspace)
+static void NAME(block)(const struct layout *l, int64_t first, int64_t n, int64_t group, T *x, T *y, T *weight,
+                        T *columns, void *workspace)
 {
     T *pixels = y + first * l->p->o + group * l->o, *w = weight + group * l->taps * l->c * l->o;
     const struct stni_gemm product = product_of(l, n, columns, w, pixels);
@@ -104,8 +104,9 @@ static void NAME(solve)(const struct layout *l, const struct stni_conv_data *dat
             NAME(fill_bias)(l, l->y_pixels, data->bias, y);
         for (int64_t first = 0; first < l->y_pixels; first += l->block)
             for (int64_t g = 0; g < l->p->groups; g++)
-                NAME(block)(l, first, l->y_pixels - first < l->block ? l->y_pixels - first : l->block, g, x, y, weight, columns,
-                            workspace + l->weight_bytes + l->columns_bytes);
+                NAME(block)
+                (l, first, l->y_pixels - first < l->block ? l->y_pixels - first : l->block, g, x, y, weight, columns,
+                 workspace + l->weight_bytes + l->columns_bytes);
     }
     if (gradient)
         NAME(weights)(l, data->weight, weight, 1, data->accumulate);

@@ -33,11 +33,13 @@ static inline void stni_convert_tile(stni_convert_fn convert, void *to, const vo
     enum { SHORT = 8 };
     int apart = tile.to_row + tile.from_row < tile.to_col + tile.from_col && tile.rows >= SHORT;
     if (apart || (tile.cols < SHORT && tile.rows > tile.cols))
-        tile = (struct stni_tile){tile.cols, tile.rows, tile.to_col, tile.to_row, tile.from_col, tile.from_row, tile.streamed, tile.ahead};
+        tile = (struct stni_tile){tile.cols,     tile.rows,     tile.to_col,   tile.to_row,
+                                  tile.from_col, tile.from_row, tile.streamed, tile.ahead};
     convert(to, from, &tile);
 }
 
-extern const struct stni_convert_kernels stni_convert_kernels_base, stni_convert_kernels_avx2, stni_convert_kernels_avx512;
+extern const struct stni_convert_kernels stni_convert_kernels_base, stni_convert_kernels_avx2,
+    stni_convert_kernels_avx512;
 
 /* The compute type of a dtype. */
 static inline stn_dtype stni_compute_dtype(stn_dtype dtype)

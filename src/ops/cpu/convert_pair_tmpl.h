@@ -13,7 +13,8 @@
 #define CONVERTED(v) CONVERT_JOIN(TO, STORE)(CONVERT_JOIN(FROM, LOAD)(v))
 
 /* Whole lines, a piece's at most, by non-temporal stores. */
-static inline __attribute__((always_inline)) void STREAM(TO_T *restrict t, const FROM_T *restrict f, int64_t lines, int64_t ahead)
+static inline __attribute__((always_inline)) void STREAM(TO_T *restrict t, const FROM_T *restrict f, int64_t lines,
+                                                         int64_t ahead)
 {
     enum { LINE = STNI_LINE / sizeof(TO_T), MOST = STNI_PIECE / STNI_LINE };
     alignas(STNI_LINE) TO_T line[MOST][LINE];
@@ -29,7 +30,10 @@ static void PAIR(void *to, const void *from, const struct stni_tile *tile)
 {
     /* A vector that is read back just after it was written in parts waits until these are in the L1 cache: then
      * several lines are written first. */
-    enum { LINE = STNI_LINE / sizeof(TO_T), LINES = sizeof(TO_T) >= IN_PARTS * sizeof(FROM_T) ? STNI_PIECE / STNI_LINE : 1 };
+    enum {
+        LINE = STNI_LINE / sizeof(TO_T),
+        LINES = sizeof(TO_T) >= IN_PARTS * sizeof(FROM_T) ? STNI_PIECE / STNI_LINE : 1
+    };
     const int64_t n = tile->cols, to_col = tile->to_col, from_col = tile->from_col;
     for (int64_t r = 0; r < tile->rows; r++) {
         TO_T *restrict t = (TO_T *)to + r * tile->to_row;

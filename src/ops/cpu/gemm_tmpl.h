@@ -95,7 +95,8 @@ static inline void NAME(store)(NAME(vector) acc[PLANES][MR][2], int m, int n, in
 }
 
 /* The tiles of one packed block of A against one of B. */
-static void NAME(block)(int64_t m, int64_t n, int64_t k, const T *a, const T *b, int add, T *c, int64_t row, int64_t col)
+static void NAME(block)(int64_t m, int64_t n, int64_t k, const T *a, const T *b, int add, T *c, int64_t row,
+                        int64_t col)
 {
     for (int64_t j = 0; j < n; j += NAME(NR))
         for (int64_t i = 0; i < m; i += MR) {

@@ -87,19 +87,22 @@ static void along_rows(const struct stni_gemv *g)
 }
 
 /* part += four columns times their elements of x. */
-static inline void add_columns(int64_t n, float *restrict part, const float *restrict a, int64_t step, const float x[UNROLL])
+static inline void add_columns(int64_t n, float *restrict part, const float *restrict a, int64_t step,
+                               const float x[UNROLL])
 {
     const float *a1 = a + step, *a2 = a1 + step, *a3 = a2 + step;
     for (int64_t i = 0; i < n; i++)
         part[i] += x[0] * a[i] + x[1] * a1[i] + (x[2] * a2[i] + x[3] * a3[i]);
 }
 
-static inline void add_chain(const struct stni_gemv *g, int64_t first, int64_t n, int64_t at, int64_t k, float *restrict part)
+static inline void add_chain(const struct stni_gemv *g, int64_t first, int64_t n, int64_t at, int64_t k,
+                             float *restrict part)
 {
     const float *a = g->a + first + at * g->a_col, *x = g->x + at * g->x_step;
     int64_t t = 0;
     for (; t + UNROLL <= k; t += UNROLL) {
-        const float four[UNROLL] = {x[t * g->x_step], x[(t + 1) * g->x_step], x[(t + 2) * g->x_step], x[(t + 3) * g->x_step]};
+        const float four[UNROLL] = {x[t * g->x_step], x[(t + 1) * g->x_step], x[(t + 2) * g->x_step],
+                                    x[(t + 3) * g->x_step]};
         add_columns(n, part, a + t * g->a_col, g->a_col, four);
     }
     for (; t < k; t++)

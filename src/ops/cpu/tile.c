@@ -26,8 +26,12 @@ struct stni_tile_kernels stni_tile_kernels(stn_dtype to, stn_dtype from, enum st
     const struct stni_convert_kernels *convert = STNI_ISA_PICK(stni_convert_kernels, isa);
     const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);
     const int64_t to_size = (int64_t)stn_dtype_size(to), from_size = (int64_t)stn_dtype_size(from);
-    return (struct stni_tile_kernels){copies->elements[log2_of(from_size)], copies->transpose[log2_of(to_size)], convert->pair[to][from],
-                                      to_size, from_size, to == from};
+    return (struct stni_tile_kernels){copies->elements[log2_of(from_size)],
+                                      copies->transpose[log2_of(to_size)],
+                                      convert->pair[to][from],
+                                      to_size,
+                                      from_size,
+                                      to == from};
 }
 
 /* Prefetches the cache lines of n elements, `step` bytes apart, at `ahead` bytes from where they lie. Prefetching an
@@ -102,7 +106,8 @@ void stni_tile_read(const struct stni_tile_kernels *kernels, void *to, const voi
     const int64_t size = kernels->to_size;
     const int transposed = tile->from_row == 1 && tile->from_col > 1 && tile->rows > 1;
     if (transposed && kernels->same_dtype)
-        kernels->transpose(to, tile->to_row * size, from, tile->from_col * size, tile->cols, tile->rows, 0, tile->ahead);
+        kernels->transpose(to, tile->to_row * size, from, tile->from_col * size, tile->cols, tile->rows, 0,
+                           tile->ahead);
     else if (transposed && tile->rows * size <= SCRATCH)
         turn_converted(kernels, to, from, tile);
     else

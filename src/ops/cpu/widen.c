@@ -2,8 +2,8 @@
 
 #include "core/base/dtype.h"
 
-static void convert_line(int64_t n, void *to, stn_dtype to_dtype, int64_t to_step, const void *from, stn_dtype from_dtype,
-                         int64_t from_step)
+static void convert_line(int64_t n, void *to, stn_dtype to_dtype, int64_t to_step, const void *from,
+                         stn_dtype from_dtype, int64_t from_step)
 {
     const float *f = from;
     const uint16_t *h = from;
@@ -24,13 +24,15 @@ static void convert_line(int64_t n, void *to, stn_dtype to_dtype, int64_t to_ste
 }
 
 /* Dims from `d` on. The last one is the line; boxes put their fastest dim there. */
-static void convert(const stn_box *dst, stn_dtype to, const stn_box *src, stn_dtype from, int d, char *to_data, const char *from_data)
+static void convert(const stn_box *dst, stn_dtype to, const stn_box *src, stn_dtype from, int d, char *to_data,
+                    const char *from_data)
 {
     if (d == dst->ndim - 1) {
         convert_line(dst->shape[d], to_data, to, dst->strides[d], from_data, from, src->strides[d]);
         return;
     }
-    int64_t to_step = dst->strides[d] * (int64_t)stn_dtype_size(to), from_step = src->strides[d] * (int64_t)stn_dtype_size(from);
+    int64_t to_step = dst->strides[d] * (int64_t)stn_dtype_size(to),
+            from_step = src->strides[d] * (int64_t)stn_dtype_size(from);
     for (int64_t i = 0; i < dst->shape[d]; i++)
         convert(dst, to, src, from, d + 1, to_data + i * to_step, from_data + i * from_step);
 }

@@ -109,8 +109,10 @@ static void close_library(void *state)
 
 static cudaDataType_t type_of(int32_t dtype)
 {
-    static const cudaDataType_t types[] = {
-        [STN_DTYPE_F64] = CUDA_R_64F, [STN_DTYPE_F32] = CUDA_R_32F, [STN_DTYPE_F16] = CUDA_R_16F, [STN_DTYPE_BF16] = CUDA_R_16BF};
+    static const cudaDataType_t types[] = {[STN_DTYPE_F64] = CUDA_R_64F,
+                                           [STN_DTYPE_F32] = CUDA_R_32F,
+                                           [STN_DTYPE_F16] = CUDA_R_16F,
+                                           [STN_DTYPE_BF16] = CUDA_R_16BF};
     return types[dtype];
 }
 
@@ -126,7 +128,8 @@ static stn_status make_desc(struct plan *plan)
     const struct stni_cublaslt_product *p = &plan->product;
     const struct functions *call = &library_of(plan)->call;
     const int wide = p->dtype == STN_DTYPE_F64;
-    const cublasOperation_t left = p->b_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N, right = p->a_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t left = p->b_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            right = p->a_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     STNI_TRY(status_of(call->desc_create(&plan->desc, compute_of(p), wide ? CUDA_R_64F : CUDA_R_32F)));
     STNI_TRY(status_of(call->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left)));
     return status_of(call->desc_set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right));
@@ -138,7 +141,8 @@ static stn_status make_layout(struct plan *plan, int matrix, int64_t dense, int6
     const struct functions *call = &library_of(plan)->call;
     cublasLtMatrixLayout_t *layout = &plan->layout[matrix];
     const int32_t batch = (int32_t)plan->product.batch;
-    STNI_TRY(status_of(call->layout_create(layout, type_of(plan->product.dtype), (uint64_t)dense, (uint64_t)lines, line)));
+    STNI_TRY(
+        status_of(call->layout_create(layout, type_of(plan->product.dtype), (uint64_t)dense, (uint64_t)lines, line)));
     STNI_TRY(status_of(call->layout_set(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch)));
     return status_of(call->layout_set(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step));
 }
@@ -146,13 +150,15 @@ static stn_status make_layout(struct plan *plan, int matrix, int64_t dense, int6
 static stn_status set_preference(const struct plan *plan, cublasLtMatmulPreference_t preference)
 {
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const struct functions *call = &library_of(plan)->call;
     const size_t workspace = MOST_WORKSPACE;
     const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = (uint32_t)plan->product.alignment;
-    STNI_TRY(status_of(call->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace)));
-    STNI_TRY(status_of(call->preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions)));
+    STNI_TRY(status_of(
+        call->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace)));
+    STNI_TRY(status_of(
+        call->preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions)));
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
         STNI_TRY(status_of(call->preference_set(preference, alignments[i], &alignment, sizeof alignment)));
     return STN_OK;
@@ -167,8 +173,9 @@ static stn_status choose_algorithm(struct plan *plan)
     STNI_TRY(status_of(call->preference_create(&preference)));
     stn_status status = set_preference(plan, preference);
     if (status == STN_OK)
-        status = status_of(call->heuristic(library_of(plan)->handle, plan->desc, plan->layout[LEFT], plan->layout[RIGHT], plan->layout[RESULT],
-                                           plan->layout[RESULT], preference, 1, &best, &n));
+        status =
+            status_of(call->heuristic(library_of(plan)->handle, plan->desc, plan->layout[LEFT], plan->layout[RIGHT],
+                                      plan->layout[RESULT], plan->layout[RESULT], preference, 1, &best, &n));
     call->preference_destroy(preference);
     if (status != STN_OK || n == 0 || best.state != CUBLAS_STATUS_SUCCESS)
         return STN_ERR_UNSUPPORTED;
@@ -184,8 +191,10 @@ static stn_status make(struct stni_cuda_plan *head)
     if (p->batch > INT32_MAX)
         return STN_ERR_UNSUPPORTED;
     STNI_TRY(make_desc(plan));
-    STNI_TRY(make_layout(plan, LEFT, p->b_by_columns ? p->k : p->n, p->b_by_columns ? p->n : p->k, p->b_line, p->b_batch));
-    STNI_TRY(make_layout(plan, RIGHT, p->a_by_columns ? p->m : p->k, p->a_by_columns ? p->k : p->m, p->a_line, p->a_batch));
+    STNI_TRY(
+        make_layout(plan, LEFT, p->b_by_columns ? p->k : p->n, p->b_by_columns ? p->n : p->k, p->b_line, p->b_batch));
+    STNI_TRY(
+        make_layout(plan, RIGHT, p->a_by_columns ? p->m : p->k, p->a_by_columns ? p->k : p->m, p->a_line, p->a_batch));
     STNI_TRY(make_layout(plan, RESULT, p->n, p->m, p->c_line, p->c_batch));
     return choose_algorithm(plan);
 }
@@ -218,8 +227,8 @@ stn_status stni_cublaslt_workspace(stn_queue *queue, const struct stni_cublaslt_
     return STN_OK;
 }
 
-stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_product *product, const void *a, const void *b, void *c,
-                                  void *workspace)
+stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_product *product, const void *a,
+                                  const void *b, void *c, void *workspace)
 {
     static const float one = 1, factors[] = {0, 1};
     static const double one_wide = 1, factors_wide[] = {0, 1};

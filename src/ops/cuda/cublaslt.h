@@ -25,8 +25,8 @@ struct stni_cublaslt_product {
 stn_status stni_cublaslt_workspace(stn_queue *queue, const struct stni_cublaslt_product *product, size_t *bytes);
 
 /* Puts the product on the queue's stream. STN_ERR_UNSUPPORTED as above; some of C may be written then. */
-stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_product *product, const void *a, const void *b, void *c,
-                                  void *workspace);
+stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_product *product, const void *a,
+                                  const void *b, void *c, void *workspace);
 
 STN_END_DECLS
 #endif

@@ -82,7 +82,8 @@ struct stni_cudnn_attention {
 
 /* Bytes of scratch, aligned to 256. STN_ERR_UNSUPPORTED where cuDNN is not there or refuses, for whatever reason. */
 stn_status stni_cudnn_conv_workspace(stn_queue *queue, const struct stni_cudnn_conv *conv, size_t *bytes);
-stn_status stni_cudnn_attention_workspace(stn_queue *queue, const struct stni_cudnn_attention *attention, size_t *bytes);
+stn_status stni_cudnn_attention_workspace(stn_queue *queue, const struct stni_cudnn_attention *attention,
+                                          size_t *bytes);
 
 /* Puts it on the queue's stream. STN_ERR_UNSUPPORTED as above: nothing was put there then. `data` has the operands in
  * their order, NULL for those that the problem has not. */

@@ -22,8 +22,8 @@ static struct stni_cudnn_tensor tensor_of(const struct stni_conv_problem *p, int
 }
 
 /* x or y: the channels' stride is one, or that of all pixels. */
-static cudnnBackendDescriptor_t make_image(struct stni_cudnn_graph *graph, const struct stni_conv_problem *p, int64_t name,
-                                           int64_t channels, const int64_t *size)
+static cudnnBackendDescriptor_t make_image(struct stni_cudnn_graph *graph, const struct stni_conv_problem *p,
+                                           int64_t name, int64_t channels, const int64_t *size)
 {
     struct stni_cudnn_tensor t = tensor_of(p, name);
     int64_t stride = p->row_major ? 1 : channels;
@@ -89,7 +89,8 @@ static const struct {
 } operations[] = {
     [STNI_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
     [STNI_CONV_GRAD_INPUT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,

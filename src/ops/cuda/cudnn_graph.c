@@ -26,7 +26,8 @@ void stni_cudnn_set(struct stni_cudnn_graph *graph, cudnnBackendDescriptor_t par
                     cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
     if (graph->status == STN_OK)
-        graph->status = stni_cudnn_status_of(graph->call->set(part, (cudnnBackendAttributeName_t)name, type, n, values));
+        graph->status =
+            stni_cudnn_status_of(graph->call->set(part, (cudnnBackendAttributeName_t)name, type, n, values));
 }
 
 void stni_cudnn_set_part(struct stni_cudnn_graph *graph, cudnnBackendDescriptor_t part, int name,
@@ -75,7 +76,8 @@ cudnnBackendDescriptor_t stni_cudnn_describe(struct stni_cudnn_graph *graph, con
     else
         stni_cudnn_describe_attention(graph, &problem->of.attention);
     cudnnBackendDescriptor_t all = stni_cudnn_part(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    stni_cudnn_set(graph, all, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->n, graph->operation);
+    stni_cudnn_set(graph, all, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->n,
+                   graph->operation);
     stni_cudnn_finish(graph, all);
     return all;
 }

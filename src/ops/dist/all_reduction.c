@@ -75,7 +75,8 @@ static const stn_attr_schema attrs[] = {
     {"convention", STN_ATTR_INT, offsetof(struct stni_all_reduction_attrs, convention), NULL},
 };
 
-static const stn_op_impl impl = {.check = stni_check_same, .place = stni_place_same, .run = run, .saves = saves, .backward = backward};
+static const stn_op_impl impl = {
+    .check = stni_check_same, .place = stni_place_same, .run = run, .saves = saves, .backward = backward};
 
 const stn_op_desc stni_op_dist_all_reduction = {
     .size = sizeof(stn_op_desc),

@@ -80,11 +80,12 @@ static stn_status ask(const stn_mesh *mesh, stn_comm *comm, const struct table *
 static stn_status refuse(const stn_mesh *mesh, const char *collective, int from, const struct pair *sent,
                          const struct pair *expected)
 {
-    return stni_fail(mesh->context, STN_ERR_MISMATCH,
-                     "%s: rank %d sends %lld messages of %lld elements in all, wanted %lld of %lld%s; nothing was moved",
-                     collective, stni_mesh_rank(mesh, from), (long long)sent->messages, (long long)sent->elements,
-                     (long long)expected->messages, (long long)expected->elements,
-                     sent->messages == expected->messages && sent->elements == expected->elements ? ", cut elsewhere" : "");
+    return stni_fail(
+        mesh->context, STN_ERR_MISMATCH,
+        "%s: rank %d sends %lld messages of %lld elements in all, wanted %lld of %lld%s; nothing was moved", collective,
+        stni_mesh_rank(mesh, from), (long long)sent->messages, (long long)sent->elements, (long long)expected->messages,
+        (long long)expected->elements,
+        sent->messages == expected->messages && sent->elements == expected->elements ? ", cut elsewhere" : "");
 }
 
 /* The lowest rank that expects something else than it is sent tells the others. */
@@ -105,8 +106,8 @@ static stn_status find(const stn_mesh *mesh, stn_comm *comm, const char *collect
     return STN_ERR_MISMATCH;
 }
 
-stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *collective, const struct stni_ranges *send,
-                              const struct stni_ranges *receive)
+stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *collective,
+                              const struct stni_ranges *send, const struct stni_ranges *receive)
 {
     struct table t;
     STNI_TRY(tabulate(mesh, send, receive, &t));

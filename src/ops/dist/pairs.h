@@ -13,7 +13,7 @@ stn_status stni_pairs_balance(const stn_mesh *mesh, const struct stni_ranges *se
 
 /* Where the sum was not 0: all ranks keep STN_ERR_MISMATCH with the first pair that differs. `comm` NULL: this rank
  * alone. Collective. */
-stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *collective, const struct stni_ranges *send,
-                              const struct stni_ranges *receive);
+stn_status stni_pairs_explain(const stn_mesh *mesh, stn_comm *comm, const char *collective,
+                              const struct stni_ranges *send, const struct stni_ranges *receive);
 
 #endif

@@ -34,7 +34,8 @@ static stn_status check_written(const struct stni_plain *p)
     if (atomic_load_explicit(&t->storage->views, memory_order_relaxed) > 0)
         return stni_fail(p->context, STN_ERR_STATE, "%s: the result has views and cannot be changed in place", p->name);
     if (t->storage->frozen)
-        return stni_fail(p->context, STN_ERR_STATE, "%s: the result is immutable and cannot be changed in place", p->name);
+        return stni_fail(p->context, STN_ERR_STATE, "%s: the result is immutable and cannot be changed in place",
+                         p->name);
     if (stn_grad_enabled(p->context) && (t->flags & STNI_TENSOR_REQUIRES_GRAD))
         return stni_fail(p->context, STN_ERR_STATE,
                          "%s: the result requires grad while grad mode is on, and this collective has no gradient",
@@ -95,7 +96,8 @@ stn_status stni_plain_enter(struct stni_plain *p)
     p->had_failed = p->context->error.status != STN_OK;
     if (p->request == NULL)
         return STN_OK;
-    return stni_context_not_captured(p->context, p->name, "where nothing goes beside the caller: pass NULL for the request");
+    return stni_context_not_captured(p->context, p->name,
+                                     "where nothing goes beside the caller: pass NULL for the request");
 }
 
 static void drop_overlap(struct stni_plain_overlap *overlap)
@@ -165,8 +167,9 @@ static stn_status add_up(const struct stni_plain_overlap *overlap, const stn_ten
     if (overlap->memory == NULL || out->spec->numel == 0)
         return STN_OK;
     stni_tensor_box(out, &to);
-    return stni_fail_queue(out->context, stni_ranges_combine(out->context, &to, 0, overlap->parts.list, overlap->parts.n,
-                                                             overlap->boxes, out->spec->layout.dtype, STN_SUM));
+    return stni_fail_queue(out->context,
+                           stni_ranges_combine(out->context, &to, 0, overlap->parts.list, overlap->parts.n,
+                                               overlap->boxes, out->spec->layout.dtype, STN_SUM));
 }
 
 static void count_change(stn_tensor *out)
@@ -219,7 +222,8 @@ stn_status stn_dist_wait(stn_dist_request **request)
     else if (status != STN_OK)
         status = failed(context, r->name, status, stn_comm_error_text(r->comm));
     else
-        status = stni_context_not_captured(context, "dist_wait", "whose repetitions would not wait: wait before it begins");
+        status =
+            stni_context_not_captured(context, "dist_wait", "whose repetitions would not wait: wait before it begins");
     if (status == STN_OK)
         status = add_up(&r->overlap, r->out);
     count_change(r->out); /* whoever saved it meanwhile has saved what was half written */
@@ -252,7 +256,8 @@ stn_status stni_plain_check_root(struct stni_plain *p, int root)
 stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_mesh *mesh, stn_reduce_op op,
                                         stn_dist_request **request)
 {
-    struct stni_plain p = {.name = "dist_all_reduce_in_place", .mesh = mesh, .in = tensor, .out = tensor, .request = request};
+    struct stni_plain p = {
+        .name = "dist_all_reduce_in_place", .mesh = mesh, .in = tensor, .out = tensor, .request = request};
     STNI_TRY(stni_plain_enter(&p));
     stn_status status = stni_plain_begin(&p, 1, 1, 0);
     if (status == STN_OK)
@@ -266,7 +271,8 @@ stn_status stn_dist_all_reduce_in_place(stn_tensor *tensor, const stn_mesh *mesh
 
 stn_status stn_dist_broadcast_in_place(stn_tensor *tensor, const stn_mesh *mesh, int root, stn_dist_request **request)
 {
-    struct stni_plain p = {.name = "dist_broadcast_in_place", .mesh = mesh, .in = tensor, .out = tensor, .request = request};
+    struct stni_plain p = {
+        .name = "dist_broadcast_in_place", .mesh = mesh, .in = tensor, .out = tensor, .request = request};
     STNI_TRY(stni_plain_enter(&p));
     stn_status status = stni_plain_begin(&p, 1, 1, 0);
     if (status == STN_OK)

@@ -131,8 +131,8 @@ static stn_status take_parts(const struct moves *m, const char *what, int n, con
                              p->name, what, i, part->peer, p->mesh->size - 1);
         if (part->begin < 0 || part->length < 0 || part->begin > rows || part->length > rows - part->begin)
             return stni_fail(p->context, STN_ERR_ARGUMENT,
-                             "%s: %s[%d] got begin %lld and length %lld, wanted a range within %lld rows", p->name, what,
-                             i, (long long)part->begin, (long long)part->length, (long long)rows);
+                             "%s: %s[%d] got begin %lld and length %lld, wanted a range within %lld rows", p->name,
+                             what, i, (long long)part->begin, (long long)part->length, (long long)rows);
         STNI_TRY(stni_ranges_add(p->context, to, part->peer, part->begin, part->length));
     }
     stni_ranges_sort(to);
@@ -152,8 +152,9 @@ static stn_status check_messages(const struct stni_plain *p, const stn_dist_mess
                          p->name, (long long)messages->n_send, messages->send ? "given" : "NULL",
                          (long long)messages->n_receive, messages->receive ? "given" : "NULL");
     if (messages->length != stni_plain_rows(p->out))
-        return stni_fail(p->context, STN_ERR_SHAPE, "%s: the result has %lld rows, wanted messages->length, which is %lld",
-                         p->name, (long long)stni_plain_rows(p->out), (long long)messages->length);
+        return stni_fail(p->context, STN_ERR_SHAPE,
+                         "%s: the result has %lld rows, wanted messages->length, which is %lld", p->name,
+                         (long long)stni_plain_rows(p->out), (long long)messages->length);
     return STN_OK;
 }
 
@@ -196,8 +197,9 @@ static stn_status add_up_sizes(struct stni_plain *p, const int64_t *sizes)
     for (int r = 0; r < p->mesh->size; r++) {
         const int64_t size = sizes != NULL ? sizes[r] : rows;
         if (size < 0 || __builtin_add_overflow(p->counts[r], size, &p->counts[r + 1]))
-            return stni_fail(p->context, STN_ERR_ARGUMENT, "%s: sizes[%d] got %lld, wanted 0 or more, and a sum below 2^63",
-                             p->name, r, (long long)size);
+            return stni_fail(p->context, STN_ERR_ARGUMENT,
+                             "%s: sizes[%d] got %lld, wanted 0 or more, and a sum below 2^63", p->name, r,
+                             (long long)size);
     }
     if (p->counts[p->me + 1] - p->counts[p->me] == rows)
         return STN_OK;

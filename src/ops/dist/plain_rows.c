@@ -139,7 +139,8 @@ static stn_status plan_all_gather(struct stni_plain *p, const int64_t *sizes)
 stn_status stn_dist_all_gather_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh, const int64_t *sizes,
                                     stn_dist_request **request)
 {
-    struct stni_plain p = {.name = "dist_all_gather_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    struct stni_plain p = {
+        .name = "dist_all_gather_into", .mesh = mesh, .in = input, .out = result, .request = request};
     STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_all_gather(&p, sizes));
     if (status != STN_OK || p.comm == NULL)
@@ -221,7 +222,8 @@ static stn_status plan_reduce_scatter(struct stni_plain *p, const int64_t *sizes
 stn_status stn_dist_reduce_scatter_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                         const int64_t *sizes, stn_reduce_op op, stn_dist_request **request)
 {
-    struct stni_plain p = {.name = "dist_reduce_scatter_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    struct stni_plain p = {
+        .name = "dist_reduce_scatter_into", .mesh = mesh, .in = input, .out = result, .request = request};
     STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_reduce_scatter(&p, sizes, op));
     if (status != STN_OK || p.comm == NULL)
@@ -271,7 +273,8 @@ static stn_status plan_all_to_all(struct stni_plain *p, const int64_t *sent, con
 stn_status stn_dist_all_to_all_into(stn_tensor *result, stn_tensor *input, const stn_mesh *mesh,
                                     const int64_t *send_sizes, const int64_t *receive_sizes, stn_dist_request **request)
 {
-    struct stni_plain p = {.name = "dist_all_to_all_into", .mesh = mesh, .in = input, .out = result, .request = request};
+    struct stni_plain p = {
+        .name = "dist_all_to_all_into", .mesh = mesh, .in = input, .out = result, .request = request};
     STNI_TRY(stni_plain_enter(&p));
     const stn_status status = stni_plain_ready(&p, plan_all_to_all(&p, send_sizes, receive_sizes));
     if (status != STN_OK || p.comm == NULL)

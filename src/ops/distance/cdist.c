@@ -58,12 +58,14 @@ static stn_status check(stn_op_call *call)
     char text[2][STNI_SHAPE_TEXT];
     for (int d = 0; d < meta.ndim; d++)
         meta.shape[d] = 1;
-    if (a->ndim < 2 || b->ndim < 2 || a->shape[a->ndim - 1] != b->shape[b->ndim - 1] || !joins(&meta, a) || !joins(&meta, b))
-        return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, wanted (…, rows, m) and (…, rows, m) whose batches broadcast",
+    if (a->ndim < 2 || b->ndim < 2 || a->shape[a->ndim - 1] != b->shape[b->ndim - 1] || !joins(&meta, a) ||
+        !joins(&meta, b))
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "got shapes %s and %s, wanted (…, rows, m) and (…, rows, m) whose batches broadcast",
                            stni_shape_text(a->ndim, a->shape, text[0]), stni_shape_text(b->ndim, b->shape, text[1]));
     if (!stni_dtype_is_floating(a->dtype) || a->dtype != b->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "got dtypes %s and %s, wanted one floating dtype", stn_dtype_name(a->dtype),
-                           stn_dtype_name(b->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "got dtypes %s and %s, wanted one floating dtype",
+                           stn_dtype_name(a->dtype), stn_dtype_name(b->dtype));
     if (!(power(call->attrs) >= 0))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'p' got %g, wanted at least 0", power(call->attrs));
     meta.shape[meta.ndim - 2] = a->shape[a->ndim - 2];
@@ -92,7 +94,8 @@ static stn_status place(stn_op_call *call)
 {
     const stn_meta *meta = &call->out_meta[0];
     const int larger = call->in_spec[X2]->numel > call->in_spec[X1]->numel;
-    const struct stni_follower followers[] = {follower_of(call, larger, meta->ndim), follower_of(call, 1 - larger, meta->ndim)};
+    const struct stni_follower followers[] = {follower_of(call, larger, meta->ndim),
+                                              follower_of(call, 1 - larger, meta->ndim)};
     struct stni_layout leader;
     stni_layout_init(&leader, call->in_spec[X1]->layout.mesh, meta->dtype, meta->ndim, meta->shape);
     STNI_TRY(stni_follow_lead(call, 2, followers, meta->ndim, &leader));
@@ -106,7 +109,8 @@ static stn_status place(stn_op_call *call)
 static struct stni_cdist_operand operand(const stn_tensor *t, int out_ndim)
 {
     const struct stni_layout *layout = &t->spec->layout;
-    struct stni_cdist_operand o = {.data = t->data, .row = t->strides[layout->ndim - 2], .col = t->strides[layout->ndim - 1]};
+    struct stni_cdist_operand o = {
+        .data = t->data, .row = t->strides[layout->ndim - 2], .col = t->strides[layout->ndim - 1]};
     for (int d = 0; d < layout->ndim - 2; d++)
         if (layout->shape[d] != 1)
             o.batch[d + out_ndim - layout->ndim] = t->strides[d];
@@ -154,7 +158,9 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 
 static stn_status backward(stn_backward_call *call)
 {
-    stn_tensor *in[] = {[X1] = call->in[X1], [X2] = call->in[X2], [GRAD] = call->grad_out[0], [DISTANCE] = call->out[0]}, *out[2];
+    stn_tensor *in[] =
+        {[X1] = call->in[X1], [X2] = call->in[X2], [GRAD] = call->grad_out[0], [DISTANCE] = call->out[0]},
+               *out[2];
     STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_cdist_backward], 4, in, call->attrs, 2, out));
     for (int i = 0; i < 2; i++)
         if (call->needs >> i & 1)
@@ -212,7 +218,8 @@ static stn_status run_backward(stn_op_call *call)
     return stn_op_launch(call, 0, p.dtype, &p, sizeof p);
 }
 
-static const char *const modes[] = {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist", NULL};
+static const char *const modes[] = {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+                                    "donot_use_mm_for_euclid_dist", NULL};
 static const char *const infinities[] = {"inf", NULL};
 
 static const stn_input_schema inputs[] = {[X1] = {.name = "x1"}, [X2] = {.name = "x2"}};
@@ -230,10 +237,20 @@ static const stn_kernel kernels[] = {
 static const stn_kernel backward_kernels[] = {
     STNI_ISA_ROWS("forward", STNI_CDIST_DTYPES, struct stni_cdist_args, stni_cdist_backward, NULL)};
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 static const stn_op_impl backward_impl = {
-    .check = check_backward, .place = place_backward, .run = run_backward, STN_SLOTS(slots), STN_KERNELS(backward_kernels),
+    .check = check_backward,
+    .place = place_backward,
+    .run = run_backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(backward_kernels),
 };
 
 const stn_op_desc stni_op_cdist = {

@@ -7,7 +7,8 @@
 
 static void forward(const struct stni_cdist_args *p)
 {
-    static void (*const of[])(const struct stni_cdist_args *, const struct at *) = {forward_f32, forward_f64, forward_bf16, forward_f16};
+    static void (*const of[])(const struct stni_cdist_args *, const struct at *) = {forward_f32, forward_f64,
+                                                                                    forward_bf16, forward_f16};
     struct walk walk = {.index = {0}};
     for (int more = begin(p, &walk); more; more = step(p, &walk))
         of[p->dtype](p, &walk.at);
@@ -31,8 +32,8 @@ static void part(struct stni_cdist_args *own, struct stni_cdist_args *summed)
 /* x1's gradient. */
 static void backward_first(const struct stni_cdist_args *p)
 {
-    static void (*const of[])(const struct stni_cdist_args *, const struct stni_cdist_args *, const struct at *) = {backward_f32, backward_f64,
-                                                                                                                   backward_bf16, backward_f16};
+    static void (*const of[])(const struct stni_cdist_args *, const struct stni_cdist_args *,
+                              const struct at *) = {backward_f32, backward_f64, backward_bf16, backward_f16};
     struct stni_cdist_args own = *p, summed = *p;
     struct walk walk = {.index = {0}};
     part(&own, &summed);

@@ -41,7 +41,8 @@ STNI_DEVICE double weight_of(metric m, double p, double grad, double distance)
 
 /* The derivative of a pair's distance in an element, times the cotangent. Each of several largest differences gets
  * the whole, as PyTorch gives it. */
-template <class S> STNI_DEVICE double derivative(metric m, double p, typename computed<S>::type difference, double weight, double distance)
+template <class S>
+STNI_DEVICE double derivative(metric m, double p, typename computed<S>::type difference, double weight, double distance)
 {
     typedef typename computed<S>::type A;
     const double toward = difference > 0 ? weight : difference < 0 ? -weight : (double)difference; /* 0 or NaN */
@@ -70,15 +71,18 @@ distance_tiles(const __grid_constant__ distances v, S *out, const S *x1, const S
     double sum = 0;
     for (int64_t k = 0; k < v.n; k += SIDE) {
         const bool has = k + j < v.n;
-        left[i * SIDE + j] = has && first1 + i < v.rows1 ? load(x1[at[X1] + (first1 + i) * v.row[X1] + (k + j) * v.col[X1]]) : A(0);
-        right[i * (SIDE + 1) + j] = has && first2 + i < v.rows2 ? load(x2[at[X2] + (first2 + i) * v.row[X2] + (k + j) * v.col[X2]]) : A(0);
+        left[i * SIDE + j] =
+            has && first1 + i < v.rows1 ? load(x1[at[X1] + (first1 + i) * v.row[X1] + (k + j) * v.col[X1]]) : A(0);
+        right[i * (SIDE + 1) + j] =
+            has && first2 + i < v.rows2 ? load(x2[at[X2] + (first2 + i) * v.row[X2] + (k + j) * v.col[X2]]) : A(0);
         __syncthreads();
         for (int l = 0; l < SIDE && k + l < v.n; l++)
             sum = add_difference(v.m, v.p, sum, (double)(left[i * SIDE + l] - right[j * (SIDE + 1) + l]));
         __syncthreads();
     }
     if (first1 + i < v.rows1 && first2 + j < v.rows2)
-        store(out[at[DISTANCE] + (first1 + i) * v.row[DISTANCE] + (first2 + j) * v.col[DISTANCE]], (A)distance_of(v.m, v.p, sum));
+        store(out[at[DISTANCE] + (first1 + i) * v.row[DISTANCE] + (first2 + j) * v.col[DISTANCE]],
+              (A)distance_of(v.m, v.p, sum));
 }
 
 /* x1's gradient: a thread each element. `anew`: of elements that are there and are not finite. */
@@ -102,7 +106,8 @@ sum_gradient(const __grid_constant__ distances v, S *grad1, const S *x1, const S
         const A x = load(x1[at[X1] + of_sum[X1] + i * v.row[X1] + k * v.col[X1]]);
         for (int64_t j = 0; j < v.rows2; j++) {
             const A y = load(x2[at[X2] + of_sum[X2] + j * v.row[X2] + k * v.col[X2]]);
-            const double d = (double)load(distance[at[DISTANCE] + of_sum[DISTANCE] + i * v.row[DISTANCE] + j * v.col[DISTANCE]]);
+            const double d =
+                (double)load(distance[at[DISTANCE] + of_sum[DISTANCE] + i * v.row[DISTANCE] + j * v.col[DISTANCE]]);
             const double g = (double)load(grad[at[GRAD] + of_sum[GRAD] + i * v.row[GRAD] + j * v.col[GRAD]]);
             sum += derivative<S>(v.m, v.p, x - y, weight_of(v.m, v.p, g, d), d);
         }
@@ -113,14 +118,15 @@ sum_gradient(const __grid_constant__ distances v, S *grad1, const S *x1, const S
 /* `exchanged`: of x2's gradient, which is x1's with the sides exchanged. */
 distances distances_of(const stni_cdist_args &a, bool exchanged, bool backward)
 {
-    const stni_cdist_operand *const operand[OPERANDS] = {exchanged ? &a.x2 : &a.x1, exchanged ? &a.x1 : &a.x2, &a.distance, &a.grad,
-                                                         exchanged ? &a.grad2 : &a.grad1};
+    const stni_cdist_operand *const operand[OPERANDS] = {exchanged ? &a.x2 : &a.x1, exchanged ? &a.x1 : &a.x2,
+                                                         &a.distance, &a.grad, exchanged ? &a.grad2 : &a.grad1};
     distances v;
     v.own = v.summed = no_dims<OPERANDS>();
     for (int d = 0; d < a.n_batch; d++) {
         const bool sums = backward && a.batch[d] != 1 && operand[GRAD1]->batch[d] == 0;
         add_dim(sums ? v.summed : v.own, a.batch[d],
-                {operand[X1]->batch[d], operand[X2]->batch[d], a.distance.batch[d], a.grad.batch[d], operand[GRAD1]->batch[d]});
+                {operand[X1]->batch[d], operand[X2]->batch[d], a.distance.batch[d], a.grad.batch[d],
+                 operand[GRAD1]->batch[d]});
     }
     end_dims(v.own);
     end_dims(v.summed);
@@ -140,7 +146,8 @@ distances distances_of(const stni_cdist_args &a, bool exchanged, bool backward)
 template <class S> void launch_forward_of(const stni_cdist_args &a, cudaStream_t stream)
 {
     const distances v = distances_of(a, false, false);
-    const int64_t tiles1 = (v.rows1 + SIDE - 1) / SIDE, tiles2 = (v.rows2 + SIDE - 1) / SIDE, blocks = v.own.count * tiles1 * tiles2;
+    const int64_t tiles1 = (v.rows1 + SIDE - 1) / SIDE, tiles2 = (v.rows2 + SIDE - 1) / SIDE,
+                  blocks = v.own.count * tiles1 * tiles2;
     const S *x1 = static_cast<const S *>(a.x1.data), *x2 = static_cast<const S *>(a.x2.data);
     S *out = static_cast<S *>(a.distance.data);
     const int64_t pair_tiles = pair_tiles_of<typename computed<S>::type>(v);
@@ -154,7 +161,8 @@ template <class S> void launch_side(const stni_cdist_args &a, bool exchanged, cu
 {
     const distances v = distances_of(a, exchanged, true);
     const int64_t count = v.own.count * v.rows1 * v.n;
-    const S *x1 = static_cast<const S *>(exchanged ? a.x2.data : a.x1.data), *x2 = static_cast<const S *>(exchanged ? a.x1.data : a.x2.data);
+    const S *x1 = static_cast<const S *>(exchanged ? a.x2.data : a.x1.data),
+            *x2 = static_cast<const S *>(exchanged ? a.x1.data : a.x2.data);
     const S *distance = static_cast<const S *>(a.distance.data), *grad = static_cast<const S *>(a.grad.data);
     S *out = static_cast<S *>(exchanged ? a.grad2.data : a.grad1.data);
     const int64_t tiles = sums_of(v);

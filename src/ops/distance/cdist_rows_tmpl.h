@@ -105,12 +105,14 @@ static ACC NAME(weight_other)(ACC grad, ACC distance, ACC p)
     return distance == 0 ? 0 : grad / (p == 2 ? distance : pow(distance, p - 1));
 }
 
-static void NAME(derivative_zero)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
+static void NAME(derivative_zero)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight,
+                                  ACC distance, ACC p, int n)
 {
     (void)out, (void)x, (void)y, (void)weight, (void)distance, (void)p, (void)n;
 }
 
-static void NAME(derivative_one)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
+static void NAME(derivative_one)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight,
+                                 ACC distance, ACC p, int n)
 {
     (void)distance, (void)p;
     for (int k = 0; k < n; k++) {
@@ -119,7 +121,8 @@ static void NAME(derivative_one)(ACC *restrict out, const ACC *restrict x, const
     }
 }
 
-static void NAME(derivative_two)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
+static void NAME(derivative_two)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight,
+                                 ACC distance, ACC p, int n)
 {
     (void)distance, (void)p;
     for (int k = 0; k < n; k++)
@@ -127,7 +130,8 @@ static void NAME(derivative_two)(ACC *restrict out, const ACC *restrict x, const
 }
 
 /* Each of several largest differences gets the whole, as PyTorch gives it. */
-static void NAME(derivative_largest)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
+static void NAME(derivative_largest)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight,
+                                     ACC distance, ACC p, int n)
 {
     (void)p;
     for (int k = 0; k < n; k++) {
@@ -137,7 +141,8 @@ static void NAME(derivative_largest)(ACC *restrict out, const ACC *restrict x, c
     }
 }
 
-static void NAME(derivative_other)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight, ACC distance, ACC p, int n)
+static void NAME(derivative_other)(ACC *restrict out, const ACC *restrict x, const ACC *restrict y, ACC weight,
+                                   ACC distance, ACC p, int n)
 {
     (void)distance;
     for (int k = 0; k < n; k++)
@@ -237,7 +242,8 @@ static void NAME(gather)(const struct stni_cdist_args *p, const struct at *at, i
         NAME(load)(&p->x2, at->x2 + j * p->x2.row + k * p->x2.col, 1, n, y);
         for (int r = 0; r < rows; r++) {
             const ACC d = LOAD(distance[r * p->distance.row]);
-            metric->derivative(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (ACC)p->p), d, (ACC)p->p, n);
+            metric->derivative(sum + r * K, x + r * K, y, metric->weight(LOAD(grad[r * p->grad.row]), d, (ACC)p->p), d,
+                               (ACC)p->p, n);
         }
     }
 }

@@ -33,7 +33,8 @@ struct normalize_attrs {
 
 static const struct cross_attrs cross_defaults = {{.n = -1}};
 static const struct cosine_attrs cosine_defaults = {1, 1e-8};
-static const struct normalize_attrs normalize_defaults = {.p = 2, .dim = {.n = 1, .v = {1}}, .eps = 1e-12, .infinite = -1};
+static const struct normalize_attrs normalize_defaults = {
+    .p = 2, .dim = {.n = 1, .v = {1}}, .eps = 1e-12, .infinite = -1};
 
 stn_tensor *stn_cross(stn_tensor *input, stn_tensor *other, const int *dim)
 {
@@ -50,7 +51,8 @@ stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int dim, doubl
 stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps)
 {
     struct normalize_attrs attrs = {.p = p, .eps = eps, .infinite = -1};
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"normalize", "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"normalize", "n_dims", "dims", INT_MIN}, n_dims, dims,
+                                    &attrs.dim))
         return stni_call_error(input);
     return stni_call(STNI_OP_normalize, 1, &input, &attrs);
 }
@@ -122,7 +124,8 @@ static stn_status cosine_similarity(stn_op_call *call)
     int dim;
     STNI_TRY(stni_pointwise_broadcast(call, 2, &shape));
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, shape.ndim, &dim));
-    const stn_dtype promoted = stni_promote(2, call->in_spec, NULL), dtype = stn_dtype_is_differentiable(promoted) ? promoted : STN_DTYPE_F32;
+    const stn_dtype promoted = stni_promote(2, call->in_spec, NULL),
+                    dtype = stn_dtype_is_differentiable(promoted) ? promoted : STN_DTYPE_F32;
     shape.dtype = stni_wide_dtype(dtype);
     stn_tensor *x1 = full(call, 0, &shape), *x2 = full(call, 1, &shape);
     const int n_dims = shape.ndim > 0;
@@ -139,13 +142,16 @@ static stn_status normalize(stn_op_call *call)
     int dims[STN_MAX_NDIM], n = 0;
     uint32_t mask;
     if (!stn_dtype_is_differentiable(in->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype",
+                           stn_dtype_name(in->dtype));
     STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
     for (int d = 0; d < in->ndim; d++)
         if (mask >> d & 1)
             dims[n++] = d;
     const double p = stni_vector_norm_order(attrs->infinite, attrs->p);
-    call->out[0] = stn_cast(stn_div(call->in[0], stn_clamp(stni_vector_norm(call->in[0], p, n, dims, 1, 1), attrs->eps, INFINITY)), in->dtype);
+    call->out[0] =
+        stn_cast(stn_div(call->in[0], stn_clamp(stni_vector_norm(call->in[0], p, n, dims, 1, 1), attrs->eps, INFINITY)),
+                 in->dtype);
     return STN_OK;
 }
 

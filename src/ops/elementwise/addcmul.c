@@ -73,9 +73,13 @@ static const stn_input_schema inputs[] = {{"input", 0, 0}, {"tensor1", 0, 0}, {"
 static const stn_attr_schema schema[] = {{"value", STN_ATTR_NUMBER, offsetof(struct addc_attrs, value), NULL}};
 
 static const struct stni_pointwise_rule mul_rule = {
-    .op = STNI_POINTWISE_addcmul, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .linear = {3, 5},
+    .op = STNI_POINTWISE_addcmul,
+    .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX,
+    .linear = {3, 5},
     .numbers = read_numbers,
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {first_factor, STNI_READS_IN(2)}, {second_factor, STNI_READS_IN(1)}},
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING},
+                   {first_factor, STNI_READS_IN(2)},
+                   {second_factor, STNI_READS_IN(1)}},
 };
 static const struct stni_pointwise_rule div_rule = {
     .op = STNI_POINTWISE_addcdiv, .dtypes = STNI_FLOATING | STNI_COMPLEX, .linear = {3}, .numbers = read_numbers,

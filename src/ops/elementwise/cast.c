@@ -29,7 +29,8 @@ static stn_dtype cast_result(const void *attrs, stn_dtype promoted)
 }
 
 /* In the order of stn_dtype. */
-static const char *const dtype_names[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "u8", "bool", "c64", "c128", "i8", "i16", NULL};
+static const char *const dtype_names[] = {"f32",  "f64", "bf16", "f16", "i64", "i32", "u8",
+                                          "bool", "c64", "c128", "i8",  "i16", NULL};
 
 static const stn_attr_schema attrs_schema[] = {
     {"dtype", STN_ATTR_CHOICE, offsetof(struct cast_attrs, dtype), dtype_names},

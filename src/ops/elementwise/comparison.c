@@ -176,7 +176,8 @@ const stn_op_desc stni_op_ge = {
 
 /* Logic: operands are read as bools, whether they are not 0. */
 
-static const struct stni_pointwise_rule logical_and_rule = {.op = STNI_POINTWISE_logical_and, .result = stni_dtype_bool};
+static const struct stni_pointwise_rule logical_and_rule = {.op = STNI_POINTWISE_logical_and,
+                                                            .result = stni_dtype_bool};
 const stn_op_desc stni_op_logical_and = {
     .size = sizeof(stn_op_desc), .name = "logical_and", STN_INPUTS(pair_inputs), STNI_POINTWISE(&logical_and_rule),
 };
@@ -186,14 +187,19 @@ const stn_op_desc stni_op_logical_or = {
     .size = sizeof(stn_op_desc), .name = "logical_or", STN_INPUTS(pair_inputs), STNI_POINTWISE(&logical_or_rule),
 };
 
-static const struct stni_pointwise_rule logical_xor_rule = {.op = STNI_POINTWISE_logical_xor, .result = stni_dtype_bool};
+static const struct stni_pointwise_rule logical_xor_rule = {.op = STNI_POINTWISE_logical_xor,
+                                                            .result = stni_dtype_bool};
 const stn_op_desc stni_op_logical_xor = {
     .size = sizeof(stn_op_desc), .name = "logical_xor", STN_INPUTS(pair_inputs), STNI_POINTWISE(&logical_xor_rule),
 };
 
-static const struct stni_pointwise_rule logical_not_rule = {.op = STNI_POINTWISE_logical_not, .result = stni_dtype_bool};
+static const struct stni_pointwise_rule logical_not_rule = {.op = STNI_POINTWISE_logical_not,
+                                                            .result = stni_dtype_bool};
 const stn_op_desc stni_op_logical_not = {
-    .size = sizeof(stn_op_desc), .name = "logical_not", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&logical_not_rule),
+    .size = sizeof(stn_op_desc),
+    .name = "logical_not",
+    STN_INPUTS(stni_unary_inputs),
+    STNI_POINTWISE(&logical_not_rule),
 };
 
 /* Tests */

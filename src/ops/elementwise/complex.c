@@ -132,7 +132,8 @@ static stn_tensor *hypot_by_other(const stn_backward_call *call, stn_tensor *gra
 }
 
 static const stn_input_schema parts[] = {{"real", 0, 0}, {"imag", 0, 0}}, polars[] = {{"abs", 0, 0}, {"angle", 0, 0}},
-                              pair[] = {{"input", 0, 0}, {"other", 0, 0}}, backward_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}};
+                              pair[] = {{"input", 0, 0}, {"other", 0, 0}},
+                              backward_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}};
 
 static const struct stni_pointwise_rule real_rule = {
     .op = STNI_POINTWISE_real, .result = stni_dtype_real, .compute = stni_dtype_same, .linear = {1},

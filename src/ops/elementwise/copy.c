@@ -32,8 +32,13 @@ static stn_status backward_clone(stn_backward_call *call)
 }
 
 const stn_op_desc stni_op_clone = {
-    .size = sizeof(stn_op_desc), .name = "clone", STN_INPUTS(stni_unary_inputs), .n_outputs = 1,
-    .impl = &(const stn_op_impl){.check = stni_check_same, .place = stni_place_same, .run = run_clone, .backward = backward_clone},
+    .size = sizeof(stn_op_desc),
+    .name = "clone",
+    STN_INPUTS(stni_unary_inputs),
+    .n_outputs = 1,
+    .impl =
+        &(const stn_op_impl){
+            .check = stni_check_same, .place = stni_place_same, .run = run_clone, .backward = backward_clone},
 };
 
 /* copy_: the second operand, read and written with the conversions of cast. A pending sum takes another, or one that
@@ -53,7 +58,11 @@ static const struct stni_pointwise_rule copy_rule = {
     .derivative = {[FROM] = {stni_derivative_same, STNI_READS_NOTHING}},
 };
 const stn_op_desc stni_op_copy_ = {
-    .size = sizeof(stn_op_desc), .name = "copy_", STN_INPUTS(copy_inputs), STNI_POINTWISE(&copy_rule), .flags = STN_OP_IN_PLACE,
+    .size = sizeof(stn_op_desc),
+    .name = "copy_",
+    STN_INPUTS(copy_inputs),
+    STNI_POINTWISE(&copy_rule),
+    .flags = STN_OP_IN_PLACE,
 };
 
 /* fill_ */
@@ -82,7 +91,8 @@ static void read_value(const stn_op_call *call, struct stni_pointwise_numbers *o
 /* A pending sum of zeros is zeros on each rank. */
 static const struct stni_pointwise_rule *fill_variant(const void *attrs)
 {
-    static const struct stni_pointwise_rule zeroes = {FILL_RULE, .linear = {1 << TO}}, tensor = {FILL_RULE, .linear = {1 << TO | 1 << FROM}};
+    static const struct stni_pointwise_rule zeroes = {FILL_RULE, .linear = {1 << TO}},
+                                            tensor = {FILL_RULE, .linear = {1 << TO | 1 << FROM}};
     const stn_number *value = &((const struct fill_attrs *)attrs)->value;
     if (value->kind == STN_NUMBER_NONE)
         return &tensor;

@@ -62,9 +62,14 @@ static stn_tensor *other_derivative(const stn_backward_call *call, stn_tensor *g
 /* A rounded quotient is piecewise constant. */
 static const struct stni_pointwise_rule *variant(const void *attrs)
 {
-    static const struct stni_pointwise_rule
-        towards_zero = {.op = STNI_POINTWISE_div_trunc, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers},
-        down = {.op = STNI_POINTWISE_div_floor, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers};
+    static const struct stni_pointwise_rule towards_zero = {.op = STNI_POINTWISE_div_trunc,
+                                                            .dtypes = STNI_FLOATING | STNI_INTEGER,
+                                                            .divides = 1,
+                                                            .numbers = read_numbers},
+                                            down = {.op = STNI_POINTWISE_div_floor,
+                                                    .dtypes = STNI_FLOATING | STNI_INTEGER,
+                                                    .divides = 1,
+                                                    .numbers = read_numbers};
     int64_t mode = ((const struct div_attrs *)attrs)->rounding_mode;
     return mode == STN_ROUND_NONE ? NULL : mode == STN_ROUND_TRUNC ? &towards_zero : &down;
 }

@@ -34,7 +34,8 @@ static stn_status check_prelu(const stn_op_call *call)
                            stn_dtype_name(input->dtype));
     int64_t channels = input->ndim > 1 ? input->shape[1] : 1;
     if (weight->ndim > 1 || (weight->ndim == 1 && weight->shape[0] != 1 && weight->shape[0] != channels))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got shape %s, wanted (1) or (%lld), one for each channel of 'input'",
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'weight' got shape %s, wanted (1) or (%lld), one for each channel of 'input'",
                            stni_shape_text(weight->ndim, weight->shape, got), (long long)channels);
     return STN_OK;
 }
@@ -66,7 +67,8 @@ static stn_status glu(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(input->dtype));
     int64_t size = input->ndim > 0 ? input->shape[dim] : 1;
     if (size % 2 != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got size %lld along dim %d, wanted an even one", (long long)size, dim);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got size %lld along dim %d, wanted an even one",
+                           (long long)size, dim);
     stn_tensor *gate = stn_narrow(call->in[0], dim, size / 2, size / 2);
     stn_tensor *first = stn_narrow(call->in[0], dim, 0, size / 2);
     const int narrow = stn_dtype_size(input->dtype) == 2;

@@ -114,9 +114,11 @@ stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_tensor *ma
 /* What stands for one bound that is absent: it bounds nothing, and as the lowest kind of number it changes no dtype. */
 static void read_numbers(const stn_op_call *call, struct stni_pointwise_numbers *out)
 {
-    static const stn_number lowest = {STN_NUMBER_BOOL, INT64_MIN, -INFINITY}, highest = {STN_NUMBER_BOOL, INT64_MAX, INFINITY};
+    static const stn_number lowest = {STN_NUMBER_BOOL, INT64_MIN, -INFINITY},
+                            highest = {STN_NUMBER_BOOL, INT64_MAX, INFINITY};
     const struct clamp_attrs *attrs = call->attrs;
-    int has_min = call->in_spec[MIN] || attrs->min.kind != STN_NUMBER_NONE, has_max = call->in_spec[MAX] || attrs->max.kind != STN_NUMBER_NONE;
+    int has_min = call->in_spec[MIN] || attrs->min.kind != STN_NUMBER_NONE,
+        has_max = call->in_spec[MAX] || attrs->max.kind != STN_NUMBER_NONE;
     out->operand[MIN] = has_min || !has_max ? attrs->min : lowest;
     out->operand[MAX] = has_max || !has_min ? attrs->max : highest;
 }

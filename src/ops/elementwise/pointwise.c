@@ -76,14 +76,16 @@ static stn_status check_operands(const stn_op_call *call, const struct stni_poin
         if (call->in_spec[i] && is_number)
             return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got a tensor and a number, wanted one of them", name);
         if (call->in_spec[i] && (booleans >> i & 1) && call->in_spec[i]->layout.dtype != STN_DTYPE_BOOL)
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s, wanted bool", name, stn_dtype_name(call->in_spec[i]->layout.dtype));
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s, wanted bool", name,
+                               stn_dtype_name(call->in_spec[i]->layout.dtype));
     }
     return STN_OK;
 }
 
 static int is_whole(stn_number number)
 {
-    return number.kind != STN_NUMBER_FLOAT || (number.f >= -0x1p63 && number.f < 0x1p63 && number.f == (double)(int64_t)number.f);
+    return number.kind != STN_NUMBER_FLOAT ||
+           (number.f >= -0x1p63 && number.f < 0x1p63 && number.f == (double)(int64_t)number.f);
 }
 
 /* `dtype` is the one in which the arithmetic is done. */
@@ -92,11 +94,12 @@ static stn_status check_dtype(const stn_op_call *call, const struct stni_pointwi
     uint32_t dtypes = rule_of(call->arg, call->attrs)->dtypes;
     if (dtypes && !(dtypes >> dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(dtype));
-    const stn_number *const all[] = {&numbers->a, &numbers->b, &numbers->c, &numbers->operand[0], &numbers->operand[1], &numbers->operand[2]};
+    const stn_number *const all[] = {&numbers->a,          &numbers->b,          &numbers->c,
+                                     &numbers->operand[0], &numbers->operand[1], &numbers->operand[2]};
     for (int i = 0; i < 3 + call->n_in && !stn_dtype_is_differentiable(dtype); i++)
         if (!is_whole(*all[i]))
-            return stn_op_fail(call, STN_ERR_DTYPE, "got the number %g for operands of %s, wanted a whole number", all[i]->f,
-                               stn_dtype_name(dtype));
+            return stn_op_fail(call, STN_ERR_DTYPE, "got the number %g for operands of %s, wanted a whole number",
+                               all[i]->f, stn_dtype_name(dtype));
     return STN_OK;
 }
 
@@ -127,11 +130,12 @@ static stn_status check_in_place(stn_op_call *call)
         same = in->shape[d] == out->shape[d];
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     if (!same)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' has shape %s and is changed in place, wanted the result's shape %s", name,
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'%s' has shape %s and is changed in place, wanted the result's shape %s", name,
                            stni_shape_text(in->ndim, in->shape, got), stni_shape_text(out->ndim, out->shape, wanted));
     if (!stni_same_category(in->dtype, out->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s and is changed in place, wanted the result's dtype %s", name,
-                           stn_dtype_name(in->dtype), stn_dtype_name(out->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' is %s and is changed in place, wanted the result's dtype %s",
+                           name, stn_dtype_name(in->dtype), stn_dtype_name(out->dtype));
     out->dtype = in->dtype;
     return STN_OK;
 }
@@ -142,7 +146,8 @@ static stn_status check(stn_op_call *call)
     struct stni_pointwise_numbers numbers;
     read_numbers(call, &numbers);
     STNI_TRY(check_operands(call, &numbers));
-    stn_dtype promoted = promoted_dtype(call, &numbers), result = rule->result ? rule->result(call->attrs, promoted) : promoted;
+    stn_dtype promoted = promoted_dtype(call, &numbers),
+              result = rule->result ? rule->result(call->attrs, promoted) : promoted;
     stn_dtype compute = rule->compute ? rule->compute(call->attrs, promoted) : result;
     call->out_meta[0].dtype = result;
     call->note = (uint64_t)stni_compute_dtype(compute);
@@ -163,7 +168,8 @@ static struct stni_pointwise_number kernel_number(stn_number number)
 }
 
 /* An operand's chunk seen with the output's dims; a number has the stride 0. */
-static void set_strides(struct stni_pointwise_operand *operand, const stn_spec *spec, const int64_t *strides, const struct stni_layout *out)
+static void set_strides(struct stni_pointwise_operand *operand, const stn_spec *spec, const int64_t *strides,
+                        const struct stni_layout *out)
 {
     int shift = spec ? out->ndim - spec->layout.ndim : out->ndim;
     for (int d = 0; d < out->ndim; d++)
@@ -316,6 +322,12 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("forward", (1u << STN_DTYPE_COUNT) - 1, struct stni_pointwise_args, stni_pointwise_cpu, NULL)};
 
 const stn_op_impl stni_pointwise_impl = {
-    .check = check, .place = place_op, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place_op,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
     .kept_size = sizeof(struct kept),
 };

@@ -93,7 +93,8 @@ static stn_tensor *exponent_derivative(const stn_backward_call *call, stn_tensor
 }
 
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"exponent", 1, 0}};
-static const stn_attr_schema attrs_schema[] = {{"exponent", STN_ATTR_NUMBER, offsetof(struct pow_attrs, exponent), NULL}};
+static const stn_attr_schema attrs_schema[] = {
+    {"exponent", STN_ATTR_NUMBER, offsetof(struct pow_attrs, exponent), NULL}};
 
 static const struct stni_pointwise_rule rule = {
     .op = STNI_POINTWISE_pow, .dtypes = STNI_FLOATING | STNI_INTEGER | STNI_COMPLEX, .numbers = read_numbers,

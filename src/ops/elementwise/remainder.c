@@ -104,8 +104,12 @@ static const struct stni_pointwise_rule fmod_rule = {
     .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {fmod_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
 };
 static const struct stni_pointwise_rule remainder_rule = {
-    .op = STNI_POINTWISE_remainder, .dtypes = STNI_FLOATING | STNI_INTEGER, .divides = 1, .numbers = read_numbers,
-    .derivative = {{stni_derivative_same, STNI_READS_NOTHING}, {remainder_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+    .op = STNI_POINTWISE_remainder,
+    .dtypes = STNI_FLOATING | STNI_INTEGER,
+    .divides = 1,
+    .numbers = read_numbers,
+    .derivative = {{stni_derivative_same, STNI_READS_NOTHING},
+                   {remainder_by_other, STNI_READS_IN(0) | STNI_READS_IN(1)}},
 };
 
 const stn_op_desc stni_op_floor_divide = {

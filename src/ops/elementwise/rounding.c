@@ -60,7 +60,8 @@ stn_tensor *stn_round_(stn_tensor *input, int decimals)
     return stni_call(STNI_OP_round_, 1, &input, &attrs);
 }
 
-static stn_tensor *replace(enum stni_op_index op, stn_tensor *input, double nan, const double *posinf, const double *neginf)
+static stn_tensor *replace(enum stni_op_index op, stn_tensor *input, double nan, const double *posinf,
+                           const double *neginf)
 {
     struct nan_attrs attrs = {.nan = nan};
     if (posinf)
@@ -107,7 +108,8 @@ static stn_tensor *finite_derivative(const stn_backward_call *call, stn_tensor *
     return stn_masked_fill(grad, stn_logical_not(stn_isfinite(call->in[0])), 0);
 }
 
-static const stn_attr_schema round_schema[] = {{"decimals", STN_ATTR_INT, offsetof(struct round_attrs, decimals), NULL}};
+static const stn_attr_schema round_schema[] = {
+    {"decimals", STN_ATTR_INT, offsetof(struct round_attrs, decimals), NULL}};
 static const stn_attr_schema nan_schema[] = {
     {"nan", STN_ATTR_FLOAT, offsetof(struct nan_attrs, nan), NULL},
     {"posinf", STN_ATTR_NUMBER, offsetof(struct nan_attrs, posinf), NULL},

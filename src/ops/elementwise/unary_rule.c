@@ -37,7 +37,8 @@ static stn_tensor *backward_by_operand(const stn_backward_call *call, stn_tensor
 
 static stn_tensor *third_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
-    return stni_call_fail(grad, STN_ERR_UNSUPPORTED, "%s: there is no third derivative", stn_op_descriptor(call->op)->name);
+    return stni_call_fail(grad, STN_ERR_UNSUPPORTED, "%s: there is no third derivative",
+                          stn_op_descriptor(call->op)->name);
 }
 
 /* Attributes */
@@ -57,8 +58,9 @@ static void read_choice(const stn_op_call *call, struct stni_pointwise_numbers *
 
 #define A(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_unary_attrs, a), NULL}
 #define B(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_unary_attrs, b), NULL}
-static const stn_attr_schema softplus_attrs[] = {A("beta"), B("threshold")}, elu_attrs[] = {A("alpha")}, celu_attrs[] = {A("alpha")},
-                             leaky_relu_attrs[] = {A("negative_slope")}, hardtanh_attrs[] = {A("min_val"), B("max_val")};
+static const stn_attr_schema softplus_attrs[] = {A("beta"), B("threshold")}, elu_attrs[] = {A("alpha")},
+                             celu_attrs[] = {A("alpha")}, leaky_relu_attrs[] = {A("negative_slope")},
+                             hardtanh_attrs[] = {A("min_val"), B("max_val")};
 static const struct stni_unary_attrs softplus_defaults = {1, 20}, elu_defaults = {1, 0}, celu_defaults = {1, 0},
                                      leaky_relu_defaults = {0.01, 0}, hardtanh_defaults = {-1, 1};
 

@@ -27,7 +27,8 @@ static void read_where_numbers(const stn_op_call *call, struct stni_pointwise_nu
     out->operand[OTHER] = attrs->other;
 }
 
-static const struct where_attrs zero_input = {.input = {STN_NUMBER_BOOL, 0, 0}}, zero_other = {.other = {STN_NUMBER_BOOL, 0, 0}};
+static const struct where_attrs zero_input = {.input = {STN_NUMBER_BOOL, 0, 0}},
+                                zero_other = {.other = {STN_NUMBER_BOOL, 0, 0}};
 
 static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *grad)
 {

@@ -214,7 +214,8 @@ static stn_status give(struct fetch *f, const struct cut *c)
     stn_box from = source_box(f, c);
     if (is_empty(&from))
         return STN_OK;
-    return f->adjoint ? expect(f, &from, c->coordinate) : stni_messages_add(&f->messages, &f->messages.send, c->coordinate, &from);
+    return f->adjoint ? expect(f, &from, c->coordinate)
+                      : stni_messages_add(&f->messages, &f->messages.send, c->coordinate, &from);
 }
 
 /* Splits a reader's box in the same way, and handles the pieces that lie in this rank's chunk. */
@@ -319,8 +320,11 @@ static int goes_beside(const struct fetch *f, const stn_comm *comm, int64_t work
     if (context->queue->capture || work == 0 || context->halo_overlap == STN_HALO_OVERLAP_NEVER)
         return 0;
     const stn_dtype dtype = f->spec->layout.dtype;
-    const struct stni_halo_terms terms = {.beside = stni_comm_goes_beside(comm, context->queue), .on_device = !context->queue->device->is_cpu,
-                                          .dtype = dtype, .bytes = stni_messages_bytes(&f->messages, dtype), .work = work};
+    const struct stni_halo_terms terms = {.beside = stni_comm_goes_beside(comm, context->queue),
+                                          .on_device = !context->queue->device->is_cpu,
+                                          .dtype = dtype,
+                                          .bytes = stni_messages_bytes(&f->messages, dtype),
+                                          .work = work};
     return context->halo_overlap == STN_HALO_OVERLAP_ALWAYS || stni_halo_pays(&terms);
 }
 
@@ -342,8 +346,8 @@ static struct fetch set_out(const stn_op_call *call, const struct stni_halo *hal
                           .messages = {.context = call->context, .mesh = halo->source->spec->layout.mesh}};
 }
 
-stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own, int64_t work,
-                           struct stni_halo_way *way)
+stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own,
+                           int64_t work, struct stni_halo_way *way)
 {
     struct fetch f = set_out(call, halo, own);
     *way = (struct stni_halo_way){.context = call->context};
@@ -358,7 +362,8 @@ stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo
 stn_status stni_halo_finish(struct stni_halo_way *way)
 {
     const stn_status status = way->request == NULL ? STN_OK : stn_request_wait(&way->request);
-    return status == STN_OK ? STN_OK : stn_queue_fail(way->context->queue, status, "%s", stn_comm_error_text(way->comm));
+    return status == STN_OK ? STN_OK
+                            : stn_queue_fail(way->context->queue, status, "%s", stn_comm_error_text(way->comm));
 }
 
 stn_status stni_halo_fetch(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own)

@@ -53,8 +53,8 @@ struct stni_halo_way {
  * stn_set_halo_overlap says, where it pays (ops/exchange/halo_overlap.h). While work is recorded to be repeated
  * nothing goes beside it. Until stni_halo_finish, which is called whatever happens in between, the buffers and the
  * source's memory stay as they are. Ranks may differ in what they choose. */
-stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own, int64_t work,
-                           struct stni_halo_way *way);
+stn_status stni_halo_begin(const stn_op_call *call, const struct stni_halo *halo, const stn_box *buffers, uint64_t own,
+                           int64_t work, struct stni_halo_way *way);
 stn_status stni_halo_finish(struct stni_halo_way *way);
 
 /* The adjoint of a fetch with all bits of `own` set: each element of this rank's chunk of `halo->source`, which is

@@ -42,7 +42,8 @@ static stn_status append(const struct stni_messages *m, struct stni_message_list
     return STN_OK;
 }
 
-stn_status stni_messages_add(const struct stni_messages *m, struct stni_message_list *list, const int *coordinate, const stn_box *box)
+stn_status stni_messages_add(const struct stni_messages *m, struct stni_message_list *list, const int *coordinate,
+                             const stn_box *box)
 {
     return append(m, list, comm_rank(m, coordinate), box);
 }

@@ -22,7 +22,8 @@ struct stni_messages {
 };
 
 /* Adds a box that goes to, or comes from, the rank at the coordinates; `list` is one of the set's. */
-stn_status stni_messages_add(const struct stni_messages *messages, struct stni_message_list *list, const int *coordinate, const stn_box *box);
+stn_status stni_messages_add(const struct stni_messages *messages, struct stni_message_list *list,
+                             const int *coordinate, const stn_box *box);
 
 /* Adds a copy from one box of this rank's to another. It is made with the exchange, so that all copies of ranks that
  * read each other's memory are one list. */

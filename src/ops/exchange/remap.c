@@ -68,7 +68,8 @@ static int stays(const struct stni_remap *map, int d, const struct stni_split *s
         if (src == dst && s->dst == s->src && s->dst_step == s->src_step)
             continue;
         for (int piece = 0; piece < dst->n_parts; piece++) {
-            struct range k = intersect((struct range){0, s->length}, steps_within(s->dst, s->dst_step, piece_range(dst, 0, piece)));
+            struct range k =
+                intersect((struct range){0, s->length}, steps_within(s->dst, s->dst_step, piece_range(dst, 0, piece)));
             struct range held = steps_within(s->src, s->src_step, piece_range(src, 0, piece));
             if (k.begin < k.end && (held.begin > k.begin || held.end < k.end))
                 return 0;
@@ -128,7 +129,8 @@ static stn_box box_in(const struct work *w, const struct cut *c, int of_target)
     int64_t at = 0;
     for (int d = 0; d < box.ndim; d++) {
         const struct run *r = &c->run[d];
-        int64_t first = of_target ? r->segment->dst : r->segment->src, step = of_target ? r->segment->dst_step : r->segment->src_step;
+        int64_t first = of_target ? r->segment->dst : r->segment->src,
+                step = of_target ? r->segment->dst_step : r->segment->src_step;
         at += (first + r->begin * step - t->spec->local_offset[d]) * t->strides[d];
         box.shape[d] = r->length;
         box.strides[d] = step * t->strides[d];
@@ -293,12 +295,13 @@ static stn_status fill_rest(const struct work *w, const void *value)
 static stn_status add_all(const struct work *w)
 {
     for (int i = 0; i < w->adds.n; i++)
-        STNI_TRY(stn_op_launch(w->call, STNI_REMAP_ADD, w->adds.args[i].dtype, &w->adds.args[i], sizeof w->adds.args[i]));
+        STNI_TRY(
+            stn_op_launch(w->call, STNI_REMAP_ADD, w->adds.args[i].dtype, &w->adds.args[i], sizeof w->adds.args[i]));
     return STN_OK;
 }
 
-stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_remap *maps, stn_tensor *const *sources, stn_tensor *target,
-                          uint32_t moves, const void *fill)
+stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_remap *maps, stn_tensor *const *sources,
+                          stn_tensor *target, uint32_t moves, const void *fill)
 {
     struct work w = {.call = call,
                      .map = maps,

@@ -38,7 +38,7 @@ uint32_t stni_remap_moves(const struct stni_remap *map, const stn_spec *src, con
 /* What a rank does: target = sources by their maps, `fill` (one element, on the host) elsewhere; NULL: the maps
  * leave nothing out. `moves` is what the maps move, taken together. Sources have the target's dtype. Collective over
  * the ranks along `moves`. Queued. The op has the slots of remap_kernel.h. */
-stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_remap *maps, stn_tensor *const *sources, stn_tensor *target,
-                          uint32_t moves, const void *fill);
+stn_status stni_remap_run(const stn_op_call *call, int n, const struct stni_remap *maps, stn_tensor *const *sources,
+                          stn_tensor *target, uint32_t moves, const void *fill);
 
 #endif

@@ -7,7 +7,8 @@ namespace {
 
 enum { THREADS = 256, PER_THREAD = 4 };
 
-template <class W, class I> __global__ void __launch_bounds__(THREADS) fill_box(const __grid_constant__ operands<1> box, W *dst, W value)
+template <class W, class I>
+__global__ void __launch_bounds__(THREADS) fill_box(const __grid_constant__ operands<1> box, W *dst, W value)
 {
     const int64_t first = (int64_t)blockIdx.x * THREADS * PER_THREAD + threadIdx.x;
     for (int k = 0; k < PER_THREAD; k++) {
@@ -58,10 +59,17 @@ void launch_add(const stni_remap_add_args &a, cudaStream_t stream)
 #define KEPT_STREAM(op) STNI_CUDA_KERNEL(op ".stream", dtype_bit(STN_DTYPE_I64), stni_remap_fill_args, launch_fill)
 
 STNI_CUDA_KERNELS(remap) = {
-    REMAP("cat"), REMAP("flip"), REMAP("pad"), REMAP("pad_backward"), REMAP("roll"), REMAP("slice_backward"),
+    REMAP("cat"),
+    REMAP("flip"),
+    REMAP("pad"),
+    REMAP("pad_backward"),
+    REMAP("roll"),
+    REMAP("slice_backward"),
     STNI_CUDA_KERNEL("diagonal_backward.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
     STNI_CUDA_KERNEL("index_write.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
     STNI_CUDA_KERNEL("one_hot.fill", dtype_bit(STN_DTYPE_I64), stni_remap_fill_args, launch_fill),
-    KEPT_STREAM("dropout"), KEPT_STREAM("dropout_backward"), KEPT_STREAM("dropout_channels"), KEPT_STREAM("scaled_dot_product_attention"),
-    STNI_CUDA_KERNELS_END
-};
+    KEPT_STREAM("dropout"),
+    KEPT_STREAM("dropout_backward"),
+    KEPT_STREAM("dropout_channels"),
+    KEPT_STREAM("scaled_dot_product_attention"),
+    STNI_CUDA_KERNELS_END};

@@ -76,7 +76,8 @@ static stn_status exchange_counts(struct stni_rows_route *route)
     STNI_TRY(stni_rows_memory(route->call, (int64_t)p + 1, sizeof(int64_t), &theirs));
     for (int r = 0; r < p; r++)
         route->send_sized[r] = route->recv_sized[r] = 1;
-    STNI_TRY(stni_comm_all_to_all(route->comm, queue, route->counts, route->send_sized, theirs, route->recv_sized, STN_DTYPE_I64));
+    STNI_TRY(stni_comm_all_to_all(route->comm, queue, route->counts, route->send_sized, theirs, route->recv_sized,
+                                  STN_DTYPE_I64));
     STNI_TRY(stni_queue_copy(queue, route->send_counts, route->counts, bytes, STNI_COPY_TO_HOST));
     STNI_TRY(stni_queue_copy(queue, route->recv_counts, theirs, bytes, STNI_COPY_TO_HOST));
     STNI_TRY(stni_queue_sync_for(queue, STN_SYNC_COUNTS));
@@ -85,8 +86,8 @@ static stn_status exchange_counts(struct stni_rows_route *route)
         route->n_received += route->recv_counts[r];
     }
     STNI_TRY(stni_rows_memory(route->call, route->n_received, sizeof(int64_t), &route->received));
-    return stni_comm_all_to_all(route->comm, queue, route->asked, route->send_counts, route->received, route->recv_counts,
-                                STN_DTYPE_I64);
+    return stni_comm_all_to_all(route->comm, queue, route->asked, route->send_counts, route->received,
+                                route->recv_counts, STN_DTYPE_I64);
 }
 
 static stn_status open_ranks(struct stni_rows_route *route, int slot, const struct stni_rows_owners *owners,
@@ -115,7 +116,8 @@ stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct s
                            struct stni_rows_plan_args *args, struct stni_rows_route *route)
 {
     *route = (struct stni_rows_route){.call = call};
-    STNI_TRY(stni_context_not_captured(call->context, "indexing along a sharded dim", "for what goes to which rank depends on values"));
+    STNI_TRY(stni_context_not_captured(call->context, "indexing along a sharded dim",
+                                       "for what goes to which rank depends on values"));
     args->n_rows = owners->spec->layout.shape[owners->dim] * rows_each(owners);
     stn_status status = open_ranks(route, plan_slot, owners, args);
     if (status != STN_OK) {
@@ -125,14 +127,15 @@ stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct s
     return status;
 }
 
-static stn_status exchange_rows(struct stni_rows_route *route, const void *rows, const int64_t *send, void *out, const int64_t *recv,
-                                int64_t width, stn_dtype dtype)
+static stn_status exchange_rows(struct stni_rows_route *route, const void *rows, const int64_t *send, void *out,
+                                const int64_t *recv, int64_t width, stn_dtype dtype)
 {
     for (int r = 0; r < route->n_ranks; r++) {
         route->send_sized[r] = send[r] * width;
         route->recv_sized[r] = recv[r] * width;
     }
-    return stni_comm_all_to_all(route->comm, route->call->context->queue, rows, route->send_sized, out, route->recv_sized, dtype);
+    return stni_comm_all_to_all(route->comm, route->call->context->queue, rows, route->send_sized, out,
+                                route->recv_sized, dtype);
 }
 
 stn_status stni_rows_reply(struct stni_rows_route *route, const void *rows, void *out, int64_t width, stn_dtype dtype)

@@ -85,7 +85,8 @@ static int64_t lower_bound(int64_t n, const int64_t *rows, int64_t row)
 
 /* Lists the distinct rows rank by rank; sent[u] becomes the place of distinct row u in that list, -1 where no rank
  * has the row. */
-static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct, const int64_t *distinct, int64_t *sent)
+static void list_by_rank(const struct stni_rows_plan_args *a, int64_t n_distinct, const int64_t *distinct,
+                         int64_t *sent)
 {
     int64_t total = 0;
     for (int64_t u = 0; u < n_distinct; u++)

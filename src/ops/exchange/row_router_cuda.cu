@@ -34,7 +34,8 @@ STNI_DEVICE bool is_first(const stni_rows_plan_args &a, const plan &p, int64_t k
     return k < a.n && p.sorted[k].key < (uint64_t)a.n_rows && (k == 0 || p.sorted[k].key != p.sorted[k - 1].key);
 }
 
-__global__ void __launch_bounds__(THREADS) count_distinct(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
+__global__ void __launch_bounds__(THREADS)
+    count_distinct(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
 {
     const int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     int64_t all;
@@ -58,7 +59,8 @@ __global__ void __launch_bounds__(THREADS) sum_tiles(const __grid_constant__ pla
     }
 }
 
-__global__ void __launch_bounds__(THREADS) number_rows(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
+__global__ void __launch_bounds__(THREADS)
+    number_rows(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
 {
     const int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     const bool first = is_first(a, p, k);
@@ -91,7 +93,8 @@ STNI_DEVICE int64_t count_of_rank(const stni_rows_plan_args &a, const plan &p, i
 }
 
 /* One block. */
-__global__ void __launch_bounds__(THREADS) count_ranks(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
+__global__ void __launch_bounds__(THREADS)
+    count_ranks(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
 {
     for (int r = (int)threadIdx.x; r < a.n_ranks; r += THREADS)
         a.counts[r] = count_of_rank(a, p, r);
@@ -104,7 +107,8 @@ __global__ void __launch_bounds__(THREADS) count_ranks(const __grid_constant__ s
     a.counts[a.n_ranks] = all;
 }
 
-__global__ void __launch_bounds__(THREADS) place_rows(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
+__global__ void __launch_bounds__(THREADS)
+    place_rows(const __grid_constant__ stni_rows_plan_args a, const __grid_constant__ plan p)
 {
     const int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (k >= a.n)

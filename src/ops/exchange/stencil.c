@@ -65,7 +65,8 @@ static void add_part(const struct stni_stencil *s, const struct stni_range *targ
 
 /* Around the interior: along each dim below and above it, with its extent in the dims before and the chunk's in
  * those after. */
-static void make_plan(const struct stni_stencil *s, const struct stni_range *source, const struct stni_range *target, struct plan *plan)
+static void make_plan(const struct stni_stencil *s, const struct stni_range *source, const struct stni_range *target,
+                      struct plan *plan)
 {
     struct stni_range interior[DIMS], rest[DIMS];
     plan->n = 0;
@@ -115,7 +116,8 @@ static struct stni_range piece_of(const struct stni_split *split, int piece)
 int stni_stencil_exchanges(const struct stni_stencil *s)
 {
     for (int d = 0; d < s->dims; d++) {
-        const struct stni_split *from = s->source->layout.split[s->first + d], *to = s->target->layout.split[s->first + d];
+        const struct stni_split *from = s->source->layout.split[s->first + d],
+                                *to = s->target->layout.split[s->first + d];
         for (int i = 0; to != NULL && i < to->n_parts; i++) {
             struct stni_range own = piece_of(to, i);
             if (stni_range_length(inside(s, d, own, piece_of(from, i))) < stni_range_length(own))
@@ -171,8 +173,8 @@ static stn_status make_buffer(const stn_op_call *call, const struct stni_stencil
     return stn_op_scratch(call, (size_t)n * stn_dtype_size(layout->dtype), &box->data);
 }
 
-static stn_status fetch(const stn_op_call *call, const struct stni_stencil *s, const stn_tensor *source, const struct plan *plan,
-                        stn_box *buffers)
+static stn_status fetch(const stn_op_call *call, const struct stni_stencil *s, const stn_tensor *source,
+                        const struct plan *plan, stn_box *buffers)
 {
     struct stni_halo halo = {.source = source, .n_dims = s->dims, .arg = s, .boxes = boxes_at, .readers = readers_of};
     for (int d = 0; d < s->dims; d++) {
@@ -201,8 +203,8 @@ static stn_box chunk_from(const struct stni_stencil *s, const stn_tensor *source
     return box;
 }
 
-stn_status stni_stencil_solve(const stn_op_call *call, const struct stni_stencil *s, int n_sources, stn_tensor *const *sources,
-                              int exchanges, stni_stencil_fn compute, void *arg)
+stn_status stni_stencil_solve(const stn_op_call *call, const struct stni_stencil *s, int n_sources,
+                              stn_tensor *const *sources, int exchanges, stni_stencil_fn compute, void *arg)
 {
     stn_box boxes[STNI_STENCIL_SOURCES][MAX_PARTS], from[STNI_STENCIL_SOURCES];
     struct plan plan;

@@ -37,7 +37,7 @@ int stni_stencil_exchanges(const struct stni_stencil *stencil);
 /* Calls `compute` for each part of this rank's targets, which do not overlap and are none where its chunk is empty.
  * Each of the source tensors lies as stencil->source does. Collective over the ranks that share the dims where
  * `exchanges`. Queued. */
-stn_status stni_stencil_solve(const stn_op_call *call, const struct stni_stencil *stencil, int n_sources, stn_tensor *const *sources,
-                              int exchanges, stni_stencil_fn compute, void *arg);
+stn_status stni_stencil_solve(const stn_op_call *call, const struct stni_stencil *stencil, int n_sources,
+                              stn_tensor *const *sources, int exchanges, stni_stencil_fn compute, void *arg);
 
 #endif

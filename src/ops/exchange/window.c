@@ -4,7 +4,8 @@ struct stni_range stni_window_reads(const struct stni_window *w, struct stni_ran
 {
     if (stni_range_length(outputs) == 0)
         return (struct stni_range){0, 0};
-    return (struct stni_range){outputs.begin * w->stride - w->pad, (outputs.end - 1) * w->stride - w->pad + stni_window_extent(w)};
+    return (struct stni_range){outputs.begin * w->stride - w->pad,
+                               (outputs.end - 1) * w->stride - w->pad + stni_window_extent(w)};
 }
 
 /* Output o spans o * stride - pad … o * stride - pad + extent - 1. */

@@ -33,7 +33,8 @@ int stni_factory_ready(stn_context *context, const char *name, const stn_spec *s
     if (context->error.status != STN_OK)
         return 0;
     if (!spec || spec->context != context)
-        stni_fail(context, STN_ERR_ARGUMENT, "%s: 'spec' got %s, wanted one of the context", name, spec ? "one of another context" : "NULL");
+        stni_fail(context, STN_ERR_ARGUMENT, "%s: 'spec' got %s, wanted one of the context", name,
+                  spec ? "one of another context" : "NULL");
     return context->error.status == STN_OK;
 }
 
@@ -42,7 +43,8 @@ int stni_factory_ready_floating(stn_context *context, const char *name, const st
     if (!stni_factory_ready(context, name, spec))
         return 0;
     if (!stni_dtype_is_floating(spec->layout.dtype))
-        stni_fail(context, STN_ERR_DTYPE, "%s: 'spec' got %s, wanted a floating dtype", name, stn_dtype_name(spec->layout.dtype));
+        stni_fail(context, STN_ERR_DTYPE, "%s: 'spec' got %s, wanted a floating dtype", name,
+                  stn_dtype_name(spec->layout.dtype));
     return context->error.status == STN_OK;
 }
 
@@ -67,8 +69,13 @@ static stn_status launch(stn_tensor *tensor, struct stni_factory_args *args)
     stni_tensor_box(tensor, &args->dst);
     if (args->value < STNI_FACTORY_UNIFORM)
         return is_empty ? STN_OK : stni_slot_launch(op, 0, args->dtype, args, sizeof *args);
-    return stni_rng_launch(&(struct stni_rng_use){.context = tensor->context, .mesh = spec->layout.mesh, .op = op, .dtype = args->dtype,
-                                                  .is_empty = is_empty, .args = args, .args_size = sizeof *args,
+    return stni_rng_launch(&(struct stni_rng_use){.context = tensor->context,
+                                                  .mesh = spec->layout.mesh,
+                                                  .op = op,
+                                                  .dtype = args->dtype,
+                                                  .is_empty = is_empty,
+                                                  .args = args,
+                                                  .args_size = sizeof *args,
                                                   .stream_at = offsetof(struct stni_factory_args, stream)});
 }
 
@@ -120,14 +127,16 @@ stn_tensor *stn_ones(stn_context *context, const stn_spec *spec)
 }
 
 /* One of `ndim` dims. */
-static stn_tensor *make_of(stn_context *context, const char *name, const stn_spec *spec, int ndim, struct stni_factory_args *args)
+static stn_tensor *make_of(stn_context *context, const char *name, const stn_spec *spec, int ndim,
+                           struct stni_factory_args *args)
 {
     if (!context)
         return NULL;
     if (!stni_factory_ready(context, name, spec))
         return context->error_tensor;
     if (spec->layout.ndim != ndim)
-        return stni_factory_fail(context, STN_ERR_SHAPE, "%s: 'spec' got %d dims, wanted %d", name, spec->layout.ndim, ndim);
+        return stni_factory_fail(context, STN_ERR_SHAPE, "%s: 'spec' got %d dims, wanted %d", name, spec->layout.ndim,
+                                 ndim);
     return stni_factory_make(context, spec, args);
 }
 

@@ -33,7 +33,8 @@ stn_status stni_factory_cpu(stn_queue *queue, const void *raw)
         [STN_DTYPE_C64] = put_c64, [STN_DTYPE_C128] = put_c128, [STN_DTYPE_I8] = put_i8, [STN_DTYPE_I16] = put_i16};
     const struct stni_factory_args *a = raw;
     struct stni_factory_words words = {0};
-    int64_t rows = 1, last = a->dst.ndim - 1, n = last >= 0 ? a->dst.shape[last] : 1, step = last >= 0 ? a->dst.strides[last] : 1;
+    int64_t rows = 1, last = a->dst.ndim - 1, n = last >= 0 ? a->dst.shape[last] : 1,
+            step = last >= 0 ? a->dst.strides[last] : 1;
     (void)queue;
     for (int64_t d = 0; d < last; d++)
         rows *= a->dst.shape[d];
@@ -50,7 +51,8 @@ stn_status stni_factory_cpu(stn_queue *queue, const void *raw)
         for (int64_t i = 0; i < (repeats && n > 0 ? 1 : n); i++)
             puts[a->dtype](a->dst.data, at + i * step, stni_factory_element(a, &words, place + i));
         if (repeats)
-            repeat_first((char *)a->dst.data + (size_t)at * stn_dtype_size(a->dtype), stn_dtype_size(a->dtype), (size_t)n);
+            repeat_first((char *)a->dst.data + (size_t)at * stn_dtype_size(a->dtype), stn_dtype_size(a->dtype),
+                         (size_t)n);
     }
     return STN_OK;
 }

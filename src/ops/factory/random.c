@@ -15,7 +15,8 @@ stn_tensor *stn_uniform(stn_context *context, const stn_spec *spec, double low, 
     if (!stni_factory_ready_floating(context, "uniform", spec))
         return context->error_tensor;
     if (!(low <= high))
-        return stni_factory_fail(context, STN_ERR_ARGUMENT, "uniform: 'high' got %g, wanted at least 'low', %g", high, low);
+        return stni_factory_fail(context, STN_ERR_ARGUMENT, "uniform: 'high' got %g, wanted at least 'low', %g", high,
+                                 low);
     return stni_factory_make(context, spec, &args);
 }
 
@@ -48,7 +49,8 @@ static double below(double z)
 }
 
 /* Ends above the mean are mirrored: probabilities near 0 are exact, those near 1 are not. */
-stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec, double mean, double std, double low, double high)
+stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec, double mean, double std, double low,
+                             double high)
 {
     struct stni_factory_args args = {.value = STNI_FACTORY_TRUNCATED, .a = mean, .b = std, .low = low, .high = high};
     if (!context)
@@ -56,7 +58,8 @@ stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec, double 
     if (!stni_factory_ready_floating(context, "trunc_normal", spec))
         return context->error_tensor;
     if (!(std > 0) || !(low < high))
-        return stni_factory_fail(context, STN_ERR_ARGUMENT, "trunc_normal: got 'std' %g and ends %g, %g, wanted std > 0 and low < high", std, low,
+        return stni_factory_fail(context, STN_ERR_ARGUMENT,
+                                 "trunc_normal: got 'std' %g and ends %g, %g, wanted std > 0 and low < high", std, low,
                                  high);
     args.c = below((low - mean) / std);
     args.d = below((high - mean) / std);
@@ -77,9 +80,11 @@ stn_tensor *stn_randint(stn_context *context, const stn_spec *spec, int64_t low,
     if (!stni_factory_ready(context, "randint", spec))
         return context->error_tensor;
     if (stni_dtype_is_complex(spec->layout.dtype))
-        return stni_factory_fail(context, STN_ERR_DTYPE, "randint: 'spec' got %s, wanted a real dtype", stn_dtype_name(spec->layout.dtype));
+        return stni_factory_fail(context, STN_ERR_DTYPE, "randint: 'spec' got %s, wanted a real dtype",
+                                 stn_dtype_name(spec->layout.dtype));
     if (low >= high || low < -(INT64_C(1) << 52) || high > INT64_C(1) << 52)
-        return stni_factory_fail(context, STN_ERR_ARGUMENT, "randint: got %lld to %lld, wanted low < high, neither beyond 2^52", (long long)low,
+        return stni_factory_fail(context, STN_ERR_ARGUMENT,
+                                 "randint: got %lld to %lld, wanted low < high, neither beyond 2^52", (long long)low,
                                  (long long)high);
     return stni_factory_make(context, spec, &args);
 }
@@ -107,7 +112,8 @@ static int find_fans(stn_context *context, const char *name, const stn_spec *spe
     if (!stni_factory_ready_floating(context, name, spec))
         return 0;
     if (spec->layout.ndim < 2) {
-        stni_fail(context, STN_ERR_SHAPE, "%s: 'spec' got %d dims, wanted at least 2: outputs, inputs", name, spec->layout.ndim);
+        stni_fail(context, STN_ERR_SHAPE, "%s: 'spec' got %d dims, wanted at least 2: outputs, inputs", name,
+                  spec->layout.ndim);
         return 0;
     }
     for (int d = 2; d < spec->layout.ndim; d++)

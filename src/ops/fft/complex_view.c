@@ -42,7 +42,8 @@ static stn_status complex_check(stn_op_call *call)
     if (in->dtype != STN_DTYPE_F32 && in->dtype != STN_DTYPE_F64)
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted f32 or f64", stn_dtype_name(in->dtype));
     if (in->ndim == 0 || in->shape[in->ndim - 1] != 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted a last dim of 2", stni_shape_text(in->ndim, in->shape, text));
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted a last dim of 2",
+                           stni_shape_text(in->ndim, in->shape, text));
     out->dtype = in->dtype == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
     out->ndim = in->ndim - 1;
     memcpy(out->shape, in->shape, sizeof in->shape);

@@ -46,8 +46,8 @@ static stn_tensor *call_line(enum stni_op_index op, stn_tensor *input, int64_t n
     return stni_call(op, 1, &input, &attrs);
 }
 
-static stn_tensor *call_many(enum stni_op_index op, const char *name, stn_tensor *input, int n, const int64_t *s, const int *dims,
-                             stn_fft_norm norm)
+static stn_tensor *call_many(enum stni_op_index op, const char *name, stn_tensor *input, int n, const int64_t *s,
+                             const int *dims, stn_fft_norm norm)
 {
     struct many_attrs attrs = {.s = {.n = -1}, .dim = {.n = -1}, .norm = norm};
     if (n < 0 || n > STN_MAX_NDIM)
@@ -59,18 +59,37 @@ static stn_tensor *call_many(enum stni_op_index op, const char *name, stn_tensor
 }
 
 /* Two dims: the last ones by default, which is the default of the list too. */
-static stn_tensor *call_two(enum stni_op_index op, const char *name, stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm)
+static stn_tensor *call_two(enum stni_op_index op, const char *name, stn_tensor *input, const int64_t *s,
+                            const int *dims, stn_fft_norm norm)
 {
     static const int last[] = {-2, -1};
     return call_many(op, name, input, 2, s, dims ? dims : last, norm);
 }
 
-stn_tensor *stn_fft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm) { return call_line(STNI_OP_fft, input, n, dim, norm); }
-stn_tensor *stn_ifft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm) { return call_line(STNI_OP_ifft, input, n, dim, norm); }
-stn_tensor *stn_rfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm) { return call_line(STNI_OP_rfft, input, n, dim, norm); }
-stn_tensor *stn_irfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm) { return call_line(STNI_OP_irfft, input, n, dim, norm); }
-stn_tensor *stn_hfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm) { return call_line(STNI_OP_hfft, input, n, dim, norm); }
-stn_tensor *stn_ihfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm) { return call_line(STNI_OP_ihfft, input, n, dim, norm); }
+stn_tensor *stn_fft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
+{
+    return call_line(STNI_OP_fft, input, n, dim, norm);
+}
+stn_tensor *stn_ifft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
+{
+    return call_line(STNI_OP_ifft, input, n, dim, norm);
+}
+stn_tensor *stn_rfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
+{
+    return call_line(STNI_OP_rfft, input, n, dim, norm);
+}
+stn_tensor *stn_irfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
+{
+    return call_line(STNI_OP_irfft, input, n, dim, norm);
+}
+stn_tensor *stn_hfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
+{
+    return call_line(STNI_OP_hfft, input, n, dim, norm);
+}
+stn_tensor *stn_ihfft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
+{
+    return call_line(STNI_OP_ihfft, input, n, dim, norm);
+}
 
 stn_tensor *stn_fft2(stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm)
 {
@@ -121,7 +140,8 @@ static stn_status check_dtype(const stn_op_call *call)
 {
     const stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted f32, f64 or complex: there are no transforms of 16-bit floats",
+        return stn_op_fail(call, STN_ERR_DTYPE,
+                           "'input' got %s, wanted f32, f64 or complex: there are no transforms of 16-bit floats",
                            stn_dtype_name(dtype));
     if (rule_of(call)->kind == HALVE && stni_dtype_is_complex(dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a real dtype", stn_dtype_name(dtype));
@@ -137,8 +157,8 @@ static stn_status set_size(const stn_op_call *call, struct task *task, int i, in
     const int64_t has = in->shape[task->dims[i]], n = asked != ABSENT ? asked : restored ? 2 * (has - 1) : has;
     task->sizes[i] = n;
     if (n < 1)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %lld points along dim %d, wanted at least 1", rule_of(call)->length, (long long)n,
-                           task->dims[i]);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %lld points along dim %d, wanted at least 1",
+                           rule_of(call)->length, (long long)n, task->dims[i]);
     return STN_OK;
 }
 
@@ -162,7 +182,8 @@ static stn_status read_many(const stn_op_call *call, struct task *task)
     uint32_t mask;
     *task = (struct task){.n = (int)n, .norm = attrs->norm};
     if (attrs->s.n >= 0 && attrs->s.n != n)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'s' got %lld sizes, wanted one for each of the %lld dims", (long long)attrs->s.n, (long long)n);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'s' got %lld sizes, wanted one for each of the %lld dims",
+                           (long long)attrs->s.n, (long long)n);
     if (n > in->ndim || (n == 0 && rule_of(call)->kind != COMPLEX))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim' got %lld dims, wanted %s the %d of 'input'", (long long)n,
                            n == 0 ? "at least one of" : "at most", in->ndim);
@@ -224,7 +245,8 @@ static stn_status compose(stn_op_call *call, const struct task *task)
     if (rule->kind == RESTORE && !stni_dtype_is_complex(dtype))
         x = stn_cast(x, dtype == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64);
     if (task->n == 0) { /* of no dims: the numbers themselves */
-        call->out[0] = stni_dtype_is_complex(dtype) ? x : stn_cast(x, dtype == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64);
+        call->out[0] =
+            stni_dtype_is_complex(dtype) ? x : stn_cast(x, dtype == STN_DTYPE_F64 ? STN_DTYPE_C128 : STN_DTYPE_C64);
         return stn_context_status(call->context);
     }
     x = transform(rule, task, rule->hermitian && rule->kind == RESTORE ? stn_conj(x) : x);

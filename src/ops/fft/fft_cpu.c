@@ -155,8 +155,11 @@ stn_status stni_fft_cpu(stn_queue *queue, const void *raw)
     const struct stni_fft_args *a = raw;
     const int inner = a->ndim - 1;
     const int is_f64 = a->real == STN_DTYPE_F64;
-    struct launch c = {.args = a, .transform = stni_transform_find(queue->context, a->kind, a->real, a->n), .work = a->workspace,
-                       .copy = STNI_ISA_PICK(stni_copy_kernels, queue->isa), .line = is_f64 ? &functions_f64 : &functions_f32,
+    struct launch c = {.args = a,
+                       .transform = stni_transform_find(queue->context, a->kind, a->real, a->n),
+                       .work = a->workspace,
+                       .copy = STNI_ISA_PICK(stni_copy_kernels, queue->isa),
+                       .line = is_f64 ? &functions_f64 : &functions_f32,
                        .real_log2 = is_f64 ? 3 : 2};
     if (!c.transform)
         return stn_queue_fail(queue, STN_ERR_INTERNAL, "a Fourier transform without a plan");

@@ -112,7 +112,8 @@ template <class R> __global__ void __launch_bounds__(THREADS) read_lines(const _
     work[i] = x;
 }
 
-template <class R> __global__ void __launch_bounds__(THREADS) write_lines(const __grid_constant__ batch b, const number *work)
+template <class R>
+__global__ void __launch_bounds__(THREADS) write_lines(const __grid_constant__ batch b, const number *work)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / b.args.n_out, k = i % b.args.n_out;
     if (line >= b.count)
@@ -154,7 +155,8 @@ number *run_passes(const radices &r, number *from, number *to, int64_t lines, in
     for (int pass = 0; pass < r.count; pass++) {
         number *held = from;
         length *= r.radix[pass];
-        STNI_LAUNCH(run_pass, blocks_for(r.n * lines, THREADS), THREADS, stream, from, to, r.n, lines, r.radix[pass], length, sign);
+        STNI_LAUNCH(run_pass, blocks_for(r.n * lines, THREADS), THREADS, stream, from, to, r.n, lines, r.radix[pass],
+                    length, sign);
         from = to;
         to = held;
     }
@@ -188,7 +190,8 @@ number *transform_chirp(const batch &b, const radices &r, number *work, cudaStre
     return run_passes(r, work, work + b.space, 1, -1, stream);
 }
 
-template <class R> void launch_batch(const batch &b, const radices &r, const number *chirp, number *work, cudaStream_t stream)
+template <class R>
+void launch_batch(const batch &b, const radices &r, const number *chirp, number *work, cudaStream_t stream)
 {
     number *other = work + b.count * b.space, *done;
     STNI_LAUNCH(read_lines<R>, blocks_for(b.count * b.space, THREADS), THREADS, stream, b, work);
@@ -200,7 +203,8 @@ template <class R> void launch_batch(const batch &b, const radices &r, const num
     STNI_LAUNCH(write_lines<R>, blocks_for(b.count * b.args.n_out, THREADS), THREADS, stream, b, done);
 }
 
-template <class R> void launch_of(const stni_fft_args &a, int64_t first, size_t most, void *workspace, cudaStream_t stream)
+template <class R>
+void launch_of(const stni_fft_args &a, int64_t first, size_t most, void *workspace, cudaStream_t stream)
 {
     const int64_t lines = lines_of(a);
     number *work = static_cast<number *>(workspace), *chirp = nullptr;

@@ -19,9 +19,19 @@ static int restores(const struct stni_fft_args *a)
 static struct stni_fft_args columns_of(const struct stni_fft_args *a)
 {
     const struct stni_fft_dim *dim = &a->more[0];
-    struct stni_fft_args c = {.kind = restores(a) ? STNI_TRANSFORM_BACKWARD : a->kind, .real = a->real, .n = dim->n, .n_in = dim->n,
-                              .n_out = dim->n, .step_in = dim->step_out, .step_out = dim->step_out, .ndim = 1, .shape = {a->n_out},
-                              .strides_in = {a->step_out}, .strides_out = {a->step_out}, .scale = 1, .interior = 1};
+    struct stni_fft_args c = {.kind = restores(a) ? STNI_TRANSFORM_BACKWARD : a->kind,
+                              .real = a->real,
+                              .n = dim->n,
+                              .n_in = dim->n,
+                              .n_out = dim->n,
+                              .step_in = dim->step_out,
+                              .step_out = dim->step_out,
+                              .ndim = 1,
+                              .shape = {a->n_out},
+                              .strides_in = {a->step_out},
+                              .strides_out = {a->step_out},
+                              .scale = 1,
+                              .interior = 1};
     if (a->kind == STNI_TRANSFORM_HALVE)
         c.kind = STNI_TRANSFORM_FORWARD;
     if (restores(a)) {
@@ -96,7 +106,8 @@ stn_status stni_fft_planes_cpu(stn_queue *queue, const void *raw)
 {
     const struct stni_fft_args *a = raw;
     const int64_t real = (int64_t)stn_dtype_size(a->real);
-    const int64_t in_bytes = a->real_in || a->kind == STNI_TRANSFORM_HALVE ? real : 2 * real, out_bytes = restores(a) ? real : 2 * real;
+    const int64_t in_bytes = a->real_in || a->kind == STNI_TRANSFORM_HALVE ? real : 2 * real,
+                  out_bytes = restores(a) ? real : 2 * real;
     int64_t n = 1, in, out;
     stn_status status = STN_OK;
     struct plane p = plane_of(a);
@@ -105,7 +116,8 @@ stn_status stni_fft_planes_cpu(stn_queue *queue, const void *raw)
         n *= a->shape[d];
     for (int64_t i = 0; i < n && status == STN_OK; i++) {
         locate(a, i, &in, &out);
-        status = run_plane(queue, &p, a->workspace, (const char *)a->in + in * in_bytes, (char *)a->out + out * out_bytes);
+        status =
+            run_plane(queue, &p, a->workspace, (const char *)a->in + in * in_bytes, (char *)a->out + out * out_bytes);
     }
     return status;
 }

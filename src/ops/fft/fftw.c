@@ -54,7 +54,8 @@ static fftw_plan plan_f64(const struct stni_transform *t, void *in, void *out)
         return fftw_plan_dft_r2c_1d(n, in, out, FFTW_ESTIMATE);
     if (t->kind == STNI_TRANSFORM_RESTORE)
         return fftw_plan_dft_c2r_1d(n, in, out, FFTW_ESTIMATE);
-    return fftw_plan_dft_1d(n, in, out, t->kind == STNI_TRANSFORM_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, FFTW_ESTIMATE);
+    return fftw_plan_dft_1d(n, in, out, t->kind == STNI_TRANSFORM_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD,
+                            FFTW_ESTIMATE);
 }
 
 static fftwf_plan plan_f32(const struct stni_transform *t, void *in, void *out)
@@ -64,7 +65,8 @@ static fftwf_plan plan_f32(const struct stni_transform *t, void *in, void *out)
         return fftwf_plan_dft_r2c_1d(n, in, out, FFTW_ESTIMATE);
     if (t->kind == STNI_TRANSFORM_RESTORE)
         return fftwf_plan_dft_c2r_1d(n, in, out, FFTW_ESTIMATE);
-    return fftwf_plan_dft_1d(n, in, out, t->kind == STNI_TRANSFORM_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, FFTW_ESTIMATE);
+    return fftwf_plan_dft_1d(n, in, out, t->kind == STNI_TRANSFORM_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD,
+                             FFTW_ESTIMATE);
 }
 
 /* A plan is good for all lines that are aligned as those it was made with, which it does not touch. */

@@ -85,12 +85,15 @@ static stn_status check(stn_op_call *call)
 {
     const struct stage_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    const int is_complex = stni_dtype_is_complex(in->dtype), is_real = in->dtype == STN_DTYPE_F32 || in->dtype == STN_DTYPE_F64;
+    const int is_complex = stni_dtype_is_complex(in->dtype),
+              is_real = in->dtype == STN_DTYPE_F32 || in->dtype == STN_DTYPE_F64;
     stn_meta *out = &call->out_meta[0];
     uint32_t mask;
     if (!(kind_of(call) != HALVE && is_complex) && !(kind_of(call) != RESTORE && is_real))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted %s", stn_dtype_name(in->dtype),
-                           kind_of(call) == HALVE ? "f32 or f64" : kind_of(call) == RESTORE ? "c64 or c128" : "f32, f64, c64 or c128");
+                           kind_of(call) == HALVE     ? "f32 or f64"
+                           : kind_of(call) == RESTORE ? "c64 or c128"
+                                                      : "f32, f64, c64 or c128");
     if (in->ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape (), wanted at least one dim");
     STNI_TRY(stni_dims_mask(call, "dims", &attrs->dims, in->ndim, &mask));
@@ -102,7 +105,8 @@ static stn_status check(stn_op_call *call)
     for (int d = 0; d < in->ndim; d++) {
         out->shape[d] = changing >> d & 1 ? size_after(call, in->shape[d]) : in->shape[d];
         if ((mask >> d & 1) && (in->shape[d] < 1 || out->shape[d] < 1))
-            return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape[%d] = %lld, wanted elements along the dims to transform", d,
+            return stn_op_fail(call, STN_ERR_SHAPE,
+                               "'input' got shape[%d] = %lld, wanted elements along the dims to transform", d,
                                (long long)in->shape[d]);
         if ((changing >> d & 1) && kind_of(call) == RESTORE && attrs->n / 2 + 1 != in->shape[d])
             return stn_op_fail(call, STN_ERR_SHAPE, "'n' got %lld, wanted %lld or one more", (long long)attrs->n,

@@ -51,11 +51,14 @@ static stn_status plans_of(stn_context *context, struct plans **out)
 static stn_status make(stn_context *context, struct stni_transform *transform)
 {
     struct stni_foreign *foreign = &context->foreign;
-    const int asks = stni_foreign_has(foreign, STNI_LIBRARY_FFTW) && !stni_refuses(&foreign->refusals[STNI_LIBRARY_FFTW].question);
+    const int asks =
+        stni_foreign_has(foreign, STNI_LIBRARY_FFTW) && !stni_refuses(&foreign->refusals[STNI_LIBRARY_FFTW].question);
     stn_status status = asks ? stni_transform_fftw(transform) : STN_ERR_UNSUPPORTED;
     if (status == STN_ERR_UNSUPPORTED)
         status = stni_transform_own(transform);
-    return status == STN_OK ? STN_OK : stni_fail_memory(context, "plan of a Fourier transform", (size_t)transform->n * sizeof(double));
+    return status == STN_OK
+               ? STN_OK
+               : stni_fail_memory(context, "plan of a Fourier transform", (size_t)transform->n * sizeof(double));
 }
 
 static stn_status grow(stn_context *context, struct plans *plans)
@@ -83,7 +86,8 @@ static stn_status make_room(stn_context *context, struct plans *plans)
     return plans->n < plans->cap ? STN_OK : grow(context, plans);
 }
 
-static const struct stni_transform *find(const struct plans *plans, enum stni_transform_kind kind, stn_dtype dtype, int64_t n)
+static const struct stni_transform *find(const struct plans *plans, enum stni_transform_kind kind, stn_dtype dtype,
+                                         int64_t n)
 {
     for (int i = 0; i < plans->n; i++) {
         const struct stni_transform *p = plans->plan[i];
@@ -93,7 +97,8 @@ static const struct stni_transform *find(const struct plans *plans, enum stni_tr
     return NULL;
 }
 
-const struct stni_transform *stni_transform_find(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n)
+const struct stni_transform *stni_transform_find(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype,
+                                                 int64_t n)
 {
     struct plans *plans = context->op_cache[STNI_OP_CACHE_TRANSFORMS].state;
     if (!plans)

@@ -24,7 +24,8 @@ stn_status stni_transform_get(stn_context *context, enum stni_transform_kind kin
                               const struct stni_transform **out);
 
 /* One that was made for work queued since; NULL where there is none. Any thread. */
-const struct stni_transform *stni_transform_find(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype, int64_t n);
+const struct stni_transform *stni_transform_find(stn_context *context, enum stni_transform_kind kind, stn_dtype dtype,
+                                                 int64_t n);
 
 /* Fill in plan, work_bytes, run and destroy. STN_ERR_UNSUPPORTED where FFTW is not there or has no plan. */
 stn_status stni_transform_fftw(struct stni_transform *transform);

@@ -32,10 +32,17 @@ struct stni_access_attrs {
 };
 
 /* Another access by the same index: a read, or a write that sets zeros or adds. */
-static inline struct stni_access_attrs stni_access_like(const struct stni_access_attrs *attrs, enum stni_access_mode mode)
+static inline struct stni_access_attrs stni_access_like(const struct stni_access_attrs *attrs,
+                                                        enum stni_access_mode mode)
 {
-    return (struct stni_access_attrs){.dim = attrs->dim, .slices = attrs->slices, .wrap = attrs->wrap, .what = attrs->what, .quiet = attrs->quiet,
-                                      .skip = attrs->skip, .mode = mode, .value = {STN_NUMBER_INT, 0, 0}};
+    return (struct stni_access_attrs){.dim = attrs->dim,
+                                      .slices = attrs->slices,
+                                      .wrap = attrs->wrap,
+                                      .what = attrs->what,
+                                      .quiet = attrs->quiet,
+                                      .skip = attrs->skip,
+                                      .mode = mode,
+                                      .value = {STN_NUMBER_INT, 0, 0}};
 }
 
 /* Which dims of positions are which of the table and of the index. */
@@ -44,7 +51,8 @@ struct stni_access_dims {
     int slices;
 };
 
-static inline struct stni_access_dims stni_access_dims(const struct stni_access_attrs *attrs, const struct stni_layout *index)
+static inline struct stni_access_dims stni_access_dims(const struct stni_access_attrs *attrs,
+                                                       const struct stni_layout *index)
 {
     return (struct stni_access_dims){(int)attrs->dim, attrs->slices ? index->ndim : 1, (int)attrs->slices};
 }
@@ -73,7 +81,8 @@ static inline int stni_index_dim(const struct stni_access_dims *d, int position)
 }
 
 /* Positions of a table and an index: their shape; returns how many dims. Of shapes as of chunks. */
-static inline int stni_access_shape(const struct stni_access_dims *d, int table_ndim, const int64_t *table, const int64_t *index, int64_t *out)
+static inline int stni_access_shape(const struct stni_access_dims *d, int table_ndim, const int64_t *table,
+                                    const int64_t *index, int64_t *out)
 {
     int n = table_ndim + d->rows - 1;
     for (int p = 0; p < n; p++)
@@ -86,13 +95,16 @@ static inline int stni_access_shape(const struct stni_access_dims *d, int table_
 enum { STNI_ACCESS_TABLE, STNI_ACCESS_INDEX, STNI_ACCESS_VALUES, STNI_ACCESS_LIKE };
 
 stn_tensor *stni_index_read(stn_tensor *table, stn_tensor *index, const struct stni_access_attrs *attrs);
-stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs);
+stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *values,
+                             const struct stni_access_attrs *attrs);
 
 /* The same on zeros of the shape and dims of `like`, in values' dtype. */
-stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs);
+stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values,
+                                   const struct stni_access_attrs *attrs);
 
 /* How often each row of a table that lies as `table` is named, as a column of f64. */
-stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, const stn_spec *table, const struct stni_access_attrs *attrs);
+stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, const stn_spec *table,
+                                   const struct stni_access_attrs *attrs);
 
 /* Cotangents of the table and, of a write, of the values, where the call needs them. */
 stn_status stni_index_read_backward(stn_backward_call *call);

@@ -238,7 +238,8 @@ uint64_t nowhere_of(const stni_access &a)
     return (uint64_t)most + 1;
 }
 
-template <class S> void launch_write_of(const stni_access_write_args &args, stn_value_record *record, cudaStream_t stream)
+template <class S>
+void launch_write_of(const stni_access_write_args &args, stn_value_record *record, cudaStream_t stream)
 {
     typedef typename computed<S>::type A;
     const access all = access_of(args.at, ALL, record), rows = access_of(args.at, ROWS, record);
@@ -246,7 +247,8 @@ template <class S> void launch_write_of(const stni_access_write_args &args, stn_
     if (all.positions.count == 0)
         return;
     if (!args.at.values)
-        return STNI_LAUNCH(write_constant<A>, blocks_for(all.positions.count, THREADS), THREADS, stream, all, arithmetic<A>::constant(args));
+        return STNI_LAUNCH(write_constant<A>, blocks_for(all.positions.count, THREADS), THREADS, stream, all,
+                           arithmetic<A>::constant(args));
     const auto space = sort_space_of<uint64_t, uint64_t>(args.work, rows.positions.count, 1);
     STNI_LAUNCH(list_rows, blocks_for(rows.positions.count, THREADS), THREADS, stream, rows, space.entries, nowhere);
     const entry *sorted = sort_entries(space, rows.positions.count, 1, bits_of(nowhere), stream);

@@ -13,7 +13,14 @@
 
 /* What a write does to an element of the table. RESET gives it what `reset_for` begins with: 0, 1, the smallest or
  * the largest. */
-enum stni_access_mode { STNI_ACCESS_SET, STNI_ACCESS_ADD, STNI_ACCESS_MUL, STNI_ACCESS_MAX, STNI_ACCESS_MIN, STNI_ACCESS_RESET };
+enum stni_access_mode {
+    STNI_ACCESS_SET,
+    STNI_ACCESS_ADD,
+    STNI_ACCESS_MUL,
+    STNI_ACCESS_MAX,
+    STNI_ACCESS_MIN,
+    STNI_ACCESS_RESET
+};
 
 /* An index outside 0 … n - 1 is a value error of this op. */
 struct stni_access_report {
@@ -108,7 +115,8 @@ STNI_INLINE int64_t stni_access_locate(const struct stni_access *a, int64_t got,
 /* What is said of an index out of range, of position `position` in row-major order: the position in dims that the
  * index has, as the caller counts them. Returns how many numbers. */
 enum { STNI_ACCESS_NUMBERS = 4 + STN_MAX_NDIM };
-STNI_INLINE int stni_access_bad_numbers(const struct stni_access *a, int64_t got, int64_t position, int64_t numbers[STNI_ACCESS_NUMBERS])
+STNI_INLINE int stni_access_bad_numbers(const struct stni_access *a, int64_t got, int64_t position,
+                                        int64_t numbers[STNI_ACCESS_NUMBERS])
 {
     int64_t at[STN_MAX_NDIM];
     int n = 0;

@@ -233,8 +233,10 @@ static void write_axes(struct layouts *l, const struct write_rule *rule)
 /* The table keeps its own cuts; where it has none it takes those of positions of the same size. */
 static stn_status table_spec(const stn_op_call *call, struct layouts *l, const stn_spec **out)
 {
-    const stn_spec *table = call->in_spec[STNI_ACCESS_TABLE], *like = call->n_in > STNI_ACCESS_LIKE ? call->in_spec[STNI_ACCESS_LIKE] : NULL;
-    const stn_spec *values = call->n_in > STNI_ACCESS_VALUES ? call->in_spec[STNI_ACCESS_VALUES] : NULL, *index = call->in_spec[STNI_ACCESS_INDEX];
+    const stn_spec *table = call->in_spec[STNI_ACCESS_TABLE],
+                   *like = call->n_in > STNI_ACCESS_LIKE ? call->in_spec[STNI_ACCESS_LIKE] : NULL;
+    const stn_spec *values = call->n_in > STNI_ACCESS_VALUES ? call->in_spec[STNI_ACCESS_VALUES] : NULL,
+                   *index = call->in_spec[STNI_ACCESS_INDEX];
     memset(l->table.split, 0, sizeof l->table.split);
     stni_splits_take(&l->table, 0, table ? &table->layout : &like->layout, 0, l->table.ndim);
     for (int p = 0; p < l->values.ndim; p++) {
@@ -259,7 +261,8 @@ static int in_order(const struct stni_layout *layout, int dim)
 
 /* Positions are cut as the table's elements are in dims in which it is sharded by the same axes; else as `own`, then
  * as the index. */
-static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own, const stn_spec **out)
+static stn_status values_spec(const stn_op_call *call, struct layouts *l, const stn_spec *table, const stn_spec *own,
+                              const stn_spec **out)
 {
     const struct stni_layout *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
     memset(l->values.split, 0, sizeof l->values.split);

@@ -8,7 +8,10 @@ static const float least_f32 = -INFINITY, most_f32 = INFINITY;
 
 STNI_INLINE ACC NAME(identity)(enum stni_access_mode mode)
 {
-    return mode == STNI_ACCESS_MUL ? (ACC)1 : mode == STNI_ACCESS_MAX ? NAME(least) : mode == STNI_ACCESS_MIN ? NAME(most) : (ACC)0;
+    return mode == STNI_ACCESS_MUL   ? (ACC)1
+           : mode == STNI_ACCESS_MAX ? NAME(least)
+           : mode == STNI_ACCESS_MIN ? NAME(most)
+                                     : (ACC)0;
 }
 
 /* Unordered numbers, of which one is NaN, give NaN. */

@@ -19,7 +19,8 @@ static int make_positions(const struct stni_access_here *here, int64_t *shape, i
     return n;
 }
 
-static void make_table(const struct stni_access_here *here, const struct stni_access_attrs *attrs, struct stni_access *a)
+static void make_table(const struct stni_access_here *here, const struct stni_access_attrs *attrs,
+                       struct stni_access *a)
 {
     const stn_spec *spec = here->table->spec;
     a->table = here->table->data;
@@ -32,8 +33,8 @@ static void make_table(const struct stni_access_here *here, const struct stni_ac
     a->skip = attrs->skip;
 }
 
-void stni_access_make(const stn_op_call *call, const stn_tensor *table, const stn_tensor *index, const stn_tensor *values,
-                      struct stni_access_here *out)
+void stni_access_make(const stn_op_call *call, const stn_tensor *table, const stn_tensor *index,
+                      const stn_tensor *values, struct stni_access_here *out)
 {
     const struct stni_access_attrs *attrs = call->attrs;
     struct stni_access *a = &out->all;
@@ -122,7 +123,8 @@ static int64_t make_keys(const struct stni_access_here *here, struct stni_access
 }
 
 /* Finds what each index that is here names, and reports those that are bad. */
-static stn_status find_keys(const struct stni_access_here *here, struct stni_access_keys_args *keys, int64_t *rows_each, int64_t *n)
+static stn_status find_keys(const struct stni_access_here *here, struct stni_access_keys_args *keys, int64_t *rows_each,
+                            int64_t *n)
 {
     int64_t strides[STN_MAX_NDIM];
     *n = index_strides(here, strides);
@@ -193,7 +195,8 @@ struct stni_access stni_access_at_home(const struct stni_access_here *here)
     return a;
 }
 
-struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route, void *rows)
+struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route,
+                                        void *rows)
 {
     struct stni_access a = {.ndim = 1, .index_dtype = STN_DTYPE_I64};
     const struct stni_access *all = &here->all;
@@ -217,7 +220,8 @@ struct stni_access stni_access_at_owner(const struct stni_access_here *here, con
     return a;
 }
 
-struct stni_access stni_access_at_asker(const struct stni_access_here *here, const struct stni_rows_route *route, void *rows)
+struct stni_access stni_access_at_asker(const struct stni_access_here *here, const struct stni_rows_route *route,
+                                        void *rows)
 {
     struct stni_access a = here->all;
     a.index = route->slot;

@@ -16,8 +16,8 @@ struct stni_access_here {
     struct stni_access all;   /* the chunks that are here */
 };
 
-void stni_access_make(const stn_op_call *call, const stn_tensor *table, const stn_tensor *index, const stn_tensor *values,
-                      struct stni_access_here *out);
+void stni_access_make(const stn_op_call *call, const stn_tensor *table, const stn_tensor *index,
+                      const stn_tensor *values, struct stni_access_here *out);
 
 /* Tells the owners which elements, or slices, are named. Close it with stni_rows_close. Collective over the axes. */
 stn_status stni_access_open(const struct stni_access_here *here, struct stni_rows_route *route);
@@ -33,9 +33,11 @@ int64_t stni_access_width(const struct stni_access_here *here);
 struct stni_access stni_access_at_home(const struct stni_access_here *here);
 
 /* Between the chunk of the table and `rows`, dense, one per index that came. */
-struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route, void *rows);
+struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route,
+                                        void *rows);
 
 /* Between `rows`, dense, one per distinct index that was sent, for the table, and the values that are here. */
-struct stni_access stni_access_at_asker(const struct stni_access_here *here, const struct stni_rows_route *route, void *rows);
+struct stni_access stni_access_at_asker(const struct stni_access_here *here, const struct stni_rows_route *route,
+                                        void *rows);
 
 #endif

@@ -58,7 +58,8 @@ static void write_line(void *arg, int64_t value, int64_t value_step, int64_t tab
     if (table < 0)
         return;
     if (w->values)
-        w->f->write(w->args, w->table + table * w->f->table_size, table_step, w->values + value * w->f->value_size, value_step, n);
+        w->f->write(w->args, w->table + table * w->f->table_size, table_step, w->values + value * w->f->value_size,
+                    value_step, n);
     else
         w->f->spread(w->table + table * w->f->table_size, table_step, n, w->constant);
 }
@@ -104,7 +105,9 @@ stn_status STNI_ISA_NAME(stni_access_write)(stn_queue *queue, const void *args)
     if (a.dtype == STN_DTYPE_BOOL)
         stni_access_for_bool(&a);
     const int narrow = a.dtype == STN_DTYPE_I8 || a.dtype == STN_DTYPE_I16;
-    struct writer w = {.args = &a, .f = narrow ? &stni_access_narrow_functions[a.dtype] : &functions_of[a.dtype], .table = a.at.table,
+    struct writer w = {.args = &a,
+                       .f = narrow ? &stni_access_narrow_functions[a.dtype] : &functions_of[a.dtype],
+                       .table = a.at.table,
                        .values = a.at.values};
     if (!w.values)
         w.f->constant(&a, w.constant);

@@ -7,7 +7,8 @@
 #include "ops/index/access_constant_tmpl.h"
 
 /* A line of the table; compiled for each mode, and for steps of 1. */
-static inline void NAME(write_steps)(enum stni_access_mode mode, ACC scale, ACC *t, int64_t step, const T *v, int64_t value_step, int64_t n)
+static inline void NAME(write_steps)(enum stni_access_mode mode, ACC scale, ACC *t, int64_t step, const T *v,
+                                     int64_t value_step, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         t[i * step] = NAME(joined)(mode, t[i * step], LOAD(v[i * value_step]), scale);
@@ -47,9 +48,9 @@ static void NAME(write_each)(const struct stni_access_write_args *a, void *table
 
 /* A line whose indices are all within bounds; those of another rank's part of the table are left out. Compiled for
  * each mode that has many uses, and for dense lines of 64-bit indices. */
-static inline __attribute__((always_inline)) void NAME(write_by)(enum stni_access_mode mode, ACC scale, ACC *t, const T *v,
-                                                                 const struct stni_access_line *l, stn_dtype dtype,
-                                                                     int64_t index_step,
+static inline __attribute__((always_inline)) void NAME(write_by)(enum stni_access_mode mode, ACC scale, ACC *t,
+                                                                 const T *v, const struct stni_access_line *l,
+                                                                 stn_dtype dtype, int64_t index_step,
                                                                  int64_t value_step)
 {
     const struct stni_access *a = l->access;

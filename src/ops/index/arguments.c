@@ -42,7 +42,8 @@ stn_status stni_index_dtype(const stn_op_call *call, int input)
     stn_dtype dtype = call->in_spec[input]->layout.dtype;
     if (STNI_INDEX_DTYPES >> dtype & 1)
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted i64 or i32", name_of(call, input), stn_dtype_name(dtype));
+    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted i64 or i32", name_of(call, input),
+                       stn_dtype_name(dtype));
 }
 
 stn_status stni_index_same_dtype(const stn_op_call *call)

@@ -38,7 +38,8 @@ static stn_status find(const stn_op_call *call, int ndim, struct diagonal *out)
     STNI_TRY(stni_dim_wrap(call, "dim1", attrs->dim1, ndim, &out->dim[0]));
     STNI_TRY(stni_dim_wrap(call, "dim2", attrs->dim2, ndim, &out->dim[1]));
     if (out->dim[0] == out->dim[1])
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim2' got %" PRId64 ", the same as 'dim1', wanted another", attrs->dim2);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim2' got %" PRId64 ", the same as 'dim1', wanted another",
+                           attrs->dim2);
     return STN_OK;
 }
 
@@ -62,7 +63,8 @@ static int other_dims(const struct diagonal *d, int *dims)
 }
 
 /* A chunk of the part as it lies in the chunk of the whole: its strides; returns its first element. */
-static int64_t lies(const struct diagonal *d, const stn_spec *whole, const int64_t *strides, const stn_spec *part, int64_t *out)
+static int64_t lies(const struct diagonal *d, const stn_spec *whole, const int64_t *strides, const stn_spec *part,
+                    int64_t *out)
 {
     int dims[STN_MAX_NDIM], n = other_dims(d, dims);
     int64_t first = 0;
@@ -153,7 +155,8 @@ static stn_status backward(stn_backward_call *call)
 {
     const struct diagonal_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    int dim1 = (int)(attrs->dim1 < 0 ? attrs->dim1 + in->ndim : attrs->dim1), dim2 = (int)(attrs->dim2 < 0 ? attrs->dim2 + in->ndim : attrs->dim2);
+    int dim1 = (int)(attrs->dim1 < 0 ? attrs->dim1 + in->ndim : attrs->dim1),
+        dim2 = (int)(attrs->dim2 < 0 ? attrs->dim2 + in->ndim : attrs->dim2);
     const struct diagonal_attrs whole = {attrs->offset, dim1, dim2, in->shape[dim1], in->shape[dim2]};
     call->grad_in[0] = stni_call(STNI_OP_diagonal_backward, 1, &call->grad_out[0], &whole);
     return stn_context_status(call->context);
@@ -197,8 +200,8 @@ static stn_status find_in_part(const stn_op_call *call, struct diagonal *out)
     measure(attrs->offset, attrs->size1, attrs->size2, out);
     if (grad->shape[grad->ndim - 1] == out->length)
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " elements in its last dim, wanted %" PRId64, grad->shape[grad->ndim - 1],
-                       out->length);
+    return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " elements in its last dim, wanted %" PRId64,
+                       grad->shape[grad->ndim - 1], out->length);
 }
 
 static stn_status check_backward(stn_op_call *call)

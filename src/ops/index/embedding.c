@@ -39,7 +39,8 @@ static stn_status find_padding(const stn_op_call *call, int64_t n_rows, int64_t 
     if (padding->kind == STN_NUMBER_FLOAT)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'padding_idx' got %g, wanted a whole number", padding->f);
     if (padding->i < -n_rows || padding->i >= n_rows)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'padding_idx' got %" PRId64 ", wanted %" PRId64 " <= padding_idx < %" PRId64, padding->i,
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'padding_idx' got %" PRId64 ", wanted %" PRId64 " <= padding_idx < %" PRId64, padding->i,
                            -n_rows, n_rows);
     *out = 1 + (padding->i < 0 ? padding->i + n_rows : padding->i);
     return STN_OK;
@@ -47,7 +48,8 @@ static stn_status find_padding(const stn_op_call *call, int64_t n_rows, int64_t 
 
 /* Rows that are read and longer than `most` are scaled down to it, in place: this is no part of what is
  * differentiated. */
-static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, double norm_type, const struct stni_access_attrs *attrs)
+static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, double norm_type,
+                          const struct stni_access_attrs *attrs)
 {
     static const int row[] = {1};
     stn_context *context = weight->context;
@@ -65,12 +67,15 @@ static stn_tensor *renorm(stn_tensor *index, stn_tensor *weight, double most, do
 static stn_status check_renorm(const stn_op_call *call)
 {
     const stn_tensor *weight = call->in[WEIGHT];
-    const char *why = weight->flags & STNI_TENSOR_VIEW ? "is a view" : atomic_load(&weight->storage->views) > 0 ? "has views" : NULL;
+    const char *why = weight->flags & STNI_TENSOR_VIEW           ? "is a view"
+                      : atomic_load(&weight->storage->views) > 0 ? "has views"
+                                                                 : NULL;
     STNI_TRY(stni_check_floating(call, WEIGHT));
     for (int a = 0; weight->spec->layout.mesh && a < weight->spec->layout.mesh->ndim; a++) {
         stn_placement p = weight->spec->layout.placement[a];
         if (p.kind == STN_PLACE_PARTIAL && p.op != STN_SUM)
-            return stn_op_fail(call, STN_ERR_PARTIAL, "'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: "
+            return stn_op_fail(call, STN_ERR_PARTIAL,
+                               "'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: "
                                "'max_norm' scales its rows in place");
     }
     if (why)
@@ -84,13 +89,15 @@ static stn_status embedding(stn_op_call *call)
 {
     const struct stni_layout *index = &call->in_spec[INPUT]->layout, *weight = &call->in_spec[WEIGHT]->layout;
     const struct embedding_attrs *given = call->attrs;
-    struct stni_access_attrs attrs = {.slices = 1, .what = STNI_OP_embedding, .reads_all = 1, .by_frequency = given->scale_grad_by_freq};
+    struct stni_access_attrs attrs = {
+        .slices = 1, .what = STNI_OP_embedding, .reads_all = 1, .by_frequency = given->scale_grad_by_freq};
     stn_tensor *input = call->in[INPUT], *table = call->in[WEIGHT];
     int64_t one = 1;
     if (weight->ndim != 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'weight' got %d dims, wanted 2", weight->ndim);
     if (index->ndim == STN_MAX_NDIM)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", index->ndim, STN_MAX_NDIM - 1);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", index->ndim,
+                           STN_MAX_NDIM - 1);
     if (!(STNI_INDEX_DTYPES >> index->dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted i64 or i32", stn_dtype_name(index->dtype));
     STNI_TRY(find_padding(call, weight->shape[0], &attrs.skip));

@@ -49,7 +49,8 @@ static stn_status gather(stn_op_call *call)
     struct stni_access_attrs attrs;
     STNI_TRY(stni_index_begin(call, ((const struct gather_attrs *)call->attrs)->dim, &attrs));
     STNI_TRY(stni_index_fits(call, (int)attrs.dim));
-    stn_tensor *out = stni_index_read(stni_index_with_dims(call->in[STNI_INDEXED]), stni_index_with_dims(index), &attrs);
+    stn_tensor *out =
+        stni_index_read(stni_index_with_dims(call->in[STNI_INDEXED]), stni_index_with_dims(index), &attrs);
     call->out[0] = stni_index_as(out, index);
     return STN_OK;
 }
@@ -61,9 +62,11 @@ static stn_status index_select(stn_op_call *call)
     STNI_TRY(stni_index_begin(call, ((const struct select_attrs *)call->attrs)->dim, &attrs));
     STNI_TRY(stni_index_is_line(call));
     if (input->layout.ndim == 0 && index->numel != 1)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'index' got %" PRId64 " elements, wanted 1 for an 'input' without dims", index->numel);
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'index' got %" PRId64 " elements, wanted 1 for an 'input' without dims", index->numel);
     attrs.slices = 1;
-    stn_tensor *out = stni_index_read(stni_index_with_dims(call->in[STNI_INDEXED]), stni_index_with_dims(call->in[STNI_INDEX]), &attrs);
+    stn_tensor *out = stni_index_read(stni_index_with_dims(call->in[STNI_INDEXED]),
+                                      stni_index_with_dims(call->in[STNI_INDEX]), &attrs);
     call->out[0] = input->layout.ndim == 0 ? stni_index_as(out, call->in[STNI_INDEXED]) : out;
     return STN_OK;
 }
@@ -84,7 +87,8 @@ static stn_status broadcast(const stn_op_call *call, int dim, int64_t *input, in
     }
     if (fits)
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got shape %s, wanted one that goes with 'input', %s, in all dims but 'dim'",
+    return stn_op_fail(call, STN_ERR_SHAPE,
+                       "'indices' got shape %s, wanted one that goes with 'input', %s, in all dims but 'dim'",
                        stni_shape_text(b->ndim, b->shape, got), stni_shape_text(a->ndim, a->shape, wanted));
 }
 
@@ -105,7 +109,8 @@ static stn_status take_along_dim(stn_op_call *call)
     STNI_TRY(broadcast(call, (int)attrs.dim, input_shape, index_shape));
     int ndim = stn_tensor_ndim(input);
     stn_tensor *table = stni_index_with_dims(stn_expand(input, ndim, input_shape));
-    call->out[0] = stni_index_as(stni_index_read(table, stni_index_with_dims(stn_expand(index, ndim, index_shape)), &attrs), index);
+    call->out[0] = stni_index_as(
+        stni_index_read(table, stni_index_with_dims(stn_expand(index, ndim, index_shape)), &attrs), index);
     return STN_OK;
 }
 

@@ -38,7 +38,8 @@ static int n_indices(const stn_op_call *call)
 
 static stn_status unknown_shape(const stn_op_call *call, int i)
 {
-    return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'indices%d' got bool, wanted i64 or i32: how many elements a mask names depends on data",
+    return stn_op_fail(call, STN_ERR_UNSUPPORTED,
+                       "'indices%d' got bool, wanted i64 or i32: how many elements a mask names depends on data",
                        i - FIRST);
 }
 
@@ -51,23 +52,26 @@ static stn_status check_broadcast(const stn_op_call *call)
         return STN_OK;
     const struct stni_layout *index = &call->in_spec[FIRST + i]->layout;
     return stn_op_fail(call, STN_ERR_SHAPE, "'indices%d' got shape %s, wanted one that broadcasts with %s", i,
-                       stni_shape_text(index->ndim, index->shape, got), stni_shape_text(common.ndim, common.shape, before));
+                       stni_shape_text(index->ndim, index->shape, got),
+                       stni_shape_text(common.ndim, common.shape, before));
 }
 
 static stn_status check(const stn_op_call *call)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout, *values = &call->in_spec[VALUES]->layout;
     if (n_indices(call) < 1 || n_indices(call) > input->ndim)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'indices' got %d tensors, wanted 1 to the %d dims of 'input'", n_indices(call), input->ndim);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'indices' got %d tensors, wanted 1 to the %d dims of 'input'",
+                           n_indices(call), input->ndim);
     if (values->dtype != input->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'values' got %s, wanted the dtype of 'input', %s", stn_dtype_name(values->dtype),
-                           stn_dtype_name(input->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'values' got %s, wanted the dtype of 'input', %s",
+                           stn_dtype_name(values->dtype), stn_dtype_name(input->dtype));
     for (int i = FIRST; i < call->n_in; i++) {
         stn_dtype dtype = call->in_spec[i]->layout.dtype;
         if (dtype == STN_DTYPE_BOOL && n_indices(call) > 1)
             return unknown_shape(call, i);
         if (dtype != STN_DTYPE_BOOL && !(STNI_INDEX_DTYPES >> dtype & 1))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'indices%d' got %s, wanted i64 or i32", i - FIRST, stn_dtype_name(dtype));
+            return stn_op_fail(call, STN_ERR_DTYPE, "'indices%d' got %s, wanted i64 or i32", i - FIRST,
+                               stn_dtype_name(dtype));
     }
     return check_broadcast(call);
 }
@@ -76,14 +80,16 @@ static stn_status check(const stn_op_call *call)
  * needed. */
 static stn_status put_masked(stn_op_call *call)
 {
-    const struct stni_layout *input = &call->in_spec[INPUT]->layout, *mask = &call->in_spec[FIRST]->layout, *values = &call->in_spec[VALUES]->layout;
+    const struct stni_layout *input = &call->in_spec[INPUT]->layout, *mask = &call->in_spec[FIRST]->layout,
+                             *values = &call->in_spec[VALUES]->layout;
     const struct put_attrs *attrs = call->attrs;
     stn_tensor *where = call->in[FIRST], *from = call->in[VALUES];
     int one = values->ndim == input->ndim - mask->ndim + 1 && values->shape[0] == 1;
     if (mask->ndim <= input->ndim && values->ndim > input->ndim - mask->ndim + one)
         return unknown_shape(call, FIRST);
     if (mask->ndim > input->ndim || memcmp(mask->shape, input->shape, (size_t)mask->ndim * sizeof *mask->shape) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'indices0' got a mask of %d dims, wanted the first dims of 'input'", mask->ndim);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'indices0' got a mask of %d dims, wanted the first dims of 'input'",
+                           mask->ndim);
     if (one)
         from = stn_select(from, 0, 0);
     for (int d = mask->ndim; d < input->ndim; d++)
@@ -97,7 +103,8 @@ static stn_status put_masked(stn_op_call *call)
 
 /* The values, expanded to one slice per index. `n`: how many indices; `shape`: that of the table, whose first dim
  * they stand for. */
-static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const int64_t *shape, int ndim, stn_tensor **out)
+static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const int64_t *shape, int ndim,
+                              stn_tensor **out)
 {
     const struct stni_layout *values = &call->in_spec[VALUES]->layout;
     int64_t full[2 * STN_MAX_NDIM], flat[STN_MAX_NDIM], n = stn_spec_numel(stn_tensor_spec(keys));

@@ -11,7 +11,8 @@ namespace {
 
 enum { THREADS = SORT_THREADS };
 
-__global__ void __launch_bounds__(THREADS) join_indices(const __grid_constant__ stni_put_keys_args a, int64_t n, stn_value_record *record)
+__global__ void __launch_bounds__(THREADS)
+    join_indices(const __grid_constant__ stni_put_keys_args a, int64_t n, stn_value_record *record)
 {
     int64_t rest = (int64_t)blockIdx.x * THREADS + threadIdx.x, at[STN_MAX_NDIM], got, numbers[STNI_PUT_KEYS_NUMBERS];
     int bad = -1;
@@ -58,7 +59,8 @@ STNI_DEVICE int last_not_above(const int64_t *ends, int n, int64_t j)
 }
 
 /* One block: THREADS elements at a time tell where their repetitions begin, and all threads fill in what lies there. */
-__global__ void __launch_bounds__(THREADS) repeat_elements(const __grid_constant__ stni_repeat_index_args a, stn_value_record *record)
+__global__ void __launch_bounds__(THREADS)
+    repeat_elements(const __grid_constant__ stni_repeat_index_args a, stn_value_record *record)
 {
     STNI_SHARED(int64_t, begin, THREADS);
     const int me = (int)threadIdx.x;

@@ -33,8 +33,9 @@ static stn_status check(stn_op_call *call)
     if (in->ndim == STN_MAX_NDIM)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", in->ndim, STN_MAX_NDIM - 1);
     if (n == -1)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'num_classes' got -1, wanted their number: the largest index, and so the shape of the "
-                                                      "result, depends on data");
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED,
+                           "'num_classes' got -1, wanted their number: the largest index, and so the shape of the "
+                           "result, depends on data");
     if (n < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_classes' got %" PRId64 ", wanted at least 1", n);
     meta->dtype = STN_DTYPE_I64;
@@ -98,7 +99,8 @@ static stn_status run(stn_op_call *call)
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
-static const stn_attr_schema schema[] = {{"num_classes", STN_ATTR_INT, offsetof(struct one_hot_attrs, num_classes), NULL}};
+static const stn_attr_schema schema[] = {
+    {"num_classes", STN_ATTR_INT, offsetof(struct one_hot_attrs, num_classes), NULL}};
 static const struct one_hot_attrs attrs_init = {-1};
 static const stn_kernel_slot slots[] = {
     [FILL] = {"fill", sizeof(struct stni_remap_fill_args)},

@@ -24,7 +24,8 @@ static stn_status check(stn_op_call *call)
 {
     const stn_ints *sizes = &((const struct keys_attrs *)call->attrs)->sizes;
     if (sizes->n != call->n_in || call->n_in > STN_MAX_NDIM)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'sizes' got %d numbers, wanted one for each of %d indices", (int)sizes->n, call->n_in);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'sizes' got %d numbers, wanted one for each of %d indices",
+                           (int)sizes->n, call->n_in);
     call->out_meta[0].dtype = STN_DTYPE_I64;
     return stni_pointwise_broadcast(call, call->n_in, &call->out_meta[0]);
 }

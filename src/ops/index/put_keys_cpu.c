@@ -18,7 +18,8 @@ static int64_t key_at(const struct stni_put_keys_args *a, stn_queue *queue, cons
     int bad = -1;
     const int64_t key = stni_put_keys_at(a, at, &bad, &got);
     if (bad >= 0)
-        stn_queue_value_error(queue, a->op, STNI_BAD_INDEX_OF, stni_put_keys_bad_numbers(a, at, bad, got, numbers), numbers);
+        stn_queue_value_error(queue, a->op, STNI_BAD_INDEX_OF, stni_put_keys_bad_numbers(a, at, bad, got, numbers),
+                              numbers);
     return key;
 }
 

@@ -16,13 +16,14 @@ stn_tensor *stni_index_read(stn_tensor *table, stn_tensor *index, const struct s
 static stn_status check(stn_op_call *call)
 {
     const struct stni_access_attrs *attrs = call->attrs;
-    const struct stni_layout *table = &call->in_spec[STNI_ACCESS_TABLE]->layout, *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
+    const struct stni_layout *table = &call->in_spec[STNI_ACCESS_TABLE]->layout,
+                             *index = &call->in_spec[STNI_ACCESS_INDEX]->layout;
     stn_meta *meta = &call->out_meta[0];
     struct stni_access_dims dims = stni_access_dims(attrs, index);
     if (attrs->dim < 0 || attrs->dim >= table->ndim || (attrs->slices ? index->ndim < 1 : index->ndim != table->ndim) ||
         table->ndim + dims.rows - 1 > STN_MAX_NDIM || !(STNI_INDEX_DTYPES >> index->dtype & 1))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %d dims and %s, wanted those of gather or index_select", index->ndim,
-                           stn_dtype_name(index->dtype));
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %d dims and %s, wanted those of gather or index_select",
+                           index->ndim, stn_dtype_name(index->dtype));
     meta->dtype = table->dtype;
     meta->ndim = stni_access_shape(&dims, table->ndim, table->shape, index->shape, meta->shape);
     return STN_OK;
@@ -80,7 +81,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs >> STNI_ACCESS_TABLE & 1 ? 1u << STNI_ACCESS_INDEX : 0;
 }
 
-static const stn_input_schema inputs[] = {[STNI_ACCESS_TABLE] = {.name = "input"}, [STNI_ACCESS_INDEX] = {.name = "index"}};
+static const stn_input_schema inputs[] = {
+    [STNI_ACCESS_TABLE] = {.name = "input"}, [STNI_ACCESS_INDEX] = {.name = "index"}};
 static const stn_attr_schema attrs[] = {
     {"dim", STN_ATTR_INT, offsetof(struct stni_access_attrs, dim), NULL},
     {"slices", STN_ATTR_BOOL, offsetof(struct stni_access_attrs, slices), NULL},
@@ -99,7 +101,12 @@ static const stn_kernel kernels[] = {
 };
 
 static const stn_op_impl impl = {
-    .check = check, .place = stni_index_read_place, .run = run, .saves = saves, .backward = stni_index_read_backward, STN_SLOTS(slots),
+    .check = check,
+    .place = stni_index_read_place,
+    .run = run,
+    .saves = saves,
+    .backward = stni_index_read_backward,
+    STN_SLOTS(slots),
     STN_KERNELS(kernels),
 };
 

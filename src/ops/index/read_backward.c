@@ -5,7 +5,8 @@
 
 #include <shardtensor/ops.h>
 
-stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, const stn_spec *table, const struct stni_access_attrs *attrs)
+stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, const stn_spec *table,
+                                   const struct stni_access_attrs *attrs)
 {
     struct stni_access_attrs adds = stni_access_like(attrs, STNI_ACCESS_ADD);
     struct stni_layout column = table->layout;
@@ -41,6 +42,7 @@ stn_status stni_index_read_backward(stn_backward_call *call)
     stn_tensor *grad = call->grad_out[0];
     if (((const struct stni_access_attrs *)call->attrs)->by_frequency)
         grad = over_frequency(call, grad);
-    call->grad_in[STNI_ACCESS_TABLE] = stni_index_write_zeros(call->in_spec[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], grad, &attrs);
+    call->grad_in[STNI_ACCESS_TABLE] =
+        stni_index_write_zeros(call->in_spec[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], grad, &attrs);
     return stn_context_status(call->context);
 }

@@ -65,8 +65,9 @@ static stn_status by_tensor(stn_op_call *call, stn_tensor *x, int dim)
                            "'repeats' got %" PRId64 " elements in %d dims, wanted %" PRId64 " in 1",
                            call->in_spec[REPEATS]->numel, repeats->ndim, n);
     if (attrs->output_size < 0)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'output_size' got nothing, wanted the sum of 'repeats': without it the shape of the "
-                                                      "result depends on data");
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED,
+                           "'output_size' got nothing, wanted the sum of 'repeats': without it the shape of the "
+                           "result depends on data");
     stn_tensor *index = stni_call(STNI_OP_repeat_index, 2, (stn_tensor *[]){call->in[REPEATS], x}, &find);
     call->out[0] = stni_index_read(x, index, &read);
     return STN_OK;
@@ -78,7 +79,8 @@ static stn_status repeat_interleave(stn_op_call *call)
     stn_tensor *x = call->in[INPUT], *repeats = call->in[REPEATS];
     int dim = 0;
     if ((repeats != NULL) == (attrs->repeats.kind != STN_NUMBER_NONE))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %s, wanted a number or a tensor", repeats ? "both" : "nothing");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %s, wanted a number or a tensor",
+                           repeats ? "both" : "nothing");
     if (attrs->dim.kind != STN_NUMBER_NONE)
         STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim.i, call->in_spec[INPUT]->layout.ndim, &dim));
     if (!repeats && attrs->repeats.i < 0)
@@ -89,12 +91,16 @@ static stn_status repeat_interleave(stn_op_call *call)
     if (repeats)
         return by_tensor(call, x, dim);
     if (stn_tensor_ndim(x) == STN_MAX_NDIM)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", STN_MAX_NDIM, STN_MAX_NDIM - 1);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", STN_MAX_NDIM,
+                           STN_MAX_NDIM - 1);
     int64_t n = stn_tensor_shape(x)[dim], all;
     if (__builtin_mul_overflow(n, attrs->repeats.i, &all))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'repeats' got %" PRId64 " for %" PRId64 " elements, wanted a size below 2^63", attrs->repeats.i, n);
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'repeats' got %" PRId64 " for %" PRId64 " elements, wanted a size below 2^63",
+                           attrs->repeats.i, n);
     if (attrs->output_size >= 0 && attrs->output_size != all)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted %" PRId64, attrs->output_size, all);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted %" PRId64, attrs->output_size,
+                           all);
     call->out[0] = by_number(x, dim, attrs->repeats.i);
     return STN_OK;
 }
@@ -126,7 +132,8 @@ static stn_status check_index(stn_op_call *call)
 {
     const struct index_attrs *attrs = call->attrs;
     if (attrs->output_size < 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted at least 0", attrs->output_size);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted at least 0",
+                           attrs->output_size);
     call->out_meta[0] = (stn_meta){STN_DTYPE_I64, 1, {attrs->output_size}};
     return STN_OK;
 }

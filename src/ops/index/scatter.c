@@ -43,7 +43,8 @@ stn_tensor *stn_scatter_add(stn_tensor *input, int dim, stn_tensor *index, stn_t
     return stni_call(STNI_OP_scatter_add, 3, (stn_tensor *[]){input, index, src}, &attrs);
 }
 
-stn_tensor *stn_scatter_reduce(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src, stn_scatter_reduction reduce, int include_self)
+stn_tensor *stn_scatter_reduce(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src,
+                               stn_scatter_reduction reduce, int include_self)
 {
     const struct reduce_attrs attrs = {dim, reduce, include_self};
     return stni_call(STNI_OP_scatter_reduce, 3, (stn_tensor *[]){input, index, src}, &attrs);
@@ -86,7 +87,8 @@ static stn_status scatter(stn_op_call *call)
     stn_tensor *src = call->in[STNI_SOURCE];
     struct stni_access_attrs attrs;
     if ((src != NULL) == (own->value.kind != STN_NUMBER_NONE))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'src' and 'value' got %s, wanted one of them", src ? "both" : "neither");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'src' and 'value' got %s, wanted one of them",
+                           src ? "both" : "neither");
     STNI_TRY(stni_index_begin(call, own->dim, &attrs));
     STNI_TRY(stni_index_fits(call, (int)attrs.dim));
     if (src)
@@ -95,7 +97,9 @@ static stn_status scatter(stn_op_call *call)
     attrs.value = own->value;
     if (!src && own->reduce != REDUCE_NONE) {
         stn_tensor *ones = stn_cast(numbers_like(call->in[STNI_INDEX], 1), call->in_spec[STNI_INDEXED]->layout.dtype);
-        src = own->value.f == 1 ? ones : stn_cast(stn_mul_number(ones, own->value.f), call->in_spec[STNI_INDEXED]->layout.dtype);
+        src = own->value.f == 1
+                  ? ones
+                  : stn_cast(stn_mul_number(ones, own->value.f), call->in_spec[STNI_INDEXED]->layout.dtype);
     }
     call->out[0] = write(call, src, &attrs);
     return STN_OK;
@@ -141,7 +145,8 @@ static stn_status scatter_reduce(stn_op_call *call)
     STNI_TRY(stni_index_fits(call, (int)attrs.dim));
     STNI_TRY(stni_index_same_dtype(call));
     if (own->reduce < 0 || own->reduce > STN_SCATTER_AMIN)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'reduce' got %d, wanted one of stn_scatter_reduction", (int)own->reduce);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'reduce' got %d, wanted one of stn_scatter_reduction",
+                           (int)own->reduce);
     attrs.mode = mode_of[own->reduce];
     attrs.fresh = !own->include_self;
     if (own->reduce >= STN_SCATTER_AMAX && !has_order(call))

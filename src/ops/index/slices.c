@@ -82,7 +82,8 @@ static stn_status index_add(stn_op_call *call)
     STNI_TRY(check_source(call, attrs.dim));
     attrs.scale = stni_number(own->alpha.f);
     if (attrs.scale.kind == STN_NUMBER_FLOAT && !stn_dtype_is_differentiable(dtype))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'alpha' got %g, wanted a whole number for %s", own->alpha.f, stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'alpha' got %g, wanted a whole number for %s", own->alpha.f,
+                           stn_dtype_name(dtype));
     attrs.mode = STNI_ACCESS_ADD;
     if (own->alpha.f == 1)
         attrs.scale.kind = STN_NUMBER_NONE;
@@ -133,9 +134,11 @@ static stn_status index_fill(stn_op_call *call)
     stn_tensor *value = call->in[STNI_SOURCE];
     struct stni_access_attrs attrs;
     if ((value != NULL) == (own->value.kind != STN_NUMBER_NONE))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'value' got %s, wanted a number or a tensor", value ? "both" : "nothing");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'value' got %s, wanted a number or a tensor",
+                           value ? "both" : "nothing");
     if (value && call->in_spec[STNI_SOURCE]->layout.ndim > 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'value' got %d dims, wanted none", call->in_spec[STNI_SOURCE]->layout.ndim);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'value' got %d dims, wanted none",
+                           call->in_spec[STNI_SOURCE]->layout.ndim);
     STNI_TRY(stni_index_begin(call, own->dim, &attrs));
     STNI_TRY(stni_index_is_line(call));
     attrs.value = own->value;

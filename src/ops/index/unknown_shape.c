@@ -4,7 +4,8 @@
 
 static stn_status refuse(stn_op_call *call)
 {
-    return stn_op_fail(call, STN_ERR_UNSUPPORTED, "the shape of the result depends on data; %s", (const char *)call->arg);
+    return stn_op_fail(call, STN_ERR_UNSUPPORTED, "the shape of the result depends on data; %s",
+                       (const char *)call->arg);
 }
 
 static const stn_input_schema unary[] = {{.name = "input"}};

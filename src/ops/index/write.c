@@ -13,12 +13,14 @@
 #include <stddef.h>
 #include <string.h>
 
-stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs)
+stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *values,
+                             const struct stni_access_attrs *attrs)
 {
     return stni_call(STNI_OP_index_write, 4, (stn_tensor *[]){table, index, values, NULL}, attrs);
 }
 
-stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values, const struct stni_access_attrs *attrs)
+stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values,
+                                   const struct stni_access_attrs *attrs)
 {
     stn_tensor *in[] = {NULL, index, values, NULL};
     if (stn_tensor_is_error(values) || stni_like(values->context, like, &in[STNI_ACCESS_LIKE]) != STN_OK)
@@ -36,7 +38,8 @@ static stn_status check(stn_op_call *call)
     const stn_spec *from = table ? table : call->in_spec[STNI_ACCESS_LIKE];
     stn_meta *meta = &call->out_meta[0];
     if (!from || (!table && !values) || attrs->dim < 0 || attrs->dim >= from->layout.ndim)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim' got %d, wanted a dim of 'input', which is given, or of 'like', beside 'values'",
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'dim' got %d, wanted a dim of 'input', which is given, or of 'like', beside 'values'",
                            (int)attrs->dim);
     meta->dtype = table ? table->layout.dtype : values->layout.dtype;
     meta->ndim = from->layout.ndim;
@@ -108,8 +111,8 @@ static stn_status finish(const stn_op_call *call, const struct writing *w)
 }
 
 /* Values of `dtype` at `at`, joined by `mode`; without values the number, or what the op's mode begins with. */
-static struct stni_access_write_args put_args(const struct writing *w, const struct stni_access *at, enum stni_access_mode mode,
-                                              stn_dtype dtype)
+static struct stni_access_write_args put_args(const struct writing *w, const struct stni_access *at,
+                                              enum stni_access_mode mode, stn_dtype dtype)
 {
     struct stni_access_write_args args;
     memset(&args, 0, sizeof args);
@@ -184,7 +187,8 @@ static stn_status write_in_turn(const struct stni_access_here *here, const struc
 }
 
 /* Each rank joins what it has for one element, or slice, of another and sends that to the owner. */
-static stn_status write_routed(const struct stni_access_here *here, const struct writing *w, struct stni_rows_route *route)
+static stn_status write_routed(const struct stni_access_here *here, const struct writing *w,
+                               struct stni_rows_route *route)
 {
     const stn_op_call *call = here->call;
     int64_t width = stni_access_width(here);

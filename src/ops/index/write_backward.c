@@ -26,7 +26,8 @@ static stn_tensor *at_index(const struct pass *p, stn_tensor *t)
     return stni_index_read(t, p->index, &attrs);
 }
 
-static stn_tensor *written(const struct pass *p, stn_tensor *table, stn_tensor *values, enum stni_access_mode mode, int64_t fresh)
+static stn_tensor *written(const struct pass *p, stn_tensor *table, stn_tensor *values, enum stni_access_mode mode,
+                           int64_t fresh)
 {
     struct stni_access_attrs attrs = stni_access_like(p->attrs, mode);
     attrs.fresh = fresh;
@@ -58,7 +59,8 @@ static void sum_backward(const struct pass *p, stn_tensor **table, stn_tensor **
 
 /* What the factors of a product are multiplied with: `others` has zeros among it, or `rest` is the product of the
  * factors but for zeros. */
-static stn_tensor *factor_grad(stn_tensor *grad, stn_tensor *rest, stn_tensor *factor, stn_tensor *zeros, stn_tensor *is_zero)
+static stn_tensor *factor_grad(stn_tensor *grad, stn_tensor *rest, stn_tensor *factor, stn_tensor *zeros,
+                               stn_tensor *is_zero)
 {
     stn_tensor *other_zeros = stn_gt_number(stn_sub(zeros, stn_cast(is_zero, STN_DTYPE_I64)), 0);
     stn_tensor *others = stn_div(rest, stn_masked_fill(factor, is_zero, 1));
@@ -68,9 +70,10 @@ static stn_tensor *factor_grad(stn_tensor *grad, stn_tensor *rest, stn_tensor *f
 static void product_backward(const struct pass *p, stn_tensor **table, stn_tensor **values)
 {
     stn_tensor *table_zero = stn_eq_number(p->table, 0), *value_zero = stn_eq_number(p->values, 0);
-    stn_tensor *rest = written(p, stn_masked_fill(p->table, table_zero, 1), stn_masked_fill(p->values, value_zero, 1), STNI_ACCESS_MUL,
-                               p->attrs->fresh);
-    stn_tensor *zeros = written(p, stn_cast(table_zero, STN_DTYPE_I64), stn_cast(value_zero, STN_DTYPE_I64), STNI_ACCESS_ADD, p->attrs->fresh);
+    stn_tensor *rest = written(p, stn_masked_fill(p->table, table_zero, 1), stn_masked_fill(p->values, value_zero, 1),
+                               STNI_ACCESS_MUL, p->attrs->fresh);
+    stn_tensor *zeros = written(p, stn_cast(table_zero, STN_DTYPE_I64), stn_cast(value_zero, STN_DTYPE_I64),
+                                STNI_ACCESS_ADD, p->attrs->fresh);
     if (table)
         *table = of_table(p, factor_grad(p->grad, rest, p->table, zeros, table_zero));
     if (values)
@@ -81,7 +84,8 @@ static void extreme_backward(const struct pass *p, stn_tensor **table, stn_tenso
 {
     stn_tensor *out = p->call->out[0];
     stn_dtype dtype = stn_tensor_dtype(out);
-    stn_tensor *table_holds = stn_cast(stn_eq(p->table, out), dtype), *value_holds = stn_cast(stn_eq(p->values, at_index(p, out)), dtype);
+    stn_tensor *table_holds = stn_cast(stn_eq(p->table, out), dtype),
+               *value_holds = stn_cast(stn_eq(p->values, at_index(p, out)), dtype);
     if (p->attrs->fresh)
         table_holds = without(p, table_holds);
     stn_tensor *share = stn_div(p->grad, written(p, table_holds, value_holds, STNI_ACCESS_ADD, 0));
@@ -98,8 +102,14 @@ stn_status stni_index_write_backward(stn_backward_call *call)
         [STNI_ACCESS_MAX] = extreme_backward, [STNI_ACCESS_MIN] = extreme_backward,
     };
     const struct stni_access_attrs *attrs = call->attrs;
-    struct pass p = {call, attrs, call->in[STNI_ACCESS_TABLE], call->in[STNI_ACCESS_INDEX], call->in[STNI_ACCESS_VALUES], call->grad_out[0]};
+    struct pass p = {call,
+                     attrs,
+                     call->in[STNI_ACCESS_TABLE],
+                     call->in[STNI_ACCESS_INDEX],
+                     call->in[STNI_ACCESS_VALUES],
+                     call->grad_out[0]};
     stn_tensor **table = &call->grad_in[STNI_ACCESS_TABLE], **values = &call->grad_in[STNI_ACCESS_VALUES];
-    backward_of[attrs->mode](&p, call->needs >> STNI_ACCESS_TABLE & 1 ? table : NULL, call->needs >> STNI_ACCESS_VALUES & 1 ? values : NULL);
+    backward_of[attrs->mode](&p, call->needs >> STNI_ACCESS_TABLE & 1 ? table : NULL,
+                             call->needs >> STNI_ACCESS_VALUES & 1 ? values : NULL);
     return stn_context_status(call->context);
 }

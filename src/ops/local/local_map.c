@@ -21,8 +21,9 @@ static stn_status take_inputs(struct stni_map *m)
             continue;
         }
         STNI_TRY(stni_move(m->in[i], m->want[i], &moved));
-        stn_status status = stni_map_halo(m, i) ? stni_halo_pad_take(moved, stni_map_halo(m, i), &m->take[i], &m->local[i])
-                                                : stni_take(moved, &m->take[i], &m->local[i]);
+        stn_status status = stni_map_halo(m, i)
+                                ? stni_halo_pad_take(moved, stni_map_halo(m, i), &m->take[i], &m->local[i])
+                                : stni_take(moved, &m->take[i], &m->local[i]);
         stni_tensor_drop(&moved);
         STNI_TRY(status);
     }

@@ -13,19 +13,21 @@
 
 enum { INPUT = STNI_NLL_INPUT, TARGET = STNI_NLL_TARGET, WEIGHT = STNI_NLL_WEIGHT };
 
-stn_tensor *stn_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int64_t ignore_index, stn_loss_reduction reduction,
-                              double label_smoothing)
+stn_tensor *stn_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int64_t ignore_index,
+                              stn_loss_reduction reduction, double label_smoothing)
 {
     const struct stni_nll_attrs attrs = {ignore_index, (int64_t)reduction, label_smoothing};
     if ((unsigned)reduction > STN_REDUCE_SUM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "cross_entropy: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "cross_entropy: 'reduction' got %d, wanted mean, none or sum",
+                              (int)reduction);
     return stni_call(STNI_OP_cross_entropy, 3, (stn_tensor *[]){input, target, weight}, &attrs);
 }
 
 static int are_probabilities(const stn_op_call *call)
 {
     const struct stni_layout *x = &call->in_spec[INPUT]->layout, *t = &call->in_spec[TARGET]->layout;
-    return stni_dtype_is_floating(t->dtype) && t->ndim == x->ndim && memcmp(t->shape, x->shape, (size_t)x->ndim * sizeof *x->shape) == 0;
+    return stni_dtype_is_floating(t->dtype) && t->ndim == x->ndim &&
+           memcmp(t->shape, x->shape, (size_t)x->ndim * sizeof *x->shape) == 0;
 }
 
 static stn_status check(const stn_op_call *call)
@@ -52,7 +54,8 @@ static stn_tensor *of_probabilities(const stn_op_call *call, stn_tensor *log_p)
     stn_tensor *target = call->in[TARGET], *each;
     double count = -1;
     if (attrs->label_smoothing > 0)
-        target = stn_add_number(stn_mul_number(target, 1 - attrs->label_smoothing), attrs->label_smoothing / (double)classes);
+        target = stn_add_number(stn_mul_number(target, 1 - attrs->label_smoothing),
+                                attrs->label_smoothing / (double)classes);
     each = stn_mul(log_p, target);
     if (call->in[WEIGHT])
         each = stn_mul(each, stn_view(call->in[WEIGHT], x->ndim - class_dim, wide));

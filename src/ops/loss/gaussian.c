@@ -9,11 +9,13 @@
 
 enum { INPUT, TARGET, VAR };
 
-stn_tensor *stn_gaussian_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *var, int full, double eps, stn_loss_reduction reduction)
+stn_tensor *stn_gaussian_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *var, int full, double eps,
+                                  stn_loss_reduction reduction)
 {
     const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = eps, .full = full != 0};
     if ((unsigned)reduction > STN_REDUCE_SUM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "gaussian_nll_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
+        return stni_call_fail(input, STN_ERR_ARGUMENT,
+                              "gaussian_nll_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
     return stni_call(STNI_OP_gaussian_nll_loss, 3, (stn_tensor *[]){input, target, var}, &attrs);
 }
 
@@ -35,10 +37,12 @@ static stn_status gaussian_nll_loss(stn_op_call *call)
     return STN_OK;
 }
 
-static const stn_input_schema inputs[] = {[INPUT] = {.name = "input"}, [TARGET] = {.name = "target"}, [VAR] = {.name = "var"}};
-static const stn_input_schema row_inputs[] = {
-    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}, [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
-    [STNI_LOSS_EXTRA] = {.name = "var"}};
+static const stn_input_schema inputs[] = {
+    [INPUT] = {.name = "input"}, [TARGET] = {.name = "target"}, [VAR] = {.name = "var"}};
+static const stn_input_schema row_inputs[] = {[STNI_LOSS_INPUT] = {.name = "input"},
+                                              [STNI_LOSS_TARGET] = {.name = "target"},
+                                              [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
+                                              [STNI_LOSS_EXTRA] = {.name = "var"}};
 
 static const stn_attr_schema attrs_schema[] = {
     {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},

@@ -30,11 +30,13 @@ stn_status stni_loss_check_operands(const stn_op_call *call, int n, stn_meta *ou
     out->dtype = stni_promote(2, call->in_spec, NULL);
     for (int i = 0; i < n; i++)
         if (call->in_spec[i] && stni_dtype_is_complex(call->in_spec[i]->layout.dtype))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", stn_op_descriptor(call->op)->inputs[i].name,
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype",
+                               stn_op_descriptor(call->op)->inputs[i].name,
                                stn_dtype_name(call->in_spec[i]->layout.dtype));
     if (!stni_dtype_is_floating(out->dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' and 'target' got %s and %s, wanted a floating dtype",
-                           stn_dtype_name(call->in_spec[0]->layout.dtype), stn_dtype_name(call->in_spec[1]->layout.dtype));
+                           stn_dtype_name(call->in_spec[0]->layout.dtype),
+                           stn_dtype_name(call->in_spec[1]->layout.dtype));
     return stni_pointwise_broadcast(call, n, out);
 }
 
@@ -64,7 +66,8 @@ static void set_operand(const stn_tensor *t, const stn_meta *whole, int64_t *sha
         }
 }
 
-void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out, struct stni_loss_args *args)
+void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out,
+                         struct stni_loss_args *args)
 {
     int64_t *strides[LOSS_OPERANDS];
     for (int d = 0; d < whole->ndim; d++)
@@ -133,9 +136,12 @@ static stn_status finish(stn_op_call *call, double count, const double *sum)
         count = x->ndim > 0 ? (double)x->shape[0] : 1;
     else if (attrs->reduction != STN_REDUCE_MEAN)
         count = 1;
-    const struct stni_loss_finish_args args = {
-        .dtype = call->out_spec[0]->layout.dtype, .by_weights = by_weights(call), .count = count,
-        .sum = sum, .total = call->out[1]->data, .out = attrs->reduction == STN_REDUCE_NONE ? NULL : call->out[0]->data};
+    const struct stni_loss_finish_args args = {.dtype = call->out_spec[0]->layout.dtype,
+                                               .by_weights = by_weights(call),
+                                               .count = count,
+                                               .sum = sum,
+                                               .total = call->out[1]->data,
+                                               .out = attrs->reduction == STN_REDUCE_NONE ? NULL : call->out[0]->data};
     return stn_op_launch(call, FINISH, args.dtype, &args, sizeof args);
 }
 
@@ -144,7 +150,10 @@ static stn_status run(stn_op_call *call)
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_loss_rule *rule = rule_of(call);
     const stn_mesh *mesh = call->out_spec[1]->layout.mesh;
-    struct stni_loss_args args = {.loss = stni_loss_row(rule, attrs), .term = STNI_LOSS_VALUE, .p = attrs->p, .q = attrs->full ? rule->constant : 0};
+    struct stni_loss_args args = {.loss = stni_loss_row(rule, attrs),
+                                  .term = STNI_LOSS_VALUE,
+                                  .p = attrs->p,
+                                  .q = attrs->full ? rule->constant : 0};
     stn_meta meta;
     void *sum;
     double count = 1;
@@ -183,7 +192,8 @@ static stn_status backward(stn_backward_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_loss_rule *rule = call->arg;
-    const struct stni_loss_backward_attrs value = {stni_loss_row(rule, attrs), STNI_LOSS_VALUE, attrs->p, attrs->full ? rule->constant : 0};
+    const struct stni_loss_backward_attrs value = {stni_loss_row(rule, attrs), STNI_LOSS_VALUE, attrs->p,
+                                                   attrs->full ? rule->constant : 0};
     stn_tensor *in[STNI_LOSS_INPUTS] = {[STNI_LOSS_GRAD] = call->grad_out[0], [STNI_LOSS_TOTAL] = call->out[1]};
     if (!call->grad_out[0])
         return STN_OK;
@@ -202,5 +212,11 @@ static const stn_kernel kernels[] = {
 };
 
 const stn_op_impl stni_loss_impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };

@@ -24,7 +24,15 @@ struct stni_loss_rule {
 };
 
 /* For the two ops: inputs as they stand in both, and what comes after them in the backward one. */
-enum { STNI_LOSS_INPUT, STNI_LOSS_TARGET, STNI_LOSS_WEIGHT, STNI_LOSS_EXTRA, STNI_LOSS_GRAD, STNI_LOSS_TOTAL, STNI_LOSS_INPUTS };
+enum {
+    STNI_LOSS_INPUT,
+    STNI_LOSS_TARGET,
+    STNI_LOSS_WEIGHT,
+    STNI_LOSS_EXTRA,
+    STNI_LOSS_GRAD,
+    STNI_LOSS_TOTAL,
+    STNI_LOSS_INPUTS
+};
 
 struct stni_loss_backward_attrs {
     int64_t loss, term; /* of a derivative */
@@ -34,8 +42,8 @@ struct stni_loss_backward_attrs {
 /* Cotangents of input, target and extra, those of them in `wanted` (bit i: input i), which are of specs `spec`, for
  * a first derivative of the term that `attrs` names: a loss's value or a derivative. `in`: the first four inputs,
  * then the cotangent and the total. */
-stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS], uint32_t wanted,
-                               const stn_spec *const *spec, stn_tensor **out);
+stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS],
+                               uint32_t wanted, const stn_spec *const *spec, stn_tensor **out);
 
 /* The row that the attributes choose. */
 static inline enum stni_loss stni_loss_row(const struct stni_loss_rule *rule, const struct stni_loss_attrs *attrs)
@@ -51,7 +59,8 @@ stn_status stni_loss_place_operands(stn_op_call *call, int n, const stn_meta *me
 
 /* The kernel's operands 0 … n-1, and its space, this rank's part of `whole`, which they broadcast to. `out` NULL:
  * sums are wanted. */
-void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out, struct stni_loss_args *args);
+void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, const stn_tensor *out,
+                         struct stni_loss_args *args);
 
 enum { STNI_LOSS_DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 };
 

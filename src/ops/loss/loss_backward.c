@@ -22,15 +22,16 @@ static int of_difference(int64_t loss)
 /* The derivative of a term by x, y or z (0, 1, 2); STNI_LOSS_TERMS: not among the terms. */
 static int64_t derivative_of(int64_t term, int by)
 {
-    static const uint8_t of[STNI_LOSS_XX][3] = {
-        [STNI_LOSS_VALUE] = {STNI_LOSS_X, STNI_LOSS_Y, STNI_LOSS_Z}, [STNI_LOSS_X] = {STNI_LOSS_XX, STNI_LOSS_XY, STNI_LOSS_XZ},
-        [STNI_LOSS_Y] = {STNI_LOSS_XY, STNI_LOSS_YY, STNI_LOSS_YZ}, [STNI_LOSS_Z] = {STNI_LOSS_XZ, STNI_LOSS_YZ, STNI_LOSS_ZZ}};
+    static const uint8_t of[STNI_LOSS_XX][3] = {[STNI_LOSS_VALUE] = {STNI_LOSS_X, STNI_LOSS_Y, STNI_LOSS_Z},
+                                                [STNI_LOSS_X] = {STNI_LOSS_XX, STNI_LOSS_XY, STNI_LOSS_XZ},
+                                                [STNI_LOSS_Y] = {STNI_LOSS_XY, STNI_LOSS_YY, STNI_LOSS_YZ},
+                                                [STNI_LOSS_Z] = {STNI_LOSS_XZ, STNI_LOSS_YZ, STNI_LOSS_ZZ}};
     return term < STNI_LOSS_XX ? of[term][by] : STNI_LOSS_TERMS;
 }
 
 /* A function of x - y: the target's derivative is the input's with the other sign. */
-static stn_status difference_gradients(const struct stni_loss_backward_attrs *attrs, stn_tensor *const *in, uint32_t wanted,
-                                       const stn_spec *const *spec, stn_tensor **out)
+static stn_status difference_gradients(const struct stni_loss_backward_attrs *attrs, stn_tensor *const *in,
+                                       uint32_t wanted, const stn_spec *const *spec, stn_tensor **out)
 {
     stn_tensor *grad = call_term(attrs, in);
     if (wanted >> STNI_LOSS_INPUT & 1)
@@ -40,8 +41,8 @@ static stn_status difference_gradients(const struct stni_loss_backward_attrs *at
     return STN_OK;
 }
 
-stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS], uint32_t wanted,
-                               const stn_spec *const *spec, stn_tensor **out)
+stn_status stni_loss_gradients(struct stni_loss_backward_attrs attrs, stn_tensor *const in[STNI_LOSS_INPUTS],
+                               uint32_t wanted, const stn_spec *const *spec, stn_tensor **out)
 {
     static const int inputs[] = {STNI_LOSS_INPUT, STNI_LOSS_TARGET, STNI_LOSS_EXTRA};
     const int64_t term = attrs.term;
@@ -62,10 +63,13 @@ static stn_status check(stn_op_call *call)
 {
     const struct stni_loss_backward_attrs *attrs = call->attrs;
     const struct stni_layout *total = &call->in_spec[STNI_LOSS_TOTAL]->layout;
-    if (attrs->loss < 0 || attrs->loss >= STNI_LOSS_COUNT || attrs->term < STNI_LOSS_X || attrs->term >= STNI_LOSS_TERMS)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'loss' and 'term' got %d and %d, which is none", (int)attrs->loss, (int)attrs->term);
+    if (attrs->loss < 0 || attrs->loss >= STNI_LOSS_COUNT || attrs->term < STNI_LOSS_X ||
+        attrs->term >= STNI_LOSS_TERMS)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'loss' and 'term' got %d and %d, which is none", (int)attrs->loss,
+                           (int)attrs->term);
     if (total->ndim != 0 || total->dtype != STN_DTYPE_F64)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'total' has %d dims and is %s, wanted a number of f64", total->ndim, stn_dtype_name(total->dtype));
+        return stn_op_fail(call, STN_ERR_SHAPE, "'total' has %d dims and is %s, wanted a number of f64", total->ndim,
+                           stn_dtype_name(total->dtype));
     return stni_loss_check_operands(call, STNI_LOSS_TOTAL, &call->out_meta[0]);
 }
 
@@ -78,8 +82,12 @@ static stn_status run(stn_op_call *call)
 {
     const struct stni_loss_backward_attrs *attrs = call->attrs;
     const stn_tensor *out = call->out[0];
-    struct stni_loss_args args = {.loss = (enum stni_loss)attrs->loss, .term = (enum stni_loss_term)attrs->term, .p = attrs->p, .q = attrs->q,
-                                  .compute = stni_compute_dtype(out->spec->layout.dtype), .total = call->in[STNI_LOSS_TOTAL]->data};
+    struct stni_loss_args args = {.loss = (enum stni_loss)attrs->loss,
+                                  .term = (enum stni_loss_term)attrs->term,
+                                  .p = attrs->p,
+                                  .q = attrs->q,
+                                  .compute = stni_compute_dtype(out->spec->layout.dtype),
+                                  .total = call->in[STNI_LOSS_TOTAL]->data};
     stn_meta whole;
     if (out->spec->local_numel == 0)
         return STN_OK;
@@ -114,16 +122,20 @@ static stn_status backward(stn_backward_call *call)
         const stn_op_call as = {.size = sizeof as, .context = call->context, .op = call->op};
         if (of_difference(attrs->loss)) /* constant almost everywhere */
             return stn_context_status(call->context);
-        return stn_op_fail(&as, STN_ERR_UNSUPPORTED, "third derivatives of this loss were asked for, wanted at most second ones");
+        return stn_op_fail(&as, STN_ERR_UNSUPPORTED,
+                           "third derivatives of this loss were asked for, wanted at most second ones");
     }
     in[STNI_LOSS_GRAD] = stn_mul(h, call->in[STNI_LOSS_GRAD]);
     STNI_TRY(stni_loss_gradients(*attrs, in, wanted, call->in_spec, call->grad_in));
     return stn_context_status(call->context);
 }
 
-static const stn_input_schema inputs[] = {
-    [STNI_LOSS_INPUT] = {.name = "input"}, [STNI_LOSS_TARGET] = {.name = "target"}, [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
-    [STNI_LOSS_EXTRA] = {.name = "extra", .optional = 1}, [STNI_LOSS_GRAD] = {.name = "grad"}, [STNI_LOSS_TOTAL] = {.name = "total"}};
+static const stn_input_schema inputs[] = {[STNI_LOSS_INPUT] = {.name = "input"},
+                                          [STNI_LOSS_TARGET] = {.name = "target"},
+                                          [STNI_LOSS_WEIGHT] = {.name = "weight", .optional = 1},
+                                          [STNI_LOSS_EXTRA] = {.name = "extra", .optional = 1},
+                                          [STNI_LOSS_GRAD] = {.name = "grad"},
+                                          [STNI_LOSS_TOTAL] = {.name = "total"}};
 
 static const stn_attr_schema attrs_schema[] = {
     {"loss", STN_ATTR_INT, offsetof(struct stni_loss_backward_attrs, loss), NULL},

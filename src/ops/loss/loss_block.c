@@ -22,4 +22,5 @@ enum { LANES = 16 };
 #define SIGMOID stni_sigmoid_f64
 #include "ops/loss/loss_block_tmpl.h"
 
-const struct stni_loss_kernels STNI_ISA_NAME(stni_loss_kernels) = {.map = {map_f32, map_f64}, .sum = {sum_f32, sum_f64}};
+const struct stni_loss_kernels STNI_ISA_NAME(stni_loss_kernels) = {.map = {map_f32, map_f64},
+                                                                   .sum = {sum_f32, sum_f64}};

@@ -96,9 +96,13 @@ static void set_lane(struct walk *w, enum stni_isa isa, int l)
 {
     const struct stni_loss_args *a = w->args;
     const struct stni_loss_operand *o = &a->operand[l];
-    w->lane[l] = (struct lane){.at = o->data, .dtype = o->dtype, .size = (int64_t)stn_dtype_size(o->dtype),
-                               .col = a->ndim > 0 ? o->strides[a->ndim - 1] : 1, .row = a->ndim > 1 ? o->strides[a->ndim - 2] : 0};
-    w->lane[l].kernels = l == LOSS_OUT ? stni_tile_kernels(o->dtype, a->compute, isa) : stni_tile_kernels(a->compute, o->dtype, isa);
+    w->lane[l] = (struct lane){.at = o->data,
+                               .dtype = o->dtype,
+                               .size = (int64_t)stn_dtype_size(o->dtype),
+                               .col = a->ndim > 0 ? o->strides[a->ndim - 1] : 1,
+                               .row = a->ndim > 1 ? o->strides[a->ndim - 2] : 0};
+    w->lane[l].kernels =
+        l == LOSS_OUT ? stni_tile_kernels(o->dtype, a->compute, isa) : stni_tile_kernels(a->compute, o->dtype, isa);
     if (o->data)
         return;
     for (int i = 0; i < TILE; i++)
@@ -120,7 +124,8 @@ stn_status stni_loss_cpu(stn_queue *queue, const void *raw)
     if (a->empty)
         return STN_OK;
     w.args = a;
-    w.block = (struct stni_loss_block){.loss = a->loss, .term = a->term, .p = a->p, .q = a->q, .scale = a->total ? 1 / *a->total : 1, .sum = a->sum};
+    w.block = (struct stni_loss_block){
+        .loss = a->loss, .term = a->term, .p = a->p, .q = a->q, .scale = a->total ? 1 / *a->total : 1, .sum = a->sum};
     w.run = sums ? kernels->sum[wide] : kernels->map[wide];
     w.cols = a->ndim > 0 ? a->shape[a->ndim - 1] : 1;
     w.rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;

@@ -4,12 +4,13 @@
 
 #include <shardtensor/ops.h>
 
-static stn_tensor *call(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *target, stn_tensor *weight,
-                        stn_loss_reduction reduction, double p)
+static stn_tensor *call(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *target,
+                        stn_tensor *weight, stn_loss_reduction reduction, double p)
 {
     const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = p};
     if ((unsigned)reduction > STN_REDUCE_SUM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'reduction' got %d, wanted an stn_loss_reduction", name, (int)reduction);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'reduction' got %d, wanted an stn_loss_reduction", name,
+                              (int)reduction);
     return stni_call(op, weight ? 3 : 2, (stn_tensor *[]){input, target, weight}, &attrs);
 }
 
@@ -23,7 +24,8 @@ stn_tensor *stn_l1_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weigh
     return call(STNI_OP_l1_loss, "l1_loss", input, target, weight, reduction, 1);
 }
 
-stn_tensor *stn_huber_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction, double delta)
+stn_tensor *stn_huber_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction,
+                           double delta)
 {
     return call(STNI_OP_huber_loss, "huber_loss", input, target, weight, reduction, delta);
 }
@@ -33,11 +35,13 @@ stn_tensor *stn_smooth_l1_loss(stn_tensor *input, stn_tensor *target, stn_loss_r
     return call(STNI_OP_smooth_l1_loss, "smooth_l1_loss", input, target, NULL, reduction, beta);
 }
 
-const char *const stni_loss_reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum", NULL};
+const char *const stni_loss_reductions[] = {
+    [STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum", NULL};
 
 static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN, .p = 1};
 
-static const stn_attr_schema plain[] = {{"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions}};
+static const stn_attr_schema plain[] = {
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions}};
 static const stn_attr_schema with_delta[] = {
     {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions},
     {"delta", STN_ATTR_FLOAT, offsetof(struct stni_loss_attrs, p), NULL},

@@ -5,21 +5,25 @@
 
 #include <shardtensor/ops.h>
 
-static stn_tensor *call(enum stni_op_index op, const char *name, int n, stn_tensor *const *in, const struct stni_loss_attrs *attrs, int64_t last)
+static stn_tensor *call(enum stni_op_index op, const char *name, int n, stn_tensor *const *in,
+                        const struct stni_loss_attrs *attrs, int64_t last)
 {
     if (attrs->reduction < 0 || attrs->reduction > last)
-        return stni_call_fail(in[0], STN_ERR_ARGUMENT, "%s: 'reduction' got %d, wanted 0 to %d", name, (int)attrs->reduction, (int)last);
+        return stni_call_fail(in[0], STN_ERR_ARGUMENT, "%s: 'reduction' got %d, wanted 0 to %d", name,
+                              (int)attrs->reduction, (int)last);
     return stni_call(op, n, in, attrs);
 }
 
-stn_tensor *stn_binary_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_loss_reduction reduction)
+stn_tensor *stn_binary_cross_entropy(stn_tensor *input, stn_tensor *target, stn_tensor *weight,
+                                     stn_loss_reduction reduction)
 {
     const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction};
-    return call(STNI_OP_binary_cross_entropy, "binary_cross_entropy", 3, (stn_tensor *[]){input, target, weight}, &attrs, STN_REDUCE_SUM);
+    return call(STNI_OP_binary_cross_entropy, "binary_cross_entropy", 3, (stn_tensor *[]){input, target, weight},
+                &attrs, STN_REDUCE_SUM);
 }
 
-stn_tensor *stn_binary_cross_entropy_with_logits(stn_tensor *input, stn_tensor *target, stn_tensor *weight, stn_tensor *pos_weight,
-                                                 stn_loss_reduction reduction)
+stn_tensor *stn_binary_cross_entropy_with_logits(stn_tensor *input, stn_tensor *target, stn_tensor *weight,
+                                                 stn_tensor *pos_weight, stn_loss_reduction reduction)
 {
     const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction};
     return call(STNI_OP_binary_cross_entropy_with_logits, "binary_cross_entropy_with_logits", 4,
@@ -32,31 +36,41 @@ stn_tensor *stn_kl_div(stn_tensor *input, stn_tensor *target, stn_loss_reduction
     return call(STNI_OP_kl_div, "kl_div", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_BATCHMEAN);
 }
 
-stn_tensor *stn_poisson_nll_loss(stn_tensor *input, stn_tensor *target, int log_input, int full, double eps, stn_loss_reduction reduction)
+stn_tensor *stn_poisson_nll_loss(stn_tensor *input, stn_tensor *target, int log_input, int full, double eps,
+                                 stn_loss_reduction reduction)
 {
-    const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = eps, .in_log = log_input != 0, .full = full != 0};
-    return call(STNI_OP_poisson_nll_loss, "poisson_nll_loss", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_SUM);
+    const struct stni_loss_attrs attrs = {
+        .reduction = (int64_t)reduction, .p = eps, .in_log = log_input != 0, .full = full != 0};
+    return call(STNI_OP_poisson_nll_loss, "poisson_nll_loss", 2, (stn_tensor *[]){input, target}, &attrs,
+                STN_REDUCE_SUM);
 }
 
 stn_tensor *stn_soft_margin_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction)
 {
     const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction};
-    return call(STNI_OP_soft_margin_loss, "soft_margin_loss", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_SUM);
+    return call(STNI_OP_soft_margin_loss, "soft_margin_loss", 2, (stn_tensor *[]){input, target}, &attrs,
+                STN_REDUCE_SUM);
 }
 
 stn_tensor *stn_hinge_embedding_loss(stn_tensor *input, stn_tensor *target, double margin, stn_loss_reduction reduction)
 {
     const struct stni_loss_attrs attrs = {.reduction = (int64_t)reduction, .p = margin};
-    return call(STNI_OP_hinge_embedding_loss, "hinge_embedding_loss", 2, (stn_tensor *[]){input, target}, &attrs, STN_REDUCE_SUM);
+    return call(STNI_OP_hinge_embedding_loss, "hinge_embedding_loss", 2, (stn_tensor *[]){input, target}, &attrs,
+                STN_REDUCE_SUM);
 }
 
-static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN}, margin_defaults = {.reduction = STN_REDUCE_MEAN, .p = 1},
+static const struct stni_loss_attrs defaults = {.reduction = STN_REDUCE_MEAN},
+                                    margin_defaults = {.reduction = STN_REDUCE_MEAN, .p = 1},
                                     poisson_defaults = {.reduction = STN_REDUCE_MEAN, .p = 1e-8, .in_log = 1};
 
-static const char *const kl_reductions[] = {[STN_REDUCE_MEAN] = "mean", [STN_REDUCE_NONE] = "none", [STN_REDUCE_SUM] = "sum",
-                                            [STN_REDUCE_BATCHMEAN] = "batchmean", NULL};
+static const char *const kl_reductions[] = {[STN_REDUCE_MEAN] = "mean",
+                                            [STN_REDUCE_NONE] = "none",
+                                            [STN_REDUCE_SUM] = "sum",
+                                            [STN_REDUCE_BATCHMEAN] = "batchmean",
+                                            NULL};
 
-static const stn_attr_schema plain[] = {{"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions}};
+static const stn_attr_schema plain[] = {
+    {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), stni_loss_reductions}};
 static const stn_attr_schema kl_schema[] = {
     {"reduction", STN_ATTR_CHOICE, offsetof(struct stni_loss_attrs, reduction), kl_reductions},
     {"log_target", STN_ATTR_BOOL, offsetof(struct stni_loss_attrs, in_log), NULL},

@@ -38,13 +38,14 @@ void stni_nll_place_targets(const struct stni_layout *x, int partial, struct stn
 void stni_nll_place_classes(const struct stni_layout *x, struct stni_layout *weight);
 
 /* The kernels' view of a chunk, of x's spec or the result's; `each` NULL or a number: strides 0. */
-void stni_nll_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *target, const stn_tensor *weight, const stn_tensor *each,
-                        struct stni_nll_args *args);
+void stni_nll_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *target,
+                        const stn_tensor *weight, const stn_tensor *each, struct stni_nll_args *args);
 
-stn_tensor *stni_nll_call(stn_tensor *input, stn_tensor *target, stn_tensor *weight, const struct stni_nll_attrs *attrs);
+stn_tensor *stni_nll_call(stn_tensor *input, stn_tensor *target, stn_tensor *weight,
+                          const struct stni_nll_attrs *attrs);
 
 /* The gradient of an input of spec `like`. */
-stn_tensor *stni_nll_gradient(stn_tensor *grad, stn_tensor *target, stn_tensor *weight, stn_tensor *total, const stn_spec *like,
-                              const struct stni_nll_attrs *attrs);
+stn_tensor *stni_nll_gradient(stn_tensor *grad, stn_tensor *target, stn_tensor *weight, stn_tensor *total,
+                              const stn_spec *like, const struct stni_nll_attrs *attrs);
 
 #endif

@@ -51,7 +51,8 @@ static void NAME(backward_at)(const struct stni_nll_args *a, T *x, int64_t t, AC
 {
     const ACC picked = (ACC)(1 - a->smoothing) * grad, spread = (ACC)(a->smoothing / (double)a->all_classes) * grad;
     for (int64_t c = 0; c < a->classes; c++)
-        x[c * a->class_step] = STORE(a->smoothing > 0 && t != STNI_NLL_IGNORED ? -spread * NAME(weight_of)(a, c) : (ACC)0);
+        x[c * a->class_step] =
+            STORE(a->smoothing > 0 && t != STNI_NLL_IGNORED ? -spread * NAME(weight_of)(a, c) : (ACC)0);
     if (t >= 0)
         x[t * a->class_step] = STORE(-(picked + (a->smoothing > 0 ? spread : (ACC)0)) * NAME(weight_of)(a, t));
 }
@@ -63,5 +64,6 @@ static void NAME(backward)(const struct stni_nll_args *a, stn_queue *queue)
     const double total = a->total ? *a->total : 1;
     struct position p = {0};
     for (int64_t i = 0; i < a->n; i++, advance(a, &p))
-        NAME(backward_at)(a, x + p.at[NLL_X], class_at(a, queue, &p), (ACC)((double)LOAD(each[p.at[NLL_EACH]]) / total));
+        NAME(backward_at)
+        (a, x + p.at[NLL_X], class_at(a, queue, &p), (ACC)((double)LOAD(each[p.at[NLL_EACH]]) / total));
 }

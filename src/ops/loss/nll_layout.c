@@ -90,18 +90,27 @@ void stni_nll_place_classes(const struct stni_layout *x, struct stni_layout *wei
     weight->split[0] = x->split[class_dim];
 }
 
-void stni_nll_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *target, const stn_tensor *weight, const stn_tensor *each,
-                        struct stni_nll_args *args)
+void stni_nll_args_make(const stn_op_call *call, const stn_tensor *x, const stn_tensor *target,
+                        const stn_tensor *weight, const stn_tensor *each, struct stni_nll_args *args)
 {
     const struct stni_nll_attrs *attrs = call->attrs;
     const stn_spec *spec = x->spec, *t = target->spec;
     const int ndim = spec->layout.ndim, class_dim = stni_nll_class_dim(ndim);
-    *args = (struct stni_nll_args){
-        .dtype = spec->layout.dtype, .target_dtype = t->layout.dtype, .n = t->local_numel, .ndim = t->layout.ndim,
-        .classes = spec->local_shape[class_dim], .first = spec->local_offset[class_dim], .all_classes = spec->layout.shape[class_dim],
-        .class_step = x->strides[class_dim], .weight_step = weight ? weight->strides[0] : 0, .ignore_index = attrs->ignore_index,
-        .smoothing = attrs->label_smoothing, .x = x->data, .target = target->data, .weight = weight ? weight->data : NULL,
-        .each = each ? each->data : NULL};
+    *args = (struct stni_nll_args){.dtype = spec->layout.dtype,
+                                   .target_dtype = t->layout.dtype,
+                                   .n = t->local_numel,
+                                   .ndim = t->layout.ndim,
+                                   .classes = spec->local_shape[class_dim],
+                                   .first = spec->local_offset[class_dim],
+                                   .all_classes = spec->layout.shape[class_dim],
+                                   .class_step = x->strides[class_dim],
+                                   .weight_step = weight ? weight->strides[0] : 0,
+                                   .ignore_index = attrs->ignore_index,
+                                   .smoothing = attrs->label_smoothing,
+                                   .x = x->data,
+                                   .target = target->data,
+                                   .weight = weight ? weight->data : NULL,
+                                   .each = each ? each->data : NULL};
     for (int d = 0; d < args->ndim; d++) {
         args->shape[d] = t->local_shape[d];
         args->offset[d] = t->local_offset[d];

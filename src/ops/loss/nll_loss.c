@@ -22,11 +22,13 @@ stn_tensor *stni_nll_call(stn_tensor *input, stn_tensor *target, stn_tensor *wei
     return stni_call(STNI_OP_nll_loss, 3, (stn_tensor *[]){input, target, weight}, attrs);
 }
 
-stn_tensor *stn_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int64_t ignore_index, stn_loss_reduction reduction)
+stn_tensor *stn_nll_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight, int64_t ignore_index,
+                         stn_loss_reduction reduction)
 {
     const struct stni_nll_attrs attrs = {ignore_index, (int64_t)reduction, 0};
     if ((unsigned)reduction > STN_REDUCE_SUM)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "nll_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "nll_loss: 'reduction' got %d, wanted mean, none or sum",
+                              (int)reduction);
     return stni_nll_call(input, target, weight, &attrs);
 }
 
@@ -54,7 +56,8 @@ static stn_status place_output(stn_op_call *call, const struct stni_layout *x)
     if (reduction_of(call) == STN_REDUCE_NONE)
         stni_nll_place_targets(x, 1, &out);
     for (int a = 0; out.ndim == 0 && x->mesh && a < x->mesh->ndim; a++)
-        if (x->placement[a].kind == STN_PLACE_PARTIAL || (x->placement[a].kind == STN_PLACE_SHARD && reduction_of(call) != STN_REDUCE_MEAN))
+        if (x->placement[a].kind == STN_PLACE_PARTIAL ||
+            (x->placement[a].kind == STN_PLACE_SHARD && reduction_of(call) != STN_REDUCE_MEAN))
             out.placement[a] = stn_partial(STN_SUM);
     return stni_spec_intern(call->context, &out, &call->out_spec[0]);
 }
@@ -86,7 +89,8 @@ static stn_status run(stn_op_call *call)
     void *sum;
     if (total->spec->local_numel == 0) /* outside the mesh */
         return STN_OK;
-    stni_nll_args_make(call, call->in[INPUT], call->in[TARGET], call->in[WEIGHT], reduction == STN_REDUCE_NONE ? out : NULL, &args);
+    stni_nll_args_make(call, call->in[INPUT], call->in[TARGET], call->in[WEIGHT],
+                       reduction == STN_REDUCE_NONE ? out : NULL, &args);
     STNI_TRY(stn_op_scratch(call, 2 * sizeof(double), &sum));
     args.sum = sum;
     STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, PICK, args.dtype, &args), &args.workspace));
@@ -99,8 +103,12 @@ static stn_status run(stn_op_call *call)
         STNI_TRY(stni_mesh_comm(total->spec->layout.mesh, (uint32_t)call->note, &comm));
         STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, sum, sum, 2, STN_DTYPE_F64, STN_SUM));
     }
-    const struct stni_loss_finish_args finish = {.dtype = args.dtype, .by_weights = reduction == STN_REDUCE_MEAN, .count = 1, .sum = sum,
-                                                 .total = total->data, .out = reduction == STN_REDUCE_NONE ? NULL : out->data};
+    const struct stni_loss_finish_args finish = {.dtype = args.dtype,
+                                                 .by_weights = reduction == STN_REDUCE_MEAN,
+                                                 .count = 1,
+                                                 .sum = sum,
+                                                 .total = total->data,
+                                                 .out = reduction == STN_REDUCE_NONE ? NULL : out->data};
     return stn_op_launch(call, FINISH, args.dtype, &finish, sizeof finish);
 }
 
@@ -113,8 +121,8 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     if (call->grad_out[0] && (call->needs >> INPUT & 1))
-        call->grad_in[INPUT] = stni_nll_gradient(call->grad_out[0], call->in[TARGET], call->in[WEIGHT], call->out[1], call->in_spec[INPUT],
-                                                 call->attrs);
+        call->grad_in[INPUT] = stni_nll_gradient(call->grad_out[0], call->in[TARGET], call->in[WEIGHT], call->out[1],
+                                                 call->in_spec[INPUT], call->attrs);
     return stn_context_status(call->context);
 }
 

@@ -9,10 +9,16 @@
 
 #include <string.h>
 
-enum { GRAD = STNI_NLL_GRAD, TARGET = STNI_NLL_SAVED_TARGET, WEIGHT = STNI_NLL_SAVED_WEIGHT, TOTAL = STNI_NLL_TOTAL, LIKE = STNI_NLL_LIKE };
+enum {
+    GRAD = STNI_NLL_GRAD,
+    TARGET = STNI_NLL_SAVED_TARGET,
+    WEIGHT = STNI_NLL_SAVED_WEIGHT,
+    TOTAL = STNI_NLL_TOTAL,
+    LIKE = STNI_NLL_LIKE
+};
 
-stn_tensor *stni_nll_gradient(stn_tensor *grad, stn_tensor *target, stn_tensor *weight, stn_tensor *total, const stn_spec *like,
-                              const struct stni_nll_attrs *attrs)
+stn_tensor *stni_nll_gradient(stn_tensor *grad, stn_tensor *target, stn_tensor *weight, stn_tensor *total,
+                              const stn_spec *like, const struct stni_nll_attrs *attrs)
 {
     stn_tensor *in[] = {[GRAD] = grad, [TARGET] = target, [WEIGHT] = weight, [TOTAL] = total, [LIKE] = NULL};
     if (stni_like(target->context, like, &in[LIKE]) != STN_OK)
@@ -24,22 +30,27 @@ stn_tensor *stni_nll_gradient(stn_tensor *grad, stn_tensor *target, stn_tensor *
 
 static stn_status check(stn_op_call *call)
 {
-    const struct stni_layout *x = &call->in_spec[LIKE]->layout, *grad = &call->in_spec[GRAD]->layout, *total = &call->in_spec[TOTAL]->layout;
+    const struct stni_layout *x = &call->in_spec[LIKE]->layout, *grad = &call->in_spec[GRAD]->layout,
+                             *total = &call->in_spec[TOTAL]->layout;
     stn_meta each;
     STNI_TRY(stni_nll_check(call, x, TARGET, WEIGHT, &each));
     if (grad->dtype != x->dtype)
-        return stn_op_fail(call, STN_ERR_DTYPE, "'grad' got %s, wanted like's %s", stn_dtype_name(grad->dtype), stn_dtype_name(x->dtype));
-    if (grad->ndim > 0 && (grad->ndim != each.ndim || memcmp(grad->shape, each.shape, (size_t)each.ndim * sizeof *each.shape) != 0))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'grad' got %s, wanted like's %s", stn_dtype_name(grad->dtype),
+                           stn_dtype_name(x->dtype));
+    if (grad->ndim > 0 &&
+        (grad->ndim != each.ndim || memcmp(grad->shape, each.shape, (size_t)each.ndim * sizeof *each.shape) != 0))
         return stn_op_fail(call, STN_ERR_SHAPE, "'grad' has %d dims, wanted a number or target's shape", grad->ndim);
     if (total->ndim != 0 || total->dtype != STN_DTYPE_F64)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'total' has %d dims and is %s, wanted a number of f64", total->ndim, stn_dtype_name(total->dtype));
+        return stn_op_fail(call, STN_ERR_SHAPE, "'total' has %d dims and is %s, wanted a number of f64", total->ndim,
+                           stn_dtype_name(total->dtype));
     call->out_meta[0] = stni_meta_of(x);
     return STN_OK;
 }
 
 static stn_status place(stn_op_call *call)
 {
-    struct stni_layout x, target = call->in_spec[TARGET]->layout, grad = call->in_spec[GRAD]->layout, total = call->in_spec[TOTAL]->layout;
+    struct stni_layout x, target = call->in_spec[TARGET]->layout, grad = call->in_spec[GRAD]->layout,
+                          total = call->in_spec[TOTAL]->layout;
     stni_nll_layout(&call->in_spec[LIKE]->layout, call->in_spec[TARGET], 0, &x);
     STNI_TRY(stni_spec_intern(call->context, &x, &call->out_spec[0]));
     stni_nll_place_targets(&x, 0, &target);
@@ -81,9 +92,11 @@ static stn_status backward(stn_backward_call *call)
     return stn_context_status(call->context);
 }
 
-static const stn_input_schema inputs[] = {
-    [GRAD] = {.name = "grad"}, [TARGET] = {.name = "target"}, [WEIGHT] = {.name = "weight", .optional = 1}, [TOTAL] = {.name = "total"},
-    [LIKE] = {.name = "like"}};
+static const stn_input_schema inputs[] = {[GRAD] = {.name = "grad"},
+                                          [TARGET] = {.name = "target"},
+                                          [WEIGHT] = {.name = "weight", .optional = 1},
+                                          [TOTAL] = {.name = "total"},
+                                          [LIKE] = {.name = "like"}};
 
 static const stn_kernel_slot slots[] = {{"deal", sizeof(struct stni_nll_args)}};
 

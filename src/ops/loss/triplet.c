@@ -15,12 +15,13 @@ struct triplet_attrs {
 
 static const struct triplet_attrs defaults = {STN_REDUCE_MEAN, 0, 1, 2, 1e-6};
 
-stn_tensor *stn_triplet_margin_loss(stn_tensor *anchor, stn_tensor *positive, stn_tensor *negative, double margin, double p, double eps, int swap,
-                                    stn_loss_reduction reduction)
+stn_tensor *stn_triplet_margin_loss(stn_tensor *anchor, stn_tensor *positive, stn_tensor *negative, double margin,
+                                    double p, double eps, int swap, stn_loss_reduction reduction)
 {
     const struct triplet_attrs attrs = {(int64_t)reduction, swap != 0, margin, p, eps};
     if ((unsigned)reduction > STN_REDUCE_SUM)
-        return stni_call_fail(anchor, STN_ERR_ARGUMENT, "triplet_margin_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
+        return stni_call_fail(anchor, STN_ERR_ARGUMENT,
+                              "triplet_margin_loss: 'reduction' got %d, wanted mean, none or sum", (int)reduction);
     return stni_call(STNI_OP_triplet_margin_loss, 3, (stn_tensor *[]){anchor, positive, negative}, &attrs);
 }
 
@@ -32,7 +33,8 @@ static stn_status check(const stn_op_call *call)
         const char *name = stn_op_descriptor(call->op)->inputs[i].name;
         STNI_TRY(stni_check_floating(call, i));
         if (in->ndim != ndim || ndim == 0)
-            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted as many as 'anchor', at least 1", name, in->ndim);
+            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted as many as 'anchor', at least 1", name,
+                               in->ndim);
     }
     return STN_OK;
 }
@@ -58,7 +60,8 @@ static stn_status triplet_margin_loss(stn_op_call *call)
     return STN_OK;
 }
 
-static const stn_input_schema inputs[] = {[ANCHOR] = {.name = "anchor"}, [POSITIVE] = {.name = "positive"}, [NEGATIVE] = {.name = "negative"}};
+static const stn_input_schema inputs[] = {
+    [ANCHOR] = {.name = "anchor"}, [POSITIVE] = {.name = "positive"}, [NEGATIVE] = {.name = "negative"}};
 
 static const stn_attr_schema attrs_schema[] = {
     {"margin", STN_ATTR_FLOAT, offsetof(struct triplet_attrs, margin), NULL},

@@ -42,7 +42,8 @@ static stn_status check_number(const stn_op_call *call, const char *name, const 
 {
     if (number->kind != STN_NUMBER_FLOAT || stn_dtype_is_differentiable(dtype) || number->f == floor(number->f))
         return STN_OK;
-    return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %g for tensors of %s, wanted a whole number", name, number->f, stn_dtype_name(dtype));
+    return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %g for tensors of %s, wanted a whole number", name, number->f,
+                       stn_dtype_name(dtype));
 }
 
 /* The dims of the product; 2 for matrices, 3 with a batch. */
@@ -59,8 +60,9 @@ static stn_status check(stn_op_call *call)
     char text[2][STNI_SHAPE_TEXT];
     const int n = dims_of(call);
     if (a->ndim != n || b->ndim != n || a->shape[n - 1] != b->shape[n - 2] || (n == 3 && a->shape[0] != b->shape[0]))
-        return stn_op_fail(call, STN_ERR_SHAPE, "got factors of shapes %s and %s, wanted %s", stni_shape_text(a->ndim, a->shape, text[0]),
-                           stni_shape_text(b->ndim, b->shape, text[1]), n == 3 ? "(b, m, k) and (b, k, n)" : "(m, k) and (k, n)");
+        return stn_op_fail(call, STN_ERR_SHAPE, "got factors of shapes %s and %s, wanted %s",
+                           stni_shape_text(a->ndim, a->shape, text[0]), stni_shape_text(b->ndim, b->shape, text[1]),
+                           n == 3 ? "(b, m, k) and (b, k, n)" : "(m, k) and (k, n)");
     STNI_TRY(stni_matmul_check_dtypes(call, INPUT, 3));
     STNI_TRY(check_number(call, "beta", &attrs->beta, a->dtype));
     STNI_TRY(check_number(call, "alpha", &attrs->alpha, a->dtype));
@@ -91,7 +93,8 @@ static stn_status place(stn_op_call *call)
     const stn_spec *in[] = {call->in_spec[A], call->in_spec[B], call->in_spec[INPUT]}, *want[] = {in[0], in[1], in[2]};
     struct stni_layout out = call->in_spec[A]->layout;
     struct stni_labels added = labels_of(call, &call->in_spec[INPUT]->layout, M, N);
-    struct stni_bilinear rule = {.in = {labels_of(call, &in[0]->layout, M, K), labels_of(call, &in[1]->layout, K, N)}, .added = &added};
+    struct stni_bilinear rule = {.in = {labels_of(call, &in[0]->layout, M, K), labels_of(call, &in[1]->layout, K, N)},
+                                 .added = &added};
     stn_op_call transposed = *call;
     memcpy(out.shape, call->out_meta[0].shape, sizeof out.shape);
     rule.out = labels_of(call, &out, M, N);
@@ -117,7 +120,8 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(stni_matmul_solve(call, call->in[A], call->in[B], 0, call->out[0]));
     if (attrs->alpha.f != 1)
         STNI_TRY(stni_matmul_scale(call, SCALE, call->out[0], kernel_number(attrs->alpha)));
-    return attrs->beta.f == 0 ? STN_OK : stni_matmul_add(call, ADD, call->out[0], call->in[INPUT], kernel_number(attrs->beta));
+    return attrs->beta.f == 0 ? STN_OK
+                              : stni_matmul_add(call, ADD, call->out[0], call->in[INPUT], kernel_number(attrs->beta));
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
@@ -144,8 +148,10 @@ static stn_status backward(stn_backward_call *call)
     return stn_context_status(call->context);
 }
 
-static const stn_input_schema matrices[] = {[INPUT] = {.name = "input"}, [A] = {.name = "mat1"}, [B] = {.name = "mat2"}};
-static const stn_input_schema batches[] = {[INPUT] = {.name = "input"}, [A] = {.name = "batch1"}, [B] = {.name = "batch2"}};
+static const stn_input_schema matrices[] = {
+    [INPUT] = {.name = "input"}, [A] = {.name = "mat1"}, [B] = {.name = "mat2"}};
+static const stn_input_schema batches[] = {
+    [INPUT] = {.name = "input"}, [A] = {.name = "batch1"}, [B] = {.name = "batch2"}};
 
 static const stn_attr_schema attrs_schema[] = {
     {"beta", STN_ATTR_NUMBER, offsetof(struct addmm_attrs, beta), NULL},
@@ -163,7 +169,13 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("add", STNI_MATMUL_DTYPES, struct stni_pointwise_args, stni_pointwise_cpu, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_addmm = {

@@ -20,7 +20,13 @@
 #include <string.h>
 
 enum { A, B, C };
-enum { TERMS = 1 << A | 1 << B, ROWS = 1 << A | 1 << C, COLUMNS = 1 << B | 1 << C, BATCH = 1 << A | 1 << B | 1 << C, KINDS = 8 };
+enum {
+    TERMS = 1 << A | 1 << B,
+    ROWS = 1 << A | 1 << C,
+    COLUMNS = 1 << B | 1 << C,
+    BATCH = 1 << A | 1 << B | 1 << C,
+    KINDS = 8
+};
 
 stn_tensor *stni_contract(stn_tensor *a, stn_tensor *b, const struct stni_contract_attrs *attrs)
 {
@@ -37,8 +43,8 @@ static stn_status read_labels(const stn_op_call *call, const char *name, const s
     for (int d = 0; d < ndim; d++) {
         int64_t label = labels->v[d];
         if (label < 0 || label >= STNI_MAX_LABELS || (of[label] >> operand & 1))
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted distinct labels from 0 to %d", name, label,
-                               STNI_MAX_LABELS - 1);
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted distinct labels from 0 to %d",
+                               name, label, STNI_MAX_LABELS - 1);
         of[label] |= (uint8_t)(1 << operand);
     }
     return STN_OK;
@@ -66,9 +72,11 @@ static stn_status check(stn_op_call *call)
     for (int l = 0; l < STNI_MAX_LABELS; l++) {
         int64_t na = size_of(a, &attrs->labels[A], l), nb = size_of(b, &attrs->labels[B], l);
         if (of[l] == 1 << A || of[l] == 1 << B || of[l] == 1 << C)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "label %d stands in one tensor alone, wanted at least two of them", l);
+            return stn_op_fail(call, STN_ERR_ARGUMENT,
+                               "label %d stands in one tensor alone, wanted at least two of them", l);
         if ((of[l] & TERMS) == TERMS && na != nb)
-            return stn_op_fail(call, STN_ERR_SHAPE, "label %d got sizes %" PRId64 " and %" PRId64 ", wanted equal ones", l, na, nb);
+            return stn_op_fail(call, STN_ERR_SHAPE, "label %d got sizes %" PRId64 " and %" PRId64 ", wanted equal ones",
+                               l, na, nb);
     }
     *meta = (stn_meta){.dtype = a->dtype, .ndim = n_out};
     for (int d = 0; d < n_out; d++) {
@@ -90,7 +98,8 @@ static struct stni_labels rule_labels(const stn_ints *labels)
 static stn_status place(stn_op_call *call)
 {
     const struct stni_contract_attrs *attrs = call->attrs;
-    struct stni_bilinear rule = {.in = {rule_labels(&attrs->labels[A]), rule_labels(&attrs->labels[B])}, .out = rule_labels(&attrs->labels[C])};
+    struct stni_bilinear rule = {.in = {rule_labels(&attrs->labels[A]), rule_labels(&attrs->labels[B])},
+                                 .out = rule_labels(&attrs->labels[C])};
     return stni_bilinear_place(call, &rule);
 }
 

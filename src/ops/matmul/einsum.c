@@ -21,10 +21,11 @@ stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands)
 {
     struct einsum_attrs attrs;
     if (n < 1 || n > STN_MAX_INPUTS || operands == NULL)
-        return stni_call_fail(n > 0 && operands ? operands[0] : NULL, STN_ERR_ARGUMENT, "einsum: 'n' got %d, wanted 1 to %d", n,
-                              STN_MAX_INPUTS);
+        return stni_call_fail(n > 0 && operands ? operands[0] : NULL, STN_ERR_ARGUMENT,
+                              "einsum: 'n' got %d, wanted 1 to %d", n, STN_MAX_INPUTS);
     if (equation == NULL || strlen(equation) >= sizeof attrs.equation.v)
-        return stni_call_fail(operands[0], STN_ERR_ARGUMENT, "einsum: 'equation' got %s, wanted a text of at most %d bytes",
+        return stni_call_fail(operands[0], STN_ERR_ARGUMENT,
+                              "einsum: 'equation' got %s, wanted a text of at most %d bytes",
                               equation ? "a longer one" : "NULL", STN_MAX_TEXT - 1);
     memset(&attrs, 0, sizeof attrs);
     memcpy(attrs.equation.v, equation, strlen(equation));
@@ -201,7 +202,8 @@ static stn_status multiply(const stn_op_call *call, struct factors *f, int i, in
         sums |= find(out, f->term[i].label[d]) < 0;
     if (sums)
         STNI_TRY(check_dtypes(call, f, i, j));
-    f->t[i] = sums ? contract(f, i, j, out) : stn_mul(spread(f->t[i], &f->term[i], out), spread(f->t[j], &f->term[j], out));
+    f->t[i] =
+        sums ? contract(f, i, j, out) : stn_mul(spread(f->t[i], &f->term[i], out), spread(f->t[j], &f->term[j], out));
     f->term[i] = *out;
     f->operand[i] = f->operand[i] < f->operand[j] ? f->operand[i] : f->operand[j];
     f->n--;
@@ -251,7 +253,8 @@ static stn_status einsum(stn_op_call *call)
 }
 
 static const stn_input_schema inputs[] = {{.name = "operand", .variadic = 1}};
-static const stn_attr_schema attrs_schema[] = {{"equation", STN_ATTR_STRING, offsetof(struct einsum_attrs, equation), NULL}};
+static const stn_attr_schema attrs_schema[] = {
+    {"equation", STN_ATTR_STRING, offsetof(struct einsum_attrs, equation), NULL}};
 
 const stn_op_desc stni_op_einsum = {
     .size = sizeof(stn_op_desc),

@@ -64,7 +64,8 @@ static stn_status label_operand(const struct reader *r, int i, const struct writ
     const struct stni_layout *in = &r->call->in_spec[i]->layout;
     int covered = in->ndim - w->n;
     if (w->ellipsis < 0 ? covered != 0 : covered < 0)
-        return stn_op_fail(r->call, STN_ERR_SHAPE, "'operand%d' got %d dims, and its term in \"%s\" has %d letters", i, in->ndim, r->text, w->n);
+        return stn_op_fail(r->call, STN_ERR_SHAPE, "'operand%d' got %d dims, and its term in \"%s\" has %d letters", i,
+                           in->ndim, r->text, w->n);
     out->n = in->ndim;
     for (int d = 0; d < in->ndim; d++) {
         int inside = w->ellipsis >= 0 && d >= w->ellipsis && d < w->ellipsis + covered;
@@ -83,10 +84,13 @@ static stn_status take_sizes(const struct reader *r, int i, struct stni_equation
         int64_t *size = &e->size[term->label[d]], n = in->shape[d];
         for (int other = 0; other < d; other++)
             if (term->label[other] == term->label[d] && in->shape[other] != n)
-                return stn_op_fail(r->call, STN_ERR_SHAPE, "'operand%d' got sizes %" PRId64 " and %" PRId64 " for dims of one letter", i,
+                return stn_op_fail(r->call, STN_ERR_SHAPE,
+                                   "'operand%d' got sizes %" PRId64 " and %" PRId64 " for dims of one letter", i,
                                    in->shape[other], n);
         if (*size != 1 && n != 1 && *size != n)
-            return stn_op_fail(r->call, STN_ERR_SHAPE, "'operand%d' got size %" PRId64 " for its dim %d, wanted %" PRId64 " or 1", i, n, d, *size);
+            return stn_op_fail(r->call, STN_ERR_SHAPE,
+                               "'operand%d' got size %" PRId64 " for its dim %d, wanted %" PRId64 " or 1", i, n, d,
+                               *size);
         if (n != 1)
             *size = n;
     }

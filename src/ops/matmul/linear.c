@@ -34,10 +34,13 @@ static stn_status check_shapes(const stn_op_call *call)
     stni_shape_text(x->ndim, x->shape, text[0]);
     stni_shape_text(w->ndim, w->shape, text[1]);
     if (x->ndim == 0 || w->ndim != 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "got 'input' of shape %s and 'weight' of shape %s, wanted (…, in) and (out, in)", text[0],
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "got 'input' of shape %s and 'weight' of shape %s, wanted (…, in) and (out, in)", text[0],
                            text[1]);
     if (x->shape[x->ndim - 1] != w->shape[1])
-        return stn_op_fail(call, STN_ERR_SHAPE, "got 'input' of shape %s and 'weight' of shape %s, whose last dims differ", text[0], text[1]);
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "got 'input' of shape %s and 'weight' of shape %s, whose last dims differ", text[0],
+                           text[1]);
     if (!call->in_spec[BIAS])
         return STN_OK;
     const struct stni_layout *b = &call->in_spec[BIAS]->layout;
@@ -55,7 +58,8 @@ static stn_status check(stn_op_call *call)
         if (call->in_spec[i])
             STNI_TRY(stni_check_dtype(call, i, x->dtype, "input's"));
     if (!stni_gemm_serves(stni_wide_dtype(x->dtype)))
-        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128", stn_dtype_name(x->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128",
+                           stn_dtype_name(x->dtype));
     STNI_TRY(check_shapes(call));
     *meta = stni_meta_of(x);
     meta->shape[x->ndim - 1] = w->shape[0];
@@ -81,7 +85,9 @@ static stn_status place(stn_op_call *call)
 static stn_status run(stn_op_call *call)
 {
     STNI_TRY(stni_matmul_solve(call, call->in[INPUT], call->in[WEIGHT], 1, call->out[0]));
-    return call->in[BIAS] ? stni_matmul_add(call, ADD, call->out[0], call->in[BIAS], (struct stni_pointwise_number){1, 1}) : STN_OK;
+    return call->in[BIAS]
+               ? stni_matmul_add(call, ADD, call->out[0], call->in[BIAS], (struct stni_pointwise_number){1, 1})
+               : STN_OK;
 }
 
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
@@ -107,7 +113,8 @@ static stn_status backward(stn_backward_call *call)
     if (call->needs >> INPUT & 1)
         call->grad_in[INPUT] = stn_matmul(grad, stni_conjugate(call->in[WEIGHT]));
     if (call->needs >> WEIGHT & 1)
-        call->grad_in[WEIGHT] = grad_of_weight(grad, call->in[INPUT], call->in_spec[WEIGHT], call->in_spec[INPUT]->layout.ndim);
+        call->grad_in[WEIGHT] =
+            grad_of_weight(grad, call->in[INPUT], call->in_spec[WEIGHT], call->in_spec[INPUT]->layout.ndim);
     if (call->needs >> BIAS & 1)
         call->grad_in[BIAS] = stni_sum_to(grad, call->in_spec[BIAS]);
     return stn_context_status(call->context);

@@ -34,12 +34,14 @@ static stn_status check_shapes(const stn_op_call *call)
     if (a->ndim == 0 || b->ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, wanted at least one dim each", text[0], text[1]);
     if (a->shape[a->ndim - 1] != b->shape[b->ndim > 1 ? b->ndim - 2 : 0])
-        return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, wanted as many columns on the left as rows on the right", text[0],
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "got shapes %s and %s, wanted as many columns on the left as rows on the right", text[0],
                            text[1]);
     for (int i = 3; i <= a->ndim && i <= b->ndim; i++) {
         int64_t n = a->shape[a->ndim - i], m = b->shape[b->ndim - i];
         if (n != m && n != 1 && m != 1)
-            return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, whose batch dims do not broadcast", text[0], text[1]);
+            return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, whose batch dims do not broadcast", text[0],
+                               text[1]);
     }
     return STN_OK;
 }
@@ -63,7 +65,8 @@ static stn_status check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_DTYPE, "got dtypes %s and %s, wanted equal ones", stn_dtype_name(a->dtype),
                            stn_dtype_name(b->dtype));
     if (!stni_gemm_serves(stni_wide_dtype(a->dtype)))
-        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128", stn_dtype_name(a->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128",
+                           stn_dtype_name(a->dtype));
     STNI_TRY(check_shapes(call));
     int batch = max(batch_dims(a->ndim), batch_dims(b->ndim));
     meta->dtype = a->dtype;
@@ -160,7 +163,8 @@ static stn_status backward(stn_backward_call *call)
     }
     if (call->needs & 2) {
         a = row ? stni_matmul_unsqueeze(a, 0) : a;
-        call->grad_in[1] = fit(grad_of_other(a, grad, col ? 2 : call->in_spec[1]->layout.ndim), call->in_spec[1], col ? 1 : -1);
+        call->grad_in[1] =
+            fit(grad_of_other(a, grad, col ? 2 : call->in_spec[1]->layout.ndim), call->in_spec[1], col ? 1 : -1);
     }
     return stn_context_status(call->context);
 }

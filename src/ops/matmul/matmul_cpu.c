@@ -24,12 +24,14 @@ static struct way choose(const stn_queue *queue, const struct stni_matmul_args *
 {
     enum { SMALL = 12 * 12 * 12 };
     const stn_dtype wide = stni_wide_dtype(p->dtype);
-    const int fits = p->c.col == 1 && (p->m == 1 || p->c.row >= p->n) && suits(&p->a, p->m, p->k) && suits(&p->b, p->k, p->n);
+    const int fits =
+        p->c.col == 1 && (p->m == 1 || p->c.row >= p->n) && suits(&p->a, p->m, p->k) && suits(&p->b, p->k, p->n);
     struct way way = {NULL, wide != p->dtype};
     if (wide != STN_DTYPE_F32 || p->m * p->n * p->k < SMALL || stni_gemm_is_vector(wide, p->m, p->n, p->k))
         return way;
     struct stni_onednn *library = stni_onednn_of(queue->context);
-    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_prefers_bf16(library) && !stni_matmul_is_long(p))
+    if (library != NULL && p->dtype == STN_DTYPE_BF16 && fits && stni_onednn_prefers_bf16(library) &&
+        !stni_matmul_is_long(p))
         way.widen = 0;
     if (way.widen || fits)
         way.library = library;
@@ -37,13 +39,15 @@ static struct way choose(const stn_queue *queue, const struct stni_matmul_args *
 }
 
 /* Whether a factor lies transposed, its columns dense. Results never do. */
-static int is_transposed(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols)
+static int is_transposed(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows,
+                         int64_t cols)
 {
     return o != &p->c && o->row == 1 && o->col != 1 && rows > 1 && cols > 1;
 }
 
 /* An operand as a box, without the dims that it is broadcast along; of a transposed one with the rows last. */
-static stn_box box_of(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols, int transposed)
+static stn_box box_of(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols,
+                      int transposed)
 {
     stn_box box = {.data = o->data};
     for (int d = 0; d < p->n_batch; d++)
@@ -69,8 +73,8 @@ static size_t wide_bytes(const stn_box *box)
 
 /* Puts an operand's dense f32 form, transposed as the operand is, at *workspace, moves that on, and gives the boxes
  * of both. */
-static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const struct stni_matmul_operand *o, int64_t rows, int64_t cols,
-                                        char **workspace, stn_box *narrow, stn_box *wide)
+static struct stni_matmul_operand widen(const struct stni_matmul_args *p, const struct stni_matmul_operand *o,
+                                        int64_t rows, int64_t cols, char **workspace, stn_box *narrow, stn_box *wide)
 {
     const int transposed = is_transposed(p, o, rows, cols);
     struct stni_matmul_operand w = {.data = *workspace, .row = transposed ? 1 : cols, .col = transposed ? rows : 1};
@@ -94,7 +98,8 @@ static size_t workspace_bytes(const struct stni_matmul_args *p, const struct way
     if (!way->widen && !stni_matmul_is_long(p) && bytes <= STNI_MATMUL_STACK)
         return 0;
     if (way->widen) {
-        const stn_box boxes[] = {box_of(p, &p->a, p->m, p->k, 0), box_of(p, &p->b, p->k, p->n, 0), box_of(p, &p->c, p->m, p->n, 0)};
+        const stn_box boxes[] = {box_of(p, &p->a, p->m, p->k, 0), box_of(p, &p->b, p->k, p->n, 0),
+                                 box_of(p, &p->c, p->m, p->n, 0)};
         for (int i = 0; i < 3; i++)
             bytes += wide_bytes(&boxes[i]);
     }
@@ -153,6 +158,6 @@ stn_status stni_matmul_cpu(stn_queue *queue, const void *args)
         status = solve_refused(queue, way.library, p);
     if (status == STN_OK)
         return STN_OK;
-    return stn_queue_fail(queue, status, "matmul: (%lld, %lld) by (%lld, %lld): %s", (long long)p->m, (long long)p->k, (long long)p->k,
-                          (long long)p->n, stn_status_text(status));
+    return stn_queue_fail(queue, status, "matmul: (%lld, %lld) by (%lld, %lld): %s", (long long)p->m, (long long)p->k,
+                          (long long)p->k, (long long)p->n, stn_status_text(status));
 }

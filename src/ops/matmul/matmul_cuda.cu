@@ -27,8 +27,9 @@ struct multiplication {
 /* Brings a tile of a factor to shared memory, `across` being the index along m or n and `along` the one along k; zeros
  * where it has no elements. Threads that are neighbours read neighbours in memory: along k where that is the dim with
  * the smaller stride. */
-template <class S, class T> STNI_DEVICE void fetch_tile(T *tile, const S *from, int64_t first_across, int64_t across, int64_t across_stride,
-                                                        int64_t first_along, int64_t along, int64_t along_stride)
+template <class S, class T>
+STNI_DEVICE void fetch_tile(T *tile, const S *from, int64_t first_across, int64_t across, int64_t across_stride,
+                            int64_t first_along, int64_t along, int64_t along_stride)
 {
     const bool runs_along = along_stride < across_stride;
     for (int i = (int)threadIdx.x; i < TILE * TERMS; i += THREADS) {
@@ -63,8 +64,9 @@ template <class W, class T> STNI_DEVICE void end_chains(T (&sum)[PER][PER], W (&
         }
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS)
-multiply_tiles(const __grid_constant__ multiplication p, S *__restrict__ c, const S *__restrict__ a, const S *__restrict__ b)
+template <class S>
+__global__ void __launch_bounds__(THREADS) multiply_tiles(const __grid_constant__ multiplication p, S *__restrict__ c,
+                                                          const S *__restrict__ a, const S *__restrict__ b)
 {
     typedef typename product_types<S>::term T;
     typedef typename product_types<S>::total W;

@@ -28,15 +28,28 @@ void stni_matmul_index(const struct stni_matmul_args *p, int n, int64_t at, int6
 }
 
 /* One product by our own kernels. */
-static void solve_own(enum stni_isa isa, const struct stni_matmul_args *p, const void *a, const void *b, void *c, void *workspace)
+static void solve_own(enum stni_isa isa, const struct stni_matmul_args *p, const void *a, const void *b, void *c,
+                      void *workspace)
 {
-    const struct stni_gemm g = {.dtype = p->dtype, .m = p->m, .n = p->n, .k = p->k, .a = a, .b = b, .c = c, .a_row = p->a.row, .a_col = p->a.col,
-                                .b_row = p->b.row, .b_col = p->b.col, .c_row = p->c.row, .c_col = p->c.col};
+    const struct stni_gemm g = {.dtype = p->dtype,
+                                .m = p->m,
+                                .n = p->n,
+                                .k = p->k,
+                                .a = a,
+                                .b = b,
+                                .c = c,
+                                .a_row = p->a.row,
+                                .a_col = p->a.col,
+                                .b_row = p->b.row,
+                                .b_col = p->b.col,
+                                .c_row = p->c.row,
+                                .c_col = p->c.col};
     stni_gemm_now(isa, &g, workspace);
 }
 
 /* What oneDNN refused after all: its products along the last dim of the batch, or the one. */
-static stn_status solve_refused(stn_queue *queue, const struct stni_matmul_args *p, int inner, char *a, char *b, char *c, struct workspace *w)
+static stn_status solve_refused(stn_queue *queue, const struct stni_matmul_args *p, int inner, char *a, char *b,
+                                char *c, struct workspace *w)
 {
     const int64_t size = (int64_t)stn_dtype_size(p->dtype), last = p->n_batch - 1, n = inner ? p->batch[last] : 1;
     const size_t bytes = stni_gemm_workspace(p->dtype, p->m, p->n, p->k);
@@ -53,7 +66,8 @@ static stn_status solve_refused(stn_queue *queue, const struct stni_matmul_args 
     return STN_OK;
 }
 
-static stn_status ask_library(struct stni_onednn *library, const struct stni_matmul_args *p, int inner, const void *a, const void *b, void *c)
+static stn_status ask_library(struct stni_onednn *library, const struct stni_matmul_args *p, int inner, const void *a,
+                              const void *b, void *c)
 {
     const int last = p->n_batch - 1;
     struct stni_onednn_product q;
@@ -66,16 +80,18 @@ static stn_status ask_library(struct stni_onednn *library, const struct stni_mat
 }
 
 /* The products along the last `inner` dims of the batch (0 or 1) from `index` on. */
-static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p, const int64_t *index, int inner,
-                        struct workspace *w)
+static stn_status solve(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p,
+                        const int64_t *index, int inner, struct workspace *w)
 {
-    void *a = stni_matmul_at(p, &p->a, index), *b = stni_matmul_at(p, &p->b, index), *c = stni_matmul_at(p, &p->c, index);
+    void *a = stni_matmul_at(p, &p->a, index), *b = stni_matmul_at(p, &p->b, index),
+         *c = stni_matmul_at(p, &p->c, index);
     if (library == NULL) {
         solve_own(queue->isa, p, a, b, c, w->data != NULL ? w->data : w->stack);
         return STN_OK;
     }
     stn_status status = ask_library(library, p, inner, a, b, c);
-    return status == STN_ERR_UNSUPPORTED && stni_gemm_serves(p->dtype) ? solve_refused(queue, p, inner, a, b, c, w) : status;
+    return status == STN_ERR_UNSUPPORTED && stni_gemm_serves(p->dtype) ? solve_refused(queue, p, inner, a, b, c, w)
+                                                                       : status;
 }
 
 stn_status stni_matmul_each(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p)

@@ -18,7 +18,8 @@ static int64_t chunk_terms(const struct stni_matmul_args *p)
 int stni_matmul_is_long(const struct stni_matmul_args *p)
 {
     const stn_dtype dtype = stni_wide_dtype(p->dtype);
-    return (dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64) && p->k > chunk_terms(p) && !stni_gemm_is_vector(dtype, p->m, p->n, p->k);
+    return (dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64) && p->k > chunk_terms(p) &&
+           !stni_gemm_is_vector(dtype, p->m, p->n, p->k);
 }
 
 /* Real numbers in an element. */
@@ -54,7 +55,8 @@ static void store(const struct stni_matmul_args *p, int64_t rows, float *c, cons
 
 /* The product of `rows` rows, whose operands begin at a, b and c. The workspace has their totals, then a chunk's
  * sums, then what is left. */
-static stn_status sum_rows(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p, int64_t rows, char *a, char *b, void *c)
+static stn_status sum_rows(stn_queue *queue, struct stni_onednn *library, const struct stni_matmul_args *p,
+                           int64_t rows, char *a, char *b, void *c)
 {
     const int64_t size = (int64_t)stn_dtype_size(p->dtype), step = chunk_terms(p), n = rows * p->n * parts(p);
     double *totals = p->workspace;
@@ -84,9 +86,11 @@ stn_status stni_matmul_long(stn_queue *queue, struct stni_onednn *library, const
         count *= p->batch[d];
     for (int64_t i = 0; i < count; i++) {
         stni_matmul_index(p, p->n_batch, i, index);
-        char *a = stni_matmul_at(p, &p->a, index), *b = stni_matmul_at(p, &p->b, index), *c = stni_matmul_at(p, &p->c, index);
+        char *a = stni_matmul_at(p, &p->a, index), *b = stni_matmul_at(p, &p->b, index),
+             *c = stni_matmul_at(p, &p->c, index);
         for (int64_t at = 0; at < p->m; at += most)
-            STNI_TRY(sum_rows(queue, library, p, p->m - at < most ? p->m - at : most, a + at * p->a.row * size, b, c + at * p->c.row * size));
+            STNI_TRY(sum_rows(queue, library, p, p->m - at < most ? p->m - at : most, a + at * p->a.row * size, b,
+                              c + at * p->c.row * size));
     }
     return STN_OK;
 }

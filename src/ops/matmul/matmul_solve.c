@@ -21,7 +21,8 @@ static int batch_dims(int ndim)
  * none. */
 static struct stni_matmul_operand operand(const stn_tensor *t, int row, int col, int out_batch)
 {
-    struct stni_matmul_operand o = {.data = t->data, .row = row < 0 ? 1 : t->strides[row], .col = col < 0 ? 1 : t->strides[col]};
+    struct stni_matmul_operand o = {
+        .data = t->data, .row = row < 0 ? 1 : t->strides[row], .col = col < 0 ? 1 : t->strides[col]};
     int batch = batch_dims(t->spec->layout.ndim);
     for (int d = 0; d < batch; d++)
         if (t->spec->layout.shape[d] != 1)
@@ -44,7 +45,8 @@ static struct stni_matmul_args describe(const stn_tensor *a, const stn_tensor *b
         p.c.batch[d] = c->strides[d];
     }
     p.a = operand(a, na - 2, na - 1, batch);
-    p.b = b_transposed ? operand(b, nb - 1, nb - 2, batch) : operand(b, nb > 1 ? nb - 2 : 0, nb > 1 ? nb - 1 : -1, batch);
+    p.b =
+        b_transposed ? operand(b, nb - 1, nb - 2, batch) : operand(b, nb > 1 ? nb - 2 : 0, nb > 1 ? nb - 1 : -1, batch);
     p.c.data = c->data;
     p.c.row = na > 1 ? c->strides[batch] : 1;
     p.c.col = col < 0 ? 1 : c->strides[col];
@@ -105,7 +107,8 @@ stn_status stni_matmul_launch(stn_op_call *call, struct stni_matmul_args *p)
     return stn_op_launch(call, 0, p->dtype, p, sizeof *p);
 }
 
-stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_transposed, const stn_tensor *c)
+stn_status stni_matmul_solve(stn_op_call *call, const stn_tensor *a, const stn_tensor *b, int b_transposed,
+                             const stn_tensor *c)
 {
     if (c->spec->local_numel == 0)
         return STN_OK;
@@ -150,8 +153,8 @@ static stn_tensor *merge(stn_tensor *t)
 
 void stni_matmul_merge_rows(stn_tensor **a, stn_tensor **b)
 {
-    if (stn_tensor_is_error(*a) || stn_tensor_is_error(*b) || stn_tensor_ndim(*a) <= 2 || stn_tensor_ndim(*a) != stn_tensor_ndim(*b) ||
-        !merges(*a) || !merges(*b))
+    if (stn_tensor_is_error(*a) || stn_tensor_is_error(*b) || stn_tensor_ndim(*a) <= 2 ||
+        stn_tensor_ndim(*a) != stn_tensor_ndim(*b) || !merges(*a) || !merges(*b))
         return;
     *a = merge(*a);
     *b = merge(*b);

@@ -43,11 +43,13 @@ stn_status stni_matmul_check_dtypes(const stn_op_call *call, int first, int n)
     stn_dtype dtype = call->in_spec[first]->layout.dtype;
     for (int i = first; i < first + n; i++)
         if (call->in_spec[i]->layout.dtype != dtype)
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s's %s", stn_op_descriptor(call->op)->inputs[i].name,
-                               stn_dtype_name(call->in_spec[i]->layout.dtype), stn_op_descriptor(call->op)->inputs[first].name,
-                               stn_dtype_name(dtype));
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s's %s",
+                               stn_op_descriptor(call->op)->inputs[i].name,
+                               stn_dtype_name(call->in_spec[i]->layout.dtype),
+                               stn_op_descriptor(call->op)->inputs[first].name, stn_dtype_name(dtype));
     if (!(STNI_MATMUL_DTYPES >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128", stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted f32 f64 bf16 f16 i64 i32 c64 or c128",
+                           stn_dtype_name(dtype));
     return STN_OK;
 }
 
@@ -60,8 +62,9 @@ static stn_status multiply(stn_op_call *call)
     fits = fits && a->shape[a->ndim - 1] == b->shape[b->ndim > 1 ? b->ndim - 2 : 0];
     fits = fits && (a->ndim < 3 || a->shape[0] == b->shape[0]);
     if (!fits)
-        return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, wanted %s", stni_shape_text(a->ndim, a->shape, got[0]),
-                           stni_shape_text(b->ndim, b->shape, got[1]), product->wanted);
+        return stn_op_fail(call, STN_ERR_SHAPE, "got shapes %s and %s, wanted %s",
+                           stni_shape_text(a->ndim, a->shape, got[0]), stni_shape_text(b->ndim, b->shape, got[1]),
+                           product->wanted);
     STNI_TRY(stni_matmul_check_dtypes(call, 0, 2));
     call->out[0] = stn_matmul(call->in[0], call->in[1]);
     return STN_OK;
@@ -73,8 +76,8 @@ static stn_status outer(stn_op_call *call)
         const struct stni_layout *in = &call->in_spec[i]->layout;
         char got[STNI_SHAPE_TEXT];
         if (in->ndim != 1)
-            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted a vector", stn_op_descriptor(call->op)->inputs[i].name,
-                               stni_shape_text(in->ndim, in->shape, got));
+            return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted a vector",
+                               stn_op_descriptor(call->op)->inputs[i].name, stni_shape_text(in->ndim, in->shape, got));
     }
     call->out[0] = stn_mul(stn_unsqueeze(call->in[0], 1), stn_unsqueeze(call->in[1], 0));
     return STN_OK;

@@ -11,7 +11,8 @@
 static struct stni_pointwise_args over(const stn_tensor *y, enum stni_pointwise_op op)
 {
     const stn_dtype dtype = y->spec->layout.dtype;
-    struct stni_pointwise_args args = {.op = op, .compute = stni_compute_dtype(dtype), .ndim = y->spec->layout.ndim, .n_in = 2};
+    struct stni_pointwise_args args = {
+        .op = op, .compute = stni_compute_dtype(dtype), .ndim = y->spec->layout.ndim, .n_in = 2};
     args.out = (struct stni_pointwise_operand){.data = y->data, .dtype = dtype};
     args.in[1].dtype = dtype;
     for (int d = 0; d < args.ndim; d++) {
@@ -28,7 +29,8 @@ static stn_status launch(stn_op_call *call, int slot, struct stni_pointwise_args
     return stn_op_launch(call, slot, args->out.dtype, args, sizeof *args);
 }
 
-stn_status stni_matmul_add(stn_op_call *call, int slot, const stn_tensor *y, const stn_tensor *t, struct stni_pointwise_number number)
+stn_status stni_matmul_add(stn_op_call *call, int slot, const stn_tensor *y, const stn_tensor *t,
+                           struct stni_pointwise_number number)
 {
     if (y->spec->local_numel == 0)
         return STN_OK;

@@ -21,8 +21,8 @@ struct running_attrs {
 
 static const struct running_attrs batch_defaults = {0, 0.1, 1e-5}, instance_defaults = {1, 0.1, 1e-5};
 
-static stn_tensor *call_op(enum stni_op_index op, stn_tensor *const *in, const struct running_attrs *attrs, stn_tensor **new_mean,
-                           stn_tensor **new_var)
+static stn_tensor *call_op(enum stni_op_index op, stn_tensor *const *in, const struct running_attrs *attrs,
+                           stn_tensor **new_mean, stn_tensor **new_var)
 {
     stn_tensor *out[3] = {NULL, NULL, NULL};
     stn_context *context = NULL;
@@ -37,18 +37,22 @@ static stn_tensor *call_op(enum stni_op_index op, stn_tensor *const *in, const s
     return out[0];
 }
 
-stn_tensor *stn_batch_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight, stn_tensor *bias,
-                           int training, double momentum, double eps, stn_tensor **new_mean, stn_tensor **new_var)
+stn_tensor *stn_batch_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight,
+                           stn_tensor *bias, int training, double momentum, double eps, stn_tensor **new_mean,
+                           stn_tensor **new_var)
 {
     const struct running_attrs attrs = {training != 0, momentum, eps};
-    return call_op(STNI_OP_batch_norm, (stn_tensor *[]){input, running_mean, running_var, weight, bias}, &attrs, new_mean, new_var);
+    return call_op(STNI_OP_batch_norm, (stn_tensor *[]){input, running_mean, running_var, weight, bias}, &attrs,
+                   new_mean, new_var);
 }
 
-stn_tensor *stn_instance_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight, stn_tensor *bias,
-                              int use_input_stats, double momentum, double eps, stn_tensor **new_mean, stn_tensor **new_var)
+stn_tensor *stn_instance_norm(stn_tensor *input, stn_tensor *running_mean, stn_tensor *running_var, stn_tensor *weight,
+                              stn_tensor *bias, int use_input_stats, double momentum, double eps, stn_tensor **new_mean,
+                              stn_tensor **new_var)
 {
     const struct running_attrs attrs = {use_input_stats != 0, momentum, eps};
-    return call_op(STNI_OP_instance_norm, (stn_tensor *[]){input, running_mean, running_var, weight, bias}, &attrs, new_mean, new_var);
+    return call_op(STNI_OP_instance_norm, (stn_tensor *[]){input, running_mean, running_var, weight, bias}, &attrs,
+                   new_mean, new_var);
 }
 
 /* Parameters and running statistics are floating and one per channel. */
@@ -58,7 +62,8 @@ static stn_status check_channels(const stn_op_call *call)
     char got[STNI_SHAPE_TEXT];
     STNI_TRY(stni_check_floating(call, INPUT));
     if (x->ndim < 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)", stni_shape_text(x->ndim, x->shape, got));
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)",
+                           stni_shape_text(x->ndim, x->shape, got));
     for (int i = RUNNING_MEAN; i < INPUTS; i++) {
         if (!call->in_spec[i])
             continue;
@@ -79,8 +84,10 @@ static stn_status check(const stn_op_call *call, int per_sample)
     for (int d = 2; d < x->ndim; d++)
         count *= x->shape[d];
     if (running == 1 || (running == 0 && !attrs->own))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is absent, wanted %s", call->in_spec[RUNNING_MEAN] ? "running_var" : "running_mean",
-                           attrs->own ? "both running statistics or none" : "both running statistics, since they are to be used");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is absent, wanted %s",
+                           call->in_spec[RUNNING_MEAN] ? "running_var" : "running_mean",
+                           attrs->own ? "both running statistics or none"
+                                      : "both running statistics, since they are to be used");
     if (attrs->own && count == 1)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted more than one element per statistic",
                            stni_shape_text(x->ndim, x->shape, text));
@@ -114,7 +121,8 @@ static stn_tensor *with_running(const stn_op_call *call)
     stn_tensor *deviation = stn_sub(in[INPUT], beside(call, stn_detach(in[RUNNING_MEAN])));
     if (weight)
         scale = stn_mul(scale, weight);
-    return as_dtype(bias ? stn_addcmul(bias, deviation, scale, 1) : stn_mul(deviation, scale), call->in_spec[INPUT]->layout.dtype);
+    return as_dtype(bias ? stn_addcmul(bias, deviation, scale, 1) : stn_mul(deviation, scale),
+                    call->in_spec[INPUT]->layout.dtype);
 }
 
 /* momentum own + (1 - momentum) running, the mean over samples of which there is one each. No difference of the two is
@@ -135,7 +143,8 @@ static stn_status with_own(stn_op_call *call, int per_sample)
     const struct stni_norm_attrs attrs = {.normalized_shape = {.n = -1}, .per_sample = per_sample,
                                           .eps = ((const struct running_attrs *)call->attrs)->eps};
     const stn_dtype dtype = call->in_spec[INPUT]->layout.dtype;
-    stn_tensor *in[] = {call->in[INPUT], as_dtype(call->in[WEIGHT], dtype), as_dtype(call->in[BIAS], dtype)}, *out[OUTPUTS];
+    stn_tensor *in[] = {call->in[INPUT], as_dtype(call->in[WEIGHT], dtype), as_dtype(call->in[BIAS], dtype)},
+               *out[OUTPUTS];
     STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_channel_norm], 3, in, &attrs, OUTPUTS, out));
     call->out[0] = out[Y];
     if (!call->in[RUNNING_MEAN]) {
@@ -169,9 +178,11 @@ static stn_status instance_norm(stn_op_call *call)
     return normalise(call, 1);
 }
 
-static const stn_input_schema inputs[INPUTS] = {
-    [INPUT] = {.name = "input"}, [RUNNING_MEAN] = {.name = "running_mean", .optional = 1}, [RUNNING_VAR] = {.name = "running_var", .optional = 1},
-    [WEIGHT] = {.name = "weight", .optional = 1}, [BIAS] = {.name = "bias", .optional = 1}};
+static const stn_input_schema inputs[INPUTS] = {[INPUT] = {.name = "input"},
+                                                [RUNNING_MEAN] = {.name = "running_mean", .optional = 1},
+                                                [RUNNING_VAR] = {.name = "running_var", .optional = 1},
+                                                [WEIGHT] = {.name = "weight", .optional = 1},
+                                                [BIAS] = {.name = "bias", .optional = 1}};
 
 static const stn_attr_schema batch_schema[] = {
     {"training", STN_ATTR_BOOL, offsetof(struct running_attrs, own), NULL},
@@ -185,15 +196,25 @@ static const stn_attr_schema instance_schema[] = {
 };
 
 const stn_op_desc stni_op_batch_norm = {
-    .size = sizeof(stn_op_desc), .name = "batch_norm", STN_INPUTS(inputs),
-    STN_ATTRS(batch_schema, struct running_attrs), .attrs_init = &batch_defaults, .n_outputs = 3,
+    .size = sizeof(stn_op_desc),
+    .name = "batch_norm",
+    STN_INPUTS(inputs),
+    STN_ATTRS(batch_schema, struct running_attrs),
+    .attrs_init = &batch_defaults,
+    .n_outputs = 3,
     .impl = &(const stn_op_impl){.compose = batch_norm},
-    .signature = "input, running_mean=, running_var=, weight=, bias=, training=, momentum=, eps= -> Tensor | (Tensor, Tensor, Tensor)",
+    .signature = "input, running_mean=, running_var=, weight=, bias=, training=, momentum=, eps= -> Tensor | (Tensor, "
+                 "Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_instance_norm = {
-    .size = sizeof(stn_op_desc), .name = "instance_norm", STN_INPUTS(inputs),
-    STN_ATTRS(instance_schema, struct running_attrs), .attrs_init = &instance_defaults, .n_outputs = 3,
+    .size = sizeof(stn_op_desc),
+    .name = "instance_norm",
+    STN_INPUTS(inputs),
+    STN_ATTRS(instance_schema, struct running_attrs),
+    .attrs_init = &instance_defaults,
+    .n_outputs = 3,
     .impl = &(const stn_op_impl){.compose = instance_norm},
-    .signature = "input, running_mean=, running_var=, weight=, bias=, use_input_stats=, momentum=, eps= -> Tensor | (Tensor, Tensor, Tensor)",
+    .signature = "input, running_mean=, running_var=, weight=, bias=, use_input_stats=, momentum=, eps= -> Tensor | "
+                 "(Tensor, Tensor, Tensor)",
 };

@@ -14,7 +14,8 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     const struct stni_norm_attrs *attrs = call->attrs;
     char text[STNI_SHAPE_TEXT];
     if (x->ndim < 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)", stni_shape_text(x->ndim, x->shape, text));
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)",
+                           stni_shape_text(x->ndim, x->shape, text));
     *out = (struct stni_norm){.stat_dims = attrs->per_sample ? 3 : 2, .param_dims = 2, .group_dim = 1, .per_group = 1, .count = 1,
                               .eps = attrs->eps};
     for (int d = 0; d < x->ndim; d++)

@@ -23,9 +23,11 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
     const struct stni_norm_attrs *attrs = call->attrs;
     char text[STNI_SHAPE_TEXT];
     if (x->ndim < 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)", stni_shape_text(x->ndim, x->shape, text));
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted (n, channels, …)",
+                           stni_shape_text(x->ndim, x->shape, text));
     if (attrs->num_groups < 1 || x->shape[1] % attrs->num_groups != 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_groups' got %" PRId64 ", wanted a divisor of the %" PRId64 " channels",
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'num_groups' got %" PRId64 ", wanted a divisor of the %" PRId64 " channels",
                            attrs->num_groups, x->shape[1]);
     /* No channels make no groups, of whatever size but 0. */
     const int64_t per_group = x->shape[1] > 0 ? x->shape[1] / attrs->num_groups : 1;
@@ -40,7 +42,8 @@ static stn_tensor *group_mean(stn_tensor *t, const struct stni_norm_attrs *attrs
 {
     const int ndim = stn_tensor_ndim(t);
     const int64_t *shape = stn_tensor_shape(t);
-    int64_t whole[STN_MAX_NDIM], grouped[STN_MAX_NDIM + 1] = {shape[0], attrs->num_groups, shape[1] / attrs->num_groups};
+    int64_t whole[STN_MAX_NDIM],
+        grouped[STN_MAX_NDIM + 1] = {shape[0], attrs->num_groups, shape[1] / attrs->num_groups};
     int dims[STN_MAX_NDIM];
     for (int d = 0; d < ndim; d++)
         whole[d] = shape[d];

@@ -13,18 +13,22 @@
 static const struct stni_norm_attrs defaults = {.normalized_shape = {.n = -1}, .eps = 1e-5};
 static const struct stni_norm_attrs rms_defaults = {.normalized_shape = {.n = -1}, .eps = (double)NAN};
 
-static stn_tensor *call_op(enum stni_op_index op, const char *name, int n, stn_tensor *const *in, int n_dims, const int64_t *shape, double eps)
+static stn_tensor *call_op(enum stni_op_index op, const char *name, int n, stn_tensor *const *in, int n_dims,
+                           const int64_t *shape, double eps)
 {
     struct stni_norm_attrs attrs = defaults;
-    if (!stni_list_read(in[0], &(struct stni_list){name, "n_dims", "normalized_shape", 1}, n_dims, shape, &attrs.normalized_shape))
+    if (!stni_list_read(in[0], &(struct stni_list){name, "n_dims", "normalized_shape", 1}, n_dims, shape,
+                        &attrs.normalized_shape))
         return stni_call_error(in[0]);
     attrs.eps = eps;
     return stni_call(op, n, in, &attrs);
 }
 
-stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, stn_tensor *bias, double eps)
+stn_tensor *stn_layer_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight,
+                           stn_tensor *bias, double eps)
 {
-    return call_op(STNI_OP_layer_norm, "layer_norm", 3, (stn_tensor *[]){input, weight, bias}, n_dims, normalized_shape, eps);
+    return call_op(STNI_OP_layer_norm, "layer_norm", 3, (stn_tensor *[]){input, weight, bias}, n_dims, normalized_shape,
+                   eps);
 }
 
 stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *normalized_shape, stn_tensor *weight, double eps)
@@ -45,8 +49,9 @@ static stn_status describe(const stn_op_call *call, const struct stni_layout *x,
         out->count *= shape->v[d];
     }
     if (!same)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'normalized_shape' got %s, wanted the last dims of 'input', of shape %s",
-                           stni_shape_text(n < 0 ? 0 : n, shape->v, text[0]), stni_shape_text(x->ndim, x->shape, text[1]));
+        return stn_op_fail(
+            call, STN_ERR_SHAPE, "'normalized_shape' got %s, wanted the last dims of 'input', of shape %s",
+            stni_shape_text(n < 0 ? 0 : n, shape->v, text[0]), stni_shape_text(x->ndim, x->shape, text[1]));
     out->stat_dims = (1u << first) - 1;
     out->param_dims = ((1u << n) - 1) << first;
     return STN_OK;

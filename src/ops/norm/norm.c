@@ -13,7 +13,8 @@
 
 enum { MOMENTS, NORMALISE };
 
-const stn_input_schema stni_norm_inputs[3] = {{.name = "input"}, {.name = "weight", .optional = 1}, {.name = "bias", .optional = 1}};
+const stn_input_schema stni_norm_inputs[3] = {
+    {.name = "input"}, {.name = "weight", .optional = 1}, {.name = "bias", .optional = 1}};
 
 static const struct stni_norm_rule *rule_of(const void *arg)
 {
@@ -48,7 +49,8 @@ static stn_status place(stn_op_call *call)
     stni_norm_param_meta(&norm, &x, &param);
     for (int i = STNI_NORM_WEIGHT; i < call->n_in; i++)
         if (call->in_spec[i])
-            STNI_TRY(stni_norm_param_spec(call, &norm, &x, &param, 0, call->in_spec[i]->layout.memory_order, &call->want[i]));
+            STNI_TRY(stni_norm_param_spec(call, &norm, &x, &param, 0, call->in_spec[i]->layout.memory_order,
+                                          &call->want[i]));
     call->out_spec[0] = call->want[STNI_NORM_INPUT];
     STNI_TRY(stni_norm_stat_spec(call, &norm, &x, &call->out_meta[1], &call->out_spec[1]));
     for (int k = 2; k < call->n_out; k++)
@@ -58,7 +60,8 @@ static stn_status place(stn_op_call *call)
 
 static stn_status run(stn_op_call *call)
 {
-    const stn_tensor *x = call->in[STNI_NORM_INPUT], *bias = call->n_in > STNI_NORM_BIAS ? call->in[STNI_NORM_BIAS] : NULL;
+    const stn_tensor *x = call->in[STNI_NORM_INPUT],
+                     *bias = call->n_in > STNI_NORM_BIAS ? call->in[STNI_NORM_BIAS] : NULL;
     struct stni_norm norm;
     struct stni_norm_args args;
     stn_comm *comm;
@@ -66,7 +69,8 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(stni_norm_comm(x->spec, call->out[1]->spec, &comm));
     if (call->out[1]->spec->local_numel == 0)
         return STN_OK;
-    stni_norm_args_make(&norm, x, call->out[1], call->out[0], NULL, call->in[STNI_NORM_WEIGHT], bias ? bias->strides : NULL, &args);
+    stni_norm_args_make(&norm, x, call->out[1], call->out[0], NULL, call->in[STNI_NORM_WEIGHT],
+                        bias ? bias->strides : NULL, &args);
     args.bias = bias ? bias->data : NULL;
     args.mean = call->out[1]->data;
     args.rstd = call->out[2]->data;
@@ -83,7 +87,9 @@ static stn_status run(stn_op_call *call)
 static uint64_t saves(const stn_op_call *call, uint32_t needs)
 {
     (void)call;
-    return needs ? UINT64_C(6) << 32 | 1u << STNI_NORM_INPUT | (needs >> STNI_NORM_INPUT & 1 ? 1u << STNI_NORM_WEIGHT : 0) : 0;
+    return needs
+               ? UINT64_C(6) << 32 | 1u << STNI_NORM_INPUT | (needs >> STNI_NORM_INPUT & 1 ? 1u << STNI_NORM_WEIGHT : 0)
+               : 0;
 }
 
 static stn_status backward(stn_backward_call *call)
@@ -91,8 +97,8 @@ static stn_status backward(stn_backward_call *call)
     stn_tensor *grads[3];
     if (!call->grad_out[0])
         return STN_OK;
-    STNI_TRY(stni_norm_gradients(call->arg, call->attrs, call->grad_out[0], call->in[STNI_NORM_INPUT], call->out[1], call->out[2],
-                                 call->in[STNI_NORM_WEIGHT], grads));
+    STNI_TRY(stni_norm_gradients(call->arg, call->attrs, call->grad_out[0], call->in[STNI_NORM_INPUT], call->out[1],
+                                 call->out[2], call->in[STNI_NORM_WEIGHT], grads));
     for (int i = 0; i < call->n_in; i++)
         if (call->needs >> i & 1)
             call->grad_in[i] = grads[i];
@@ -109,5 +115,11 @@ static const stn_kernel kernels[] = {
 };
 
 const stn_op_impl stni_norm_impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };

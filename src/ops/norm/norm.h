@@ -51,13 +51,13 @@ void stni_norm_param_meta(const struct stni_norm *norm, const struct stni_layout
 
 /* The layout of the statistics of an input of this layout: sharded as its stat dims are, else Replicate; a cut
  * through groups counts as none. */
-stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
-                               const stn_spec **out);
+stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x,
+                               const stn_meta *meta, const stn_spec **out);
 
 /* The layout of a parameter: sharded as the dims of x that it runs along; on the axes that cut other dims Replicate
  * or, where `partial` is set, Partial(sum). */
-stn_status stni_norm_param_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
-                                int partial, const uint8_t *memory_order, const stn_spec **out);
+stn_status stni_norm_param_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x,
+                                const stn_meta *meta, int partial, const uint8_t *memory_order, const stn_spec **out);
 
 /* Checks an input that must have this dtype and shape. */
 stn_status stni_norm_check_like(const stn_op_call *call, int i, const stn_meta *want);
@@ -67,8 +67,9 @@ stn_status stni_norm_comm(const stn_spec *x, const stn_spec *stat, stn_comm **ou
 
 /* The kernels' arguments but for the data that is not x. `y`, `out`, `weight`, `param`: whose strides are meant,
  * NULL: none. */
-void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, const stn_tensor *stat, const stn_tensor *y, const stn_tensor *out,
-                         const stn_tensor *weight, const int64_t *param_strides, struct stni_norm_args *args);
+void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, const stn_tensor *stat, const stn_tensor *y,
+                         const stn_tensor *out, const stn_tensor *weight, const int64_t *param_strides,
+                         struct stni_norm_args *args);
 
 enum { STNI_NORM_SLOTS = 2 }; /* of each of the two ops */
 
@@ -76,8 +77,9 @@ enum { STNI_NORM_SLOTS = 2 }; /* of each of the two ops */
 stn_status stni_norm_scratch(const stn_op_call *call, int planes, struct stni_norm_args *args);
 
 /* Calls the backward op: gradients of input, weight and bias. */
-stn_status stni_norm_gradients(const struct stni_norm_rule *rule, const struct stni_norm_attrs *attrs, stn_tensor *grad, stn_tensor *x,
-                               stn_tensor *mean, stn_tensor *rstd, stn_tensor *weight, stn_tensor *out[3]);
+stn_status stni_norm_gradients(const struct stni_norm_rule *rule, const struct stni_norm_attrs *attrs, stn_tensor *grad,
+                               stn_tensor *x, stn_tensor *mean, stn_tensor *rstd, stn_tensor *weight,
+                               stn_tensor *out[3]);
 
 /* What their descriptors are made of; `arg` is the rule. */
 extern const stn_input_schema stni_norm_inputs[3], stni_norm_backward_inputs[5];

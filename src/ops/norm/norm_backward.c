@@ -23,7 +23,13 @@
 #include <string.h>
 
 enum { SUMS, APPLY };
-enum { GRAD = STNI_NORM_GRAD, INPUT = STNI_NORM_SAVED, MEAN = STNI_NORM_MEAN, RSTD = STNI_NORM_RSTD, WEIGHT = STNI_NORM_SAVED_WEIGHT };
+enum {
+    GRAD = STNI_NORM_GRAD,
+    INPUT = STNI_NORM_SAVED,
+    MEAN = STNI_NORM_MEAN,
+    RSTD = STNI_NORM_RSTD,
+    WEIGHT = STNI_NORM_SAVED_WEIGHT
+};
 
 const stn_input_schema stni_norm_backward_inputs[5] = {
     [GRAD] = {.name = "grad"}, [INPUT] = {.name = "input"}, [MEAN] = {.name = "mean"}, [RSTD] = {.name = "rstd"},
@@ -72,8 +78,8 @@ static stn_status place(stn_op_call *call)
     STNI_TRY(stni_norm_stat_spec(call, &norm, &x, &stat, &call->want[MEAN]));
     call->want[RSTD] = call->want[MEAN];
     if (call->in_spec[WEIGHT])
-        STNI_TRY(stni_norm_param_spec(call, &norm, &x, &call->out_meta[1], 0, call->in_spec[WEIGHT]->layout.memory_order,
-                                      &call->want[WEIGHT]));
+        STNI_TRY(stni_norm_param_spec(call, &norm, &x, &call->out_meta[1], 0,
+                                      call->in_spec[WEIGHT]->layout.memory_order, &call->want[WEIGHT]));
     call->out_spec[0] = call->want[INPUT];
     STNI_TRY(stni_norm_param_spec(call, &norm, &x, &call->out_meta[1], 1, NULL, &call->out_spec[1]));
     call->out_spec[2] = call->out_spec[1];
@@ -88,7 +94,8 @@ static stn_status run(stn_op_call *call)
     stn_comm *comm;
     STNI_TRY(rule_of(call->arg)->describe(call, &x->spec->layout, &norm));
     STNI_TRY(stni_norm_comm(x->spec, call->in[MEAN]->spec, &comm));
-    stni_norm_args_make(&norm, x, call->in[MEAN], call->in[GRAD], call->out[0], call->in[WEIGHT], call->out[1]->strides, &args);
+    stni_norm_args_make(&norm, x, call->in[MEAN], call->in[GRAD], call->out[0], call->in[WEIGHT], call->out[1]->strides,
+                        &args);
     args.whole = comm == NULL;
     args.mean = call->in[MEAN]->data;
     args.rstd = call->in[RSTD]->data;
@@ -97,8 +104,8 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(stni_norm_scratch(call, 2, &args));
     STNI_TRY(stn_op_launch(call, SUMS, args.dtype, &args, sizeof args));
     if (comm && call->in[MEAN]->spec->local_numel > 0) /* which is the same for all of them */
-        STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, args.coarse, args.coarse, 2 * args.rows * args.groups, STN_DTYPE_F64,
-                                      STN_SUM));
+        STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, args.coarse, args.coarse, 2 * args.rows * args.groups,
+                                      STN_DTYPE_F64, STN_SUM));
     return args.empty ? STN_OK : stn_op_launch(call, APPLY, args.dtype, &args, sizeof args);
 }
 
@@ -108,8 +115,9 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return needs ? 1u << GRAD | 1u << INPUT | 1u << MEAN | 1u << RSTD | 1u << WEIGHT : 0;
 }
 
-stn_status stni_norm_gradients(const struct stni_norm_rule *rule, const struct stni_norm_attrs *attrs, stn_tensor *grad, stn_tensor *x,
-                               stn_tensor *mean, stn_tensor *rstd, stn_tensor *weight, stn_tensor *out[3])
+stn_status stni_norm_gradients(const struct stni_norm_rule *rule, const struct stni_norm_attrs *attrs, stn_tensor *grad,
+                               stn_tensor *x, stn_tensor *mean, stn_tensor *rstd, stn_tensor *weight,
+                               stn_tensor *out[3])
 {
     stn_tensor *in[] = {[GRAD] = grad, [INPUT] = x, [MEAN] = mean, [RSTD] = rstd, [WEIGHT] = weight};
     return stni_dispatch(x->context->registry->ops[rule->backward], 5, in, attrs, 3, out);
@@ -128,7 +136,8 @@ struct again {
 static stn_tensor *project(const struct again *s, stn_tensor *g)
 {
     stn_tensor *out[3];
-    if (stn_tensor_is_error(g) || stni_norm_gradients(s->rule, s->call->attrs, g, s->x, s->call->in[MEAN], s->call->in[RSTD], NULL, out) != STN_OK)
+    if (stn_tensor_is_error(g) || stni_norm_gradients(s->rule, s->call->attrs, g, s->x, s->call->in[MEAN],
+                                                      s->call->in[RSTD], NULL, out) != STN_OK)
         return s->call->context->error_tensor;
     return out[0];
 }
@@ -188,7 +197,8 @@ static stn_status backward(stn_backward_call *call)
     if (call->needs >> GRAD & 1) {
         grad_dy = q ? weighted(&s, q) : NULL;
         grad_dy = sum_of(grad_dy, u ? stn_mul(u, s.normal) : NULL);
-        grad_dy = sum_of(grad_dy, v ? stn_expand(v, call->in_spec[INPUT]->layout.ndim, call->in_spec[INPUT]->layout.shape) : NULL);
+        grad_dy = sum_of(
+            grad_dy, v ? stn_expand(v, call->in_spec[INPUT]->layout.ndim, call->in_spec[INPUT]->layout.shape) : NULL);
         call->grad_in[GRAD] = grad_dy;
     }
     if (call->needs >> INPUT & 1) {
@@ -197,8 +207,8 @@ static stn_status backward(stn_backward_call *call)
         call->grad_in[INPUT] = grad_x;
     }
     if ((call->needs >> WEIGHT & 1) && q)
-        call->grad_in[WEIGHT] = stn_view(stni_sum_to(stn_mul(q, dy), stn_tensor_spec(s.weight)), call->in_spec[WEIGHT]->layout.ndim,
-                                         call->in_spec[WEIGHT]->layout.shape);
+        call->grad_in[WEIGHT] = stn_view(stni_sum_to(stn_mul(q, dy), stn_tensor_spec(s.weight)),
+                                         call->in_spec[WEIGHT]->layout.ndim, call->in_spec[WEIGHT]->layout.shape);
     return stn_context_status(call->context);
 }
 
@@ -212,5 +222,11 @@ static const stn_kernel kernels[] = {
 };
 
 const stn_op_impl stni_norm_backward_impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };

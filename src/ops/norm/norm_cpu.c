@@ -39,7 +39,12 @@ static double element(stn_dtype dtype, const void *data, int64_t i)
     case STN_DTYPE_F64: return ((const double *)data)[i];
     case STN_DTYPE_BF16: return stni_bf16_to_f32(((const uint16_t *)data)[i]);
     case STN_DTYPE_F16: return stni_f16_to_f32(((const uint16_t *)data)[i]);
-    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_I16: case STN_DTYPE_I8: case STN_DTYPE_U8: case STN_DTYPE_BOOL:
+    case STN_DTYPE_I64:
+    case STN_DTYPE_I32:
+    case STN_DTYPE_I16:
+    case STN_DTYPE_I8:
+    case STN_DTYPE_U8:
+    case STN_DTYPE_BOOL:
     case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_COUNT:
         break;
     }
@@ -53,7 +58,12 @@ static void set_element(stn_dtype dtype, void *data, int64_t i, double value)
     case STN_DTYPE_F64: ((double *)data)[i] = value; break;
     case STN_DTYPE_BF16: ((uint16_t *)data)[i] = stni_f32_to_bf16((float)value); break;
     case STN_DTYPE_F16: ((uint16_t *)data)[i] = stni_f32_to_f16((float)value); break;
-    case STN_DTYPE_I64: case STN_DTYPE_I32: case STN_DTYPE_I16: case STN_DTYPE_I8: case STN_DTYPE_U8: case STN_DTYPE_BOOL:
+    case STN_DTYPE_I64:
+    case STN_DTYPE_I32:
+    case STN_DTYPE_I16:
+    case STN_DTYPE_I8:
+    case STN_DTYPE_U8:
+    case STN_DTYPE_BOOL:
     case STN_DTYPE_C64: case STN_DTYPE_C128: case STN_DTYPE_COUNT:
         break;
     }
@@ -102,7 +112,8 @@ static void take_shifts(const struct stni_norm_args *a, double *shift)
  * what is missing too. */
 static double first_weighted(const struct stni_norm_args *a, int64_t x_at, int64_t weight_at)
 {
-    const int64_t *const to = a->strides[NORM_STAT], *const x = a->strides[NORM_X], *const w = a->strides[NORM_WEIGHT], first = x_at;
+    const int64_t *const to = a->strides[NORM_STAT], *const x = a->strides[NORM_X], *const w = a->strides[NORM_WEIGHT],
+                         first = x_at;
     int64_t index[STN_MAX_NDIM] = {0};
     for (int d; element(a->dtype, a->weight, weight_at) == 0; index[d]++, x_at += x[d], weight_at += w[d]) {
         for (d = a->ndim - 1; d >= 0 && (to[d] != 0 || index[d] == a->shape[d] - 1); d--) {
@@ -175,7 +186,11 @@ stn_status stni_norm_weighted_cpu(stn_queue *queue, const void *raw)
     clear(a->coarse, STNI_WEIGHTED_PLANES * a->rows);
     if (a->empty)
         return STN_OK;
-    struct stni_norm_pass pass = {.args = a, .stat = {shift}, .weight = a->weight, .weight_step = 1, .target = NORM_STAT,
+    struct stni_norm_pass pass = {.args = a,
+                                  .stat = {shift},
+                                  .weight = a->weight,
+                                  .weight_step = 1,
+                                  .target = NORM_STAT,
                                   .sum = {a->coarse + 2 * a->rows, a->coarse + 3 * a->rows}};
     take_weighted_shifts(a, shift);
     kernels(queue)->moments[a->dtype](&pass);
@@ -264,7 +279,8 @@ static void fold_channels(const struct stni_norm_args *a, double *const sum[2])
 }
 
 /* Parameters that lie along the lines of which there are statistics: their sums are a pass of their own. */
-static void sum_lines_and_params(const stn_queue *queue, const struct stni_norm_args *a, const struct stni_norm_pass *lines)
+static void sum_lines_and_params(const stn_queue *queue, const struct stni_norm_args *a,
+                                 const struct stni_norm_pass *lines)
 {
     double *sum = fine_array(a, 4);
     struct stni_norm_pass pass[] = {*lines, *lines};

@@ -21,8 +21,12 @@ struct half_operand {
 static void read_halves(const struct stni_tile_kernels *kernels, const struct half_operand *o, struct tile *piece)
 {
     int64_t *const row = &piece->row[o->which], *const col = &piece->col[o->which];
-    const struct stni_tile tile = {.rows = *row ? piece->rows : 1, .cols = *col ? piece->cols : 1, .to_row = *col ? piece->cols : 1, .to_col = 1,
-                                   .from_row = *row, .from_col = *col};
+    const struct stni_tile tile = {.rows = *row ? piece->rows : 1,
+                                   .cols = *col ? piece->cols : 1,
+                                   .to_row = *col ? piece->cols : 1,
+                                   .to_col = 1,
+                                   .from_row = *row,
+                                   .from_col = *col};
     stni_tile_read(kernels, o->to, o->from + piece->at[o->which], &tile);
     piece->at[o->which] = 0;
     *row = *row ? tile.to_row : 0;
@@ -41,7 +45,8 @@ static void run_halves(const struct stni_norm_pass *p, const struct tile *t, til
     struct stni_norm_pass pass = *p;
     const struct half_operand operands[] = {{NORM_X, args.x, x}, {NORM_Y, args.y, y}, {NORM_WEIGHT, p->weight, weight},
                                             {NORM_PARAM, p->bias, bias}};
-    const int64_t cols = least(t->cols, out < 0 && t->col[p->target] != 0 && t->rows >= ROWS ? HALVES / ROWS : HALVES), rows = HALVES / cols;
+    const int64_t cols = least(t->cols, out < 0 && t->col[p->target] != 0 && t->rows >= ROWS ? HALVES / ROWS : HALVES),
+                  rows = HALVES / cols;
     pass.args = &args;
     args.x = x;
     args.y = y;
@@ -56,8 +61,13 @@ static void run_halves(const struct stni_norm_pass *p, const struct tile *t, til
                 piece.at[k] += r * t->row[k] + i * t->col[k];
             piece.at[NORM_WEIGHT] *= p->weight_step;
             piece.at[NORM_PARAM] *= reads & READ_BIAS ? p->bias_step : 1;
-            const struct stni_tile back = {.rows = piece.rows, .cols = piece.cols, .to_row = out < 0 ? 0 : t->row[out],
-                                           .to_col = out < 0 ? 0 : t->col[out], .from_row = piece.cols, .from_col = 1, .streamed = p->streamed};
+            const struct stni_tile back = {.rows = piece.rows,
+                                           .cols = piece.cols,
+                                           .to_row = out < 0 ? 0 : t->row[out],
+                                           .to_col = out < 0 ? 0 : t->col[out],
+                                           .from_row = piece.cols,
+                                           .from_col = 1,
+                                           .streamed = p->streamed};
             uint16_t *const target = out < 0 ? NULL : (uint16_t *)t->to + piece.at[out];
             for (int k = 0; k < 4; k++)
                 if (reads >> operands[k].which & 1)

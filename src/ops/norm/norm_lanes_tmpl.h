@@ -23,12 +23,14 @@
 #undef SIMD
 #undef ALONE
 
-static inline __attribute__((always_inline)) void NAME(sum_tile)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind)
+static inline __attribute__((always_inline)) void NAME(sum_tile)(const struct stni_norm_pass *p, const struct tile *t,
+                                                                 enum terms kind)
 {
     const int64_t *c = t->col;
     const struct steps s = {c[NORM_X], c[NORM_Y], c[NORM_STAT], c[NORM_WEIGHT], c[p->target]};
     const int dense = s.x == 1 && (kind != SUMS || s.y == 1);
-    if (kind == MOMENTS && sizeof(ACC) < sizeof(double) && dense && s.stat == 0 && s.target == 0 && t->cols <= NEAR_LINE)
+    if (kind == MOMENTS && sizeof(ACC) < sizeof(double) && dense && s.stat == 0 && s.target == 0 &&
+        t->cols <= NEAR_LINE)
         NAME(moments_lines)(p, t);
     else if (dense && s.stat == 0 && s.target == 0 && s.weight == 0)
         NAME(along)(p, t, kind, (struct steps){1, 1, 0, 0, 0});

@@ -46,15 +46,16 @@ static int cuts_whole_groups(const struct stni_split *split, int64_t per_group)
     return 1;
 }
 
-stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
-                               const stn_spec **out)
+stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x,
+                               const stn_meta *meta, const stn_spec **out)
 {
     struct stni_layout stat;
     stni_layout_init(&stat, x->mesh, meta->dtype, meta->ndim, meta->shape);
     for (int a = 0; x->mesh && a < x->mesh->ndim; a++) {
         int d = x->placement[a].kind == STN_PLACE_SHARD ? x->placement[a].dim : -1;
         stat.axis_order[a] = x->axis_order[a];
-        if (d < 0 || !(norm->stat_dims >> d & 1) || (d == norm->group_dim && !cuts_whole_groups(x->split[d], norm->per_group)))
+        if (d < 0 || !(norm->stat_dims >> d & 1) ||
+            (d == norm->group_dim && !cuts_whole_groups(x->split[d], norm->per_group)))
             continue;
         int to = position(norm->stat_dims, d);
         stat.placement[a] = stn_shard(to);
@@ -65,8 +66,8 @@ stn_status stni_norm_stat_spec(const stn_op_call *call, const struct stni_norm *
     return stni_spec_intern(call->context, &stat, out);
 }
 
-stn_status stni_norm_param_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x, const stn_meta *meta,
-                                int partial, const uint8_t *memory_order, const stn_spec **out)
+stn_status stni_norm_param_spec(const stn_op_call *call, const struct stni_norm *norm, const struct stni_layout *x,
+                                const stn_meta *meta, int partial, const uint8_t *memory_order, const stn_spec **out)
 {
     struct stni_layout param;
     stni_layout_init(&param, x->mesh, meta->dtype, meta->ndim, meta->shape);
@@ -123,7 +124,8 @@ static void number_stats(const struct stni_norm *norm, const stn_tensor *x, stru
     }
 }
 
-static void group_channels(const struct stni_norm *norm, const stn_spec *x, const stn_spec *stat, struct stni_norm_args *args)
+static void group_channels(const struct stni_norm *norm, const stn_spec *x, const stn_spec *stat,
+                           struct stni_norm_args *args)
 {
     args->groups = args->per_group = 1;
     if (norm->group_dim < 0)
@@ -134,16 +136,24 @@ static void group_channels(const struct stni_norm *norm, const stn_spec *x, cons
     args->offset = x->local_offset[norm->group_dim] - stat->local_offset[at] * norm->per_group;
 }
 
-void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, const stn_tensor *stat, const stn_tensor *y, const stn_tensor *out,
-                         const stn_tensor *weight, const int64_t *param_strides, struct stni_norm_args *args)
+void stni_norm_args_make(const struct stni_norm *norm, const stn_tensor *x, const stn_tensor *stat, const stn_tensor *y,
+                         const stn_tensor *out, const stn_tensor *weight, const int64_t *param_strides,
+                         struct stni_norm_args *args)
 {
     const stn_spec *spec = x->spec;
     const int ndim = spec->layout.ndim;
     int64_t *strides[NORM_OPERANDS];
-    *args = (struct stni_norm_args){.dtype = spec->layout.dtype, .x = x->data, .y = y->data, .out = out ? out->data : NULL,
-                                    .weight = weight ? weight->data : NULL, .empty = spec->local_numel == 0, .count = norm->count,
-                                    .about_zero = norm->about_zero, .eps = norm->eps,
-                                    .along = !(norm->param_dims & norm->stat_dims), .params = 1};
+    *args = (struct stni_norm_args){.dtype = spec->layout.dtype,
+                                    .x = x->data,
+                                    .y = y->data,
+                                    .out = out ? out->data : NULL,
+                                    .weight = weight ? weight->data : NULL,
+                                    .empty = spec->local_numel == 0,
+                                    .count = norm->count,
+                                    .about_zero = norm->about_zero,
+                                    .eps = norm->eps,
+                                    .along = !(norm->param_dims & norm->stat_dims),
+                                    .params = 1};
     for (int d = 0; d < ndim; d++) {
         int at = norm->param_dims >> d & 1 ? position(norm->param_dims, d) : -1;
         args->shape[d] = spec->local_shape[d];

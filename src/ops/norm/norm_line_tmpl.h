@@ -10,8 +10,8 @@ struct NAME(line) {
     const double *shift;
 };
 
-static inline struct NAME(line) NAME(line_at)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind, struct steps s, int64_t r,
-                                              int64_t i)
+static inline struct NAME(line) NAME(line_at)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
+                                              struct steps s, int64_t r, int64_t i)
 {
     const int64_t stat = t->at[NORM_STAT] + r * t->row[NORM_STAT] + i * s.stat;
     struct NAME(line) line = {
@@ -29,8 +29,8 @@ static inline struct NAME(line) NAME(line_at)(const struct stni_norm_pass *p, co
 }
 
 /* The two terms of an element: the first is added to *a, the second to *b. */
-static inline __attribute__((always_inline)) void NAME(add_terms)(const struct NAME(line) line, enum terms kind, struct steps s, int64_t i,
-                                                                  double *a, double *b)
+static inline __attribute__((always_inline)) void NAME(add_terms)(const struct NAME(line) line, enum terms kind,
+                                                                  struct steps s, int64_t i, double *a, double *b)
 {
     if (kind == SUMS) {
         ACC g = LOAD(line.w[i * s.weight]) * LOAD(line.y[i * s.y]);

@@ -9,13 +9,14 @@
 
 /* Rows whose sums are one number each: the partial sums of lanes are added pairwise, half to half. Each row is read
  * as four concurrent streams, which hardware prefetchers serve better than one. */
-static inline __attribute__((always_inline)) void FORM(along)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
-                                                              struct steps s)
+static inline __attribute__((always_inline)) void FORM(along)(const struct stni_norm_pass *p, const struct tile *t,
+                                                              enum terms kind, struct steps s)
 {
     const int64_t apart = t->cols / 4 / LANES * LANES;
     for (int64_t r = 0; r < t->rows; r++) {
         const struct NAME(line) l0 = NAME(line_at)(p, t, kind, s, r, 0), l1 = NAME(line_at)(p, t, kind, s, r, apart);
-        const struct NAME(line) l2 = NAME(line_at)(p, t, kind, s, r, 2 * apart), l3 = NAME(line_at)(p, t, kind, s, r, 3 * apart);
+        const struct NAME(line) l2 = NAME(line_at)(p, t, kind, s, r, 2 * apart),
+                                l3 = NAME(line_at)(p, t, kind, s, r, 3 * apart);
         double sum[2][LANES] = {{0}};
         int64_t i = 0, target = t->at[p->target] + r * t->row[p->target];
         for (; i < apart; i += LANES) {
@@ -54,8 +55,9 @@ static inline __attribute__((always_inline)) void FORM(along)(const struct stni_
 
 /* Up to BLOCK columns of rows in which each column has the same sum of its own: four rows at a time, so that sums
  * are read and written a quarter as often. */
-static inline __attribute__((always_inline)) void FORM(strip)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
-                                                              struct steps s, int64_t row, int64_t rows, int64_t first, int64_t n)
+static inline __attribute__((always_inline)) void FORM(strip)(const struct stni_norm_pass *p, const struct tile *t,
+                                                              enum terms kind, struct steps s, int64_t row,
+                                                              int64_t rows, int64_t first, int64_t n)
 {
     double sum[2][BLOCK];
     const int64_t target = t->at[p->target] + row * t->row[p->target] + first * s.target;
@@ -63,8 +65,10 @@ static inline __attribute__((always_inline)) void FORM(strip)(const struct stni_
     for (int64_t i = 0; i < n; i++)
         sum[0][i] = sum[1][i] = 0;
     for (; r + 4 <= row + rows; r += 4) {
-        const struct NAME(line) l0 = NAME(line_at)(p, t, kind, s, r, first), l1 = NAME(line_at)(p, t, kind, s, r + 1, first);
-        const struct NAME(line) l2 = NAME(line_at)(p, t, kind, s, r + 2, first), l3 = NAME(line_at)(p, t, kind, s, r + 3, first);
+        const struct NAME(line) l0 = NAME(line_at)(p, t, kind, s, r, first),
+                                l1 = NAME(line_at)(p, t, kind, s, r + 1, first);
+        const struct NAME(line) l2 = NAME(line_at)(p, t, kind, s, r + 2, first),
+                                l3 = NAME(line_at)(p, t, kind, s, r + 3, first);
         SIMD
         for (int64_t i = 0; i < n; i++) {
             ALONE
@@ -92,8 +96,8 @@ static inline __attribute__((always_inline)) void FORM(strip)(const struct stni_
     }
 }
 
-static inline __attribute__((always_inline)) void FORM(across)(const struct stni_norm_pass *p, const struct tile *t, enum terms kind,
-                                                               struct steps s)
+static inline __attribute__((always_inline)) void FORM(across)(const struct stni_norm_pass *p, const struct tile *t,
+                                                               enum terms kind, struct steps s)
 {
     const int64_t step = t->row[p->target] == 0 ? t->rows : 1;
     for (int64_t r = 0; r < t->rows; r += step)
@@ -101,7 +105,8 @@ static inline __attribute__((always_inline)) void FORM(across)(const struct stni
             FORM(strip)(p, t, kind, s, r, step, i, t->cols - i < BLOCK ? t->cols - i : BLOCK);
 }
 
-static inline __attribute__((always_inline)) void FORM(normalise_rows)(const struct stni_norm_pass *p, const struct tile *t, struct steps s)
+static inline __attribute__((always_inline)) void FORM(normalise_rows)(const struct stni_norm_pass *p,
+                                                                       const struct tile *t, struct steps s)
 {
     for (int64_t r = 0; r < t->rows; r++) {
         const int64_t stat = t->at[NORM_STAT] + r * t->row[NORM_STAT];
@@ -114,13 +119,15 @@ static inline __attribute__((always_inline)) void FORM(normalise_rows)(const str
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {
             ALONE
-            ACC z = STNI_NORM_NORMAL(LOAD(x[i * s.x]), (s.stat ? mean[i * s.stat] : mean0), (s.stat ? rstd[i * s.stat] : rstd0));
+            ACC z = STNI_NORM_NORMAL(LOAD(x[i * s.x]), (s.stat ? mean[i * s.stat] : mean0),
+                                     (s.stat ? rstd[i * s.stat] : rstd0));
             y[i * s.y] = STORE(z * (s.weight ? LOAD(w[i * s.weight]) : w0) + (s.target ? LOAD(v[i * s.target]) : v0));
         }
     }
 }
 
-static inline __attribute__((always_inline)) void FORM(apply_rows)(const struct stni_norm_pass *p, const struct tile *t, struct steps s)
+static inline __attribute__((always_inline)) void FORM(apply_rows)(const struct stni_norm_pass *p, const struct tile *t,
+                                                                   struct steps s)
 {
     for (int64_t r = 0; r < t->rows; r++) {
         const int64_t stat = t->at[NORM_STAT] + r * t->row[NORM_STAT];
@@ -134,9 +141,9 @@ static inline __attribute__((always_inline)) void FORM(apply_rows)(const struct 
         SIMD
         for (int64_t i = 0; i < t->cols; i++) {
             ALONE
-            out[i * s.target] = STORE(STNI_NORM_GRADIENT((LOAD(w[i * s.weight]) * LOAD(y[i * s.y])), LOAD(x[i * s.x]), mean[i * s.stat],
-                                                         rstd[i * s.stat], mean_gradient[i * s.stat],
-                                                         variance_gradient[i * s.stat]));
+            out[i * s.target] =
+                STORE(STNI_NORM_GRADIENT((LOAD(w[i * s.weight]) * LOAD(y[i * s.y])), LOAD(x[i * s.x]), mean[i * s.stat],
+                                         rstd[i * s.stat], mean_gradient[i * s.stat], variance_gradient[i * s.stat]));
         }
     }
 }

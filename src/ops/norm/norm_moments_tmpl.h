@@ -57,7 +57,8 @@ static inline __attribute__((always_inline)) void NAME(widen)(ACC *restrict v, d
 }
 
 /* About `about`, of a multiple of SPAN. */
-static inline __attribute__((always_inline)) void NAME(sum_spans)(const T *restrict x, int64_t n, ACC about, size_t ahead, double *sum)
+static inline __attribute__((always_inline)) void NAME(sum_spans)(const T *restrict x, int64_t n, ACC about,
+                                                                  size_t ahead, double *sum)
 {
     double a[WIDTH / 4], b[WIDTH / 4];
     _Pragma("omp simd")

@@ -47,7 +47,8 @@ static int64_t unit(const struct stni_norm_args *a)
 static int has_whole_rows(const struct stni_norm_args *a)
 {
     const int col = a->ndim - 1;
-    if (a->ndim > 2 || a->per_group != 1 || a->offset != 0 || a->groups != a->channels || a->shape[col] * size_of(a) > WHOLE_ROW)
+    if (a->ndim > 2 || a->per_group != 1 || a->offset != 0 || a->groups != a->channels ||
+        a->shape[col] * size_of(a) > WHOLE_ROW)
         return 0;
     int whole = a->strides[NORM_X][col] == 1 && a->strides[NORM_Y][col] == 1 && a->strides[NORM_STAT][col] == 0;
     for (int k = NORM_WEIGHT; k <= NORM_PARAM; k++)
@@ -74,7 +75,8 @@ static struct stni_norm_args part_of(const struct stni_norm_args *a, int64_t at,
 /* A part whose groups are whole, and those of one row. */
 static struct stni_norm_args slice(const struct stni_norm_args *a, int64_t at, int64_t n)
 {
-    const int64_t fine = a->strides[NORM_STAT][0], size = size_of(a), stat = at * fine / a->per_group * (a->dtype == STN_DTYPE_F64 ? 8 : 4);
+    const int64_t fine = a->strides[NORM_STAT][0], size = size_of(a),
+                  stat = at * fine / a->per_group * (a->dtype == STN_DTYPE_F64 ? 8 : 4);
     struct stni_norm_args s = part_of(a, at, n);
     s.rows = 1;
     s.channels = n * fine;

@@ -83,7 +83,8 @@ static void ask_for_x(const struct stni_norm_pass *p, const struct tile *t, int6
 static void stream_tile(const struct stni_norm_pass *p, const struct tile *t, tile_fn run, int out, int64_t size)
 {
     alignas(64) char buffer[STNI_STREAMING_PAGE + PIECE];
-    const int64_t cols = least(t->cols, PIECE / size), rows = t->row[out] == cols ? least(t->rows, PIECE / size / cols) : 1;
+    const int64_t cols = least(t->cols, PIECE / size),
+                  rows = t->row[out] == cols ? least(t->rows, PIECE / size / cols) : 1;
     for (int64_t r = 0; r < t->rows; r += rows)
         for (int64_t i = 0; i < t->cols; i += cols) {
             struct tile piece = *t;

@@ -6,7 +6,8 @@
 #endif
 
 /* The mean and 1 / sqrt(var + eps) of row r, which are also put where they belong. */
-static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T *x, int64_t r, int64_t n, ACC *mean, ACC *rstd)
+static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T *x, int64_t r, int64_t n, ACC *mean,
+                                         ACC *rstd)
 {
     const struct stni_norm_args *a = p->args;
     const double shift = a->about_zero ? 0 : stni_moments_shift((double)LOAD(x[0]));
@@ -20,17 +21,19 @@ static inline void NAME(take_statistics)(const struct stni_norm_pass *p, const T
         ((ACC *)a->var)[r] = (ACC)(all.m2 / (all.n - 1));
 }
 
-static inline __attribute__((always_inline)) void NAME(normalise_run)(T *restrict y, const T *restrict x, const T *restrict w, const T *restrict v,
-                                                                      int64_t n, ACC mean, ACC rstd, int weighted, int biased)
+static inline __attribute__((always_inline)) void NAME(normalise_run)(T *restrict y, const T *restrict x,
+                                                                      const T *restrict w, const T *restrict v,
+                                                                      int64_t n, ACC mean, ACC rstd, int weighted,
+                                                                      int biased)
 {
     const ACC w0 = LOAD(w[0]), v0 = LOAD(v[0]);
-    _Pragma("omp simd")
-    for (int64_t i = 0; i < n; i++)
-        y[i] = STORE(STNI_NORM_NORMAL(LOAD(x[i]), mean, rstd) * (weighted ? LOAD(w[i]) : w0) + (biased ? LOAD(v[i]) : v0));
+    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+        STORE(STNI_NORM_NORMAL(LOAD(x[i]), mean, rstd) * (weighted ? LOAD(w[i]) : w0) + (biased ? LOAD(v[i]) : v0));
 }
 
 /* n elements of a row from the i-th on. */
-static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, const T *x, int64_t i, int64_t n, ACC mean, ACC rstd)
+static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, const T *x, int64_t i, int64_t n,
+                                         ACC mean, ACC rstd)
 {
     const T *w = (const T *)p->weight + i * p->weight_step, *v = (const T *)p->bias + i * p->bias_step;
     if (p->weight_step && p->bias_step)
@@ -45,7 +48,8 @@ static inline void NAME(normalise_piece)(const struct stni_norm_pass *p, T *y, c
 
 /* Rows from the r-th on whose results go out by non-temporal stores: one in pieces, or some short ones that follow
  * each other as one piece. */
-static inline void NAME(stream_whole)(const struct stni_norm_pass *p, char *buffer, int64_t r, int64_t rows, const ACC *mean, const ACC *rstd)
+static inline void NAME(stream_whole)(const struct stni_norm_pass *p, char *buffer, int64_t r, int64_t rows,
+                                      const ACC *mean, const ACC *rstd)
 {
     const struct stni_norm_args *a = p->args;
     const int64_t cols = a->shape[a->ndim - 1], x_row = a->strides[NORM_X][0], y_row = a->strides[NORM_Y][0];
@@ -66,7 +70,8 @@ static void NAME(whole)(const struct stni_norm_pass *p)
     const struct stni_norm_args *a = p->args;
     const int64_t cols = a->shape[a->ndim - 1], rows = a->ndim > 1 ? a->shape[0] : 1;
     const int64_t x_row = a->strides[NORM_X][0], y_row = a->strides[NORM_Y][0];
-    const int64_t fit = y_row == cols ? least(PIECE / (int64_t)sizeof(T) / cols, TOGETHER) : 1, together = p->streamed && fit > 1 ? fit : 1;
+    const int64_t fit = y_row == cols ? least(PIECE / (int64_t)sizeof(T) / cols, TOGETHER) : 1,
+                  together = p->streamed && fit > 1 ? fit : 1;
     for (int64_t r = 0; r < rows; r += together) {
         const int64_t n = least(rows - r, together);
         ACC mean[TOGETHER], rstd[TOGETHER];

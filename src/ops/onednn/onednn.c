@@ -85,7 +85,8 @@ static stn_status make_add_attr(struct stni_onednn *library)
  * processors than Intel's. */
 static int has_fast_bf16(void)
 {
-    const int isa = (int)dnnl_get_effective_cpu_isa(), pairs = dnnl_cpu_isa_avx512_core_bf16, tiles = dnnl_cpu_isa_avx512_core_amx;
+    const int isa = (int)dnnl_get_effective_cpu_isa(), pairs = dnnl_cpu_isa_avx512_core_bf16,
+              tiles = dnnl_cpu_isa_avx512_core_amx;
     return (isa & tiles) == tiles || ((isa & pairs) == pairs && !stni_processor_is_intel());
 }
 
@@ -149,7 +150,8 @@ static stn_status make(struct stni_onednn *library, struct stni_onednn_primitive
 }
 
 /* Finds or makes a primitive; a problem that oneDNN refused is remembered too, so that no second attempt is made. */
-static stn_status find(struct stni_onednn *library, const struct stni_onednn_key *key, struct stni_onednn_primitive **out)
+static stn_status find(struct stni_onednn *library, const struct stni_onednn_key *key,
+                       struct stni_onednn_primitive **out)
 {
     struct stni_onednn_primitive *p;
     HASH_FIND(hh, library->primitives, key, sizeof *key, p);
@@ -188,14 +190,16 @@ static stn_status execute(struct stni_onednn *library, const struct stni_onednn_
     return stni_onednn_status(dnnl_primitive_execute(p->run, library->stream, p->n_args, p->args));
 }
 
-static stn_status run_reorder(struct stni_onednn *library, dnnl_primitive_t reorder, dnnl_memory_t from, dnnl_memory_t to)
+static stn_status run_reorder(struct stni_onednn *library, dnnl_primitive_t reorder, dnnl_memory_t from,
+                              dnnl_memory_t to)
 {
     dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     return stni_onednn_status(dnnl_primitive_execute(reorder, library->stream, 2, args));
 }
 
 /* Brings the weight into the primitive's layout, unless it lies there still from the last problem. */
-static stn_status reorder_weight(struct stni_onednn *library, const struct stni_onednn_primitive *p, const struct stni_conv_data *data)
+static stn_status reorder_weight(struct stni_onednn *library, const struct stni_onednn_primitive *p,
+                                 const struct stni_conv_data *data)
 {
     const dnnl_memory_desc_t *wanted;
     STNI_TRY(stni_onednn_status(dnnl_memory_get_memory_desc(p->b, &wanted)));
@@ -209,7 +213,8 @@ static stn_status reorder_weight(struct stni_onednn *library, const struct stni_
 }
 
 /* The weight, and what is the same for all images. */
-static stn_status prepare_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct stni_conv_data *data)
+static stn_status prepare_conv(struct stni_onednn *library, struct stni_onednn_primitive *p,
+                               const struct stni_conv_data *data)
 {
     if (p->plain != NULL)
         STNI_TRY(grow(library, &library->weight, p->weight_bytes));
@@ -225,7 +230,8 @@ static stn_status prepare_conv(struct stni_onednn *library, struct stni_onednn_p
     return STN_OK;
 }
 
-static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primitive *p, const struct stni_conv_data *data, int64_t *solved)
+static stn_status run_conv(struct stni_onednn *library, struct stni_onednn_primitive *p,
+                           const struct stni_conv_data *data, int64_t *solved)
 {
     int gradient = p->key.conv.kind == STNI_CONV_GRAD_WEIGHT;
     int64_t element = (int64_t)stn_dtype_size((stn_dtype)p->key.conv.dtype);
@@ -299,20 +305,22 @@ static struct stni_onednn_product fill_strides(const struct stni_onednn_product 
 }
 
 /* By oneDNN's plain function, which needs no primitive: one product after the other. */
-static stn_status run_sgemm(struct stni_onednn *library, const struct stni_onednn_product *q, const float *a, const float *b, float *c)
+static stn_status run_sgemm(struct stni_onednn *library, const struct stni_onednn_product *q, const float *a,
+                            const float *b, float *c)
 {
     char a_form = q->a_col == 1 ? 'N' : 'T', b_form = q->b_col == 1 ? 'N' : 'T';
     int64_t lda = q->a_col == 1 ? q->a_row : q->a_col, ldb = q->b_col == 1 ? q->b_row : q->b_col;
     for (int64_t i = 0; i < q->batch; i++) {
         if (stni_refuses(&library->refusals->run))
             return STN_ERR_UNSUPPORTED;
-        STNI_TRY(stni_onednn_status(dnnl_sgemm(a_form, b_form, q->m, q->n, q->k, 1, a + i * q->a_batch, lda, b + i * q->b_batch, ldb, 0,
-                                               c + i * q->c_batch, q->c_row)));
+        STNI_TRY(stni_onednn_status(dnnl_sgemm(a_form, b_form, q->m, q->n, q->k, 1, a + i * q->a_batch, lda,
+                                               b + i * q->b_batch, ldb, 0, c + i * q->c_batch, q->c_row)));
     }
     return STN_OK;
 }
 
-static stn_status run_primitive(struct stni_onednn *library, const struct stni_onednn_product *product, void *a, void *b, void *c)
+static stn_status run_primitive(struct stni_onednn *library, const struct stni_onednn_product *product, void *a,
+                                void *b, void *c)
 {
     struct stni_onednn_key key;
     struct stni_onednn_primitive *p;
@@ -329,7 +337,8 @@ static stn_status run_primitive(struct stni_onednn *library, const struct stni_o
 }
 
 /* By a primitive for all products, or where a factor is shared, which oneDNN has no fast code for, by one for each. */
-static stn_status run_primitives(struct stni_onednn *library, const struct stni_onednn_product *q, char *a, char *b, char *c)
+static stn_status run_primitives(struct stni_onednn *library, const struct stni_onednn_product *q, char *a, char *b,
+                                 char *c)
 {
     const int64_t element = (int64_t)stn_dtype_size((stn_dtype)q->dtype);
     if (q->batch == 1 || (q->a_batch > 0 && q->b_batch > 0))
@@ -338,7 +347,8 @@ static stn_status run_primitives(struct stni_onednn *library, const struct stni_
     one.batch = 1;
     one = fill_strides(&one);
     for (int64_t i = 0; i < q->batch; i++)
-        STNI_TRY(run_primitive(library, &one, a + i * q->a_batch * element, b + i * q->b_batch * element, c + i * q->c_batch * element));
+        STNI_TRY(run_primitive(library, &one, a + i * q->a_batch * element, b + i * q->b_batch * element,
+                               c + i * q->c_batch * element));
     return STN_OK;
 }
 

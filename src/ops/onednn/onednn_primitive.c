@@ -13,15 +13,16 @@ static dnnl_data_type_t data_type(int32_t dtype)
     return dtype == STN_DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 /* A memory object without an address, put among the arguments as `arg`. */
-static stn_status add_arg(struct stni_onednn *library, struct stni_onednn_primitive *p, int arg, const dnnl_memory_desc_t *desc,
-                          dnnl_memory_t *memory)
+static stn_status add_arg(struct stni_onednn *library, struct stni_onednn_primitive *p, int arg,
+                          const dnnl_memory_desc_t *desc, dnnl_memory_t *memory)
 {
     STNI_TRY(stni_onednn_status(dnnl_memory_create(memory, desc, library->engine, DNNL_MEMORY_NONE)));
     p->args[p->n_args++] = (dnnl_exec_arg_t){arg, *memory};
     return STN_OK;
 }
 
-static stn_status add_scratch(struct stni_onednn *library, struct stni_onednn_primitive *p, const_dnnl_primitive_desc_t desc)
+static stn_status add_scratch(struct stni_onednn *library, struct stni_onednn_primitive *p,
+                              const_dnnl_primitive_desc_t desc)
 {
     const dnnl_memory_desc_t *scratch = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     p->scratch_bytes = dnnl_memory_desc_get_size(scratch);
@@ -35,11 +36,12 @@ static stn_status read_name(struct stni_onednn_primitive *p, const_dnnl_primitiv
     return strncmp(p->name, "ref", 3) == 0 ? STN_ERR_UNSUPPORTED : STN_OK;
 }
 
-static stn_status make_reorder(struct stni_onednn *library, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
-                               dnnl_primitive_attr_t attr, dnnl_primitive_t *out)
+static stn_status make_reorder(struct stni_onednn *library, const dnnl_memory_desc_t *from,
+                               const dnnl_memory_desc_t *to, dnnl_primitive_attr_t attr, dnnl_primitive_t *out)
 {
     dnnl_primitive_desc_t desc = NULL;
-    STNI_TRY(stni_onednn_status(dnnl_reorder_primitive_desc_create(&desc, from, library->engine, to, library->engine, attr)));
+    STNI_TRY(stni_onednn_status(
+        dnnl_reorder_primitive_desc_create(&desc, from, library->engine, to, library->engine, attr)));
     stn_status status = stni_onednn_status(dnnl_primitive_create(out, desc));
     dnnl_primitive_desc_destroy(desc);
     return status;
@@ -55,7 +57,8 @@ struct conv_descs {
 static stn_status describe_conv(const struct stni_conv_problem *p, struct conv_descs *d)
 {
     static const dnnl_format_tag_t data[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
-    static const dnnl_format_tag_t weight[2][3] = {{dnnl_oiw, dnnl_oihw, dnnl_oidhw}, {dnnl_goiw, dnnl_goihw, dnnl_goidhw}};
+    static const dnnl_format_tag_t weight[2][3] = {{dnnl_oiw, dnnl_oihw, dnnl_oidhw},
+                                                   {dnnl_goiw, dnnl_goihw, dnnl_goidhw}};
     int grouped = p->groups > 1, nd = p->dims, at = 0;
     dnnl_dims_t x = {p->n, p->c}, y = {p->n, p->o}, w = {0}, bias = {p->o};
     if (grouped)
@@ -89,14 +92,15 @@ static stn_status conv_desc(struct stni_onednn *library, const struct stni_conv_
     dnnl_convolution_desc_t desc;
     dnnl_status_t status;
     if (kind == STNI_CONV_FORWARD)
-        status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct, &d->x, &d->weight,
-                                                            p->has_bias ? &d->bias : NULL, &d->y, stride, dilation, low, high);
+        status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct,
+                                                            &d->x, &d->weight, p->has_bias ? &d->bias : NULL, &d->y,
+                                                            stride, dilation, low, high);
     else if (kind == STNI_CONV_GRAD_INPUT)
-        status = dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &d->x, &d->weight, &d->y, stride,
-                                                                  dilation, low, high);
+        status = dnnl_dilated_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &d->x, &d->weight,
+                                                                  &d->y, stride, dilation, low, high);
     else
-        status = dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &d->x, &d->weight, NULL, &d->y,
-                                                                     stride, dilation, low, high);
+        status = dnnl_dilated_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &d->x, &d->weight,
+                                                                     NULL, &d->y, stride, dilation, low, high);
     STNI_TRY(stni_onednn_status(status));
     return stni_onednn_status(dnnl_primitive_desc_create(out, &desc, library->attr, library->engine, hint));
 }

@@ -32,7 +32,8 @@ static void add_margins(enum stni_pad_mode mode, int64_t low, int64_t high, stru
 {
     const struct stni_segment core = map->segment[d][0];
     int64_t n = core.length, end = core.src + n;
-    struct stni_segment below = {.length = low, .dst_step = 1}, above = {.dst = core.dst + n, .length = high, .dst_step = 1};
+    struct stni_segment below = {.length = low, .dst_step = 1},
+                        above = {.dst = core.dst + n, .length = high, .dst_step = 1};
     if (mode == STNI_PAD_REFLECT) {
         below.src = core.src + low, below.src_step = -1;
         above.src = end - 2, above.src_step = -1;
@@ -51,11 +52,14 @@ static void add_margins(enum stni_pad_mode mode, int64_t low, int64_t high, stru
 
 static stn_status size_fails(const stn_op_call *call, int d, int64_t low, int64_t high, int64_t n)
 {
-    return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " and %" PRId64 " for dim %d of %" PRId64 " elements, wanted a size of at least 0",
+    return stn_op_fail(call, STN_ERR_SHAPE,
+                       "'pad' got %" PRId64 " and %" PRId64 " for dim %d of %" PRId64
+                       " elements, wanted a size of at least 0",
                        low, high, d, n);
 }
 
-static stn_status pad_dim(const stn_op_call *call, int d, int64_t low, int64_t high, struct stni_remap *map, int64_t *padded)
+static stn_status pad_dim(const stn_op_call *call, int d, int64_t low, int64_t high, struct stni_remap *map,
+                          int64_t *padded)
 {
     const struct stni_pad_attrs *attrs = call->attrs;
     enum stni_pad_mode mode = (enum stni_pad_mode)attrs->mode;
@@ -69,7 +73,9 @@ static stn_status pad_dim(const stn_op_call *call, int d, int64_t low, int64_t h
     if (__builtin_add_overflow(n, low, padded) || __builtin_add_overflow(*padded, high, padded))
         return size_fails(call, d, low, high, n);
     if (widest > 0 && widest > most[mode])
-        return stn_op_fail(call, STN_ERR_SHAPE, "'pad' got %" PRId64 " for dim %d of %" PRId64 " elements, wanted at most %" PRId64 " for mode '%s'",
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'pad' got %" PRId64 " for dim %d of %" PRId64 " elements, wanted at most %" PRId64
+                           " for mode '%s'",
                            widest, d, n - cut, most[mode] < 0 ? 0 : most[mode], modes[mode]);
     core->src = low < 0 ? -low : 0;
     core->dst = low > 0 ? low : 0;
@@ -79,7 +85,8 @@ static stn_status pad_dim(const stn_op_call *call, int d, int64_t low, int64_t h
     return STN_OK;
 }
 
-stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape, struct stni_remap *map, int64_t *padded)
+stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape, struct stni_remap *map,
+                        int64_t *padded)
 {
     const stn_ints *pad = &((const struct stni_pad_attrs *)call->attrs)->pad;
     if (pad->n < 0 || pad->n % 2 != 0 || pad->n > 2 * ndim)
@@ -222,7 +229,8 @@ static stn_status backward(stn_backward_call *call)
 {
     struct stni_pad_attrs attrs = *(const struct stni_pad_attrs *)call->attrs;
     attrs.value = (stn_number){0};
-    call->grad_in[0] = call->arg ? stni_call(STNI_OP_pad, 1, &call->grad_out[0], &attrs) : adjoint(call->grad_out[0], &attrs);
+    call->grad_in[0] =
+        call->arg ? stni_call(STNI_OP_pad, 1, &call->grad_out[0], &attrs) : adjoint(call->grad_out[0], &attrs);
     return stn_context_status(call->context);
 }
 
@@ -236,7 +244,12 @@ static const stn_attr_schema attrs_schema[] = {
 static const struct stni_pad_attrs attrs_init = {.pad = {.n = -1}};
 
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(stni_remap_slots), STN_KERNELS(stni_remap_kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    STN_SLOTS(stni_remap_slots),
+    STN_KERNELS(stni_remap_kernels),
 };
 
 const stn_op_desc stni_op_pad = {

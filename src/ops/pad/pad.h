@@ -14,6 +14,7 @@ struct stni_pad_attrs {
 
 /* The map from an input of this shape to the padded tensor, whose shape is written. Dims have their core as segment
  * 0. Fails through the call. */
-stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape, struct stni_remap *map, int64_t *padded);
+stn_status stni_pad_map(const stn_op_call *call, int ndim, const int64_t *shape, struct stni_remap *map,
+                        int64_t *padded);
 
 #endif

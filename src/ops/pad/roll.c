@@ -50,8 +50,10 @@ static void roll_dim(struct stni_remap *map, int d, int64_t shift)
     shift = n > 0 ? shift % n + (shift % n < 0 ? n : 0) : 0;
     if (shift == 0)
         return;
-    map->segment[d][0] = (struct stni_segment){.dst = shift, .src = 0, .length = n - shift, .dst_step = 1, .src_step = 1};
-    map->segment[d][1] = (struct stni_segment){.dst = 0, .src = n - shift, .length = shift, .dst_step = 1, .src_step = 1};
+    map->segment[d][0] =
+        (struct stni_segment){.dst = shift, .src = 0, .length = n - shift, .dst_step = 1, .src_step = 1};
+    map->segment[d][1] =
+        (struct stni_segment){.dst = 0, .src = n - shift, .length = shift, .dst_step = 1, .src_step = 1};
     map->n[d] = 2;
 }
 
@@ -62,7 +64,8 @@ static stn_status roll_map(const stn_op_call *call, struct stni_remap *map)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     int64_t total[STN_MAX_NDIM] = {0};
     int dim;
-    if (attrs->shifts.n < 1 || (!is_flat(call) && attrs->shifts.n != attrs->dims.n) || (is_flat(call) && attrs->shifts.n != 1))
+    if (attrs->shifts.n < 1 || (!is_flat(call) && attrs->shifts.n != attrs->dims.n) ||
+        (is_flat(call) && attrs->shifts.n != 1))
         return stn_op_fail(call, STN_ERR_ARGUMENT,
                            "'shifts' got %" PRId64 " numbers and 'dims' %" PRId64
                            ", wanted as many of both, or one shift without 'dims'",
@@ -88,7 +91,8 @@ static stn_status flip_map(const stn_op_call *call, struct stni_remap *map)
     stni_remap_init(map, in->ndim, in->shape);
     for (int d = 0; d < in->ndim; d++)
         if (mask >> d & 1)
-            map->segment[d][0] = (struct stni_segment){.dst = 0, .src = in->shape[d] - 1, .length = in->shape[d], .dst_step = 1, .src_step = -1};
+            map->segment[d][0] = (struct stni_segment){
+                .dst = 0, .src = in->shape[d] - 1, .length = in->shape[d], .dst_step = 1, .src_step = -1};
     return STN_OK;
 }
 

@@ -132,8 +132,8 @@ static stn_status split_dim(const struct placing *p, int label, int64_t n, const
 }
 
 /* The layout of a tensor whose dims carry `labels`: Partial(sum) where `partial` says so, with bits for mesh axes. */
-static stn_status place(const struct placing *p, struct stni_layout *layout, const struct stni_labels *labels, unsigned partial,
-                        const stn_spec **out)
+static stn_status place(const struct placing *p, struct stni_layout *layout, const struct stni_labels *labels,
+                        unsigned partial, const stn_spec **out)
 {
     memcpy(layout->axis_order, p->axis_order, sizeof layout->axis_order);
     memset(layout->split, 0, sizeof layout->split);
@@ -153,7 +153,8 @@ static unsigned partial_axes(const struct placing *p)
 {
     unsigned mask = 0;
     for (int axis = 0; p->mesh != NULL && axis < p->mesh->ndim; axis++)
-        if (p->choice[axis] != NOTHING && (p->choice[axis] < 0 || dim_of(&p->rule->out, STN_MAX_NDIM, p->choice[axis]) < 0))
+        if (p->choice[axis] != NOTHING &&
+            (p->choice[axis] < 0 || dim_of(&p->rule->out, STN_MAX_NDIM, p->choice[axis]) < 0))
             mask |= 1u << axis;
     return mask;
 }

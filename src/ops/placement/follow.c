@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* The leader's dim that dim `d` of a follower is in full; -1 for none. */
-static int leads(const struct stni_layout *leader, const struct stni_layout *layout, const int8_t of[STN_MAX_NDIM], int d)
+static int leads(const struct stni_layout *leader, const struct stni_layout *layout, const int8_t of[STN_MAX_NDIM],
+                 int d)
 {
     return of[d] >= 0 && layout->shape[d] == leader->shape[of[d]] ? of[d] : -1;
 }
@@ -15,14 +16,15 @@ static int longest(const struct stni_layout *leader, int n_dims, const int64_t *
 {
     int best = -1;
     for (int d = 0; d < n_dims; d++)
-        if (leader->shape[d] / ranks[d] >= 2 && (best < 0 || leader->shape[d] / ranks[d] > leader->shape[best] / ranks[best]))
+        if (leader->shape[d] / ranks[d] >= 2 &&
+            (best < 0 || leader->shape[d] / ranks[d] > leader->shape[best] / ranks[best]))
             best = d;
     return best;
 }
 
 /* The leader's dim for a mesh axis; -1 for none. */
-static int choose(const stn_op_call *call, int n, const struct stni_follower *followers, int n_dims, const struct stni_layout *leader, int axis,
-                  const int64_t *ranks)
+static int choose(const stn_op_call *call, int n, const struct stni_follower *followers, int n_dims,
+                  const struct stni_layout *leader, int axis, const int64_t *ranks)
 {
     int moves = 0;
     for (int i = 0; i < n; i++) {
@@ -36,7 +38,8 @@ static int choose(const stn_op_call *call, int n, const struct stni_follower *fo
     return moves ? longest(leader, n_dims, ranks) : -1;
 }
 
-static void copy_split(const stn_op_call *call, int n, const struct stni_follower *followers, struct stni_layout *leader, int dim)
+static void copy_split(const stn_op_call *call, int n, const struct stni_follower *followers,
+                       struct stni_layout *leader, int dim)
 {
     for (int i = 0; i < n; i++) {
         const struct stni_layout *in = &call->in_spec[followers[i].input]->layout;
@@ -46,7 +49,8 @@ static void copy_split(const stn_op_call *call, int n, const struct stni_followe
     }
 }
 
-stn_status stni_follow_lead(const stn_op_call *call, int n, const struct stni_follower *followers, int n_dims, struct stni_layout *leader)
+stn_status stni_follow_lead(const stn_op_call *call, int n, const struct stni_follower *followers, int n_dims,
+                            struct stni_layout *leader)
 {
     int64_t ranks[STN_MAX_NDIM];
     for (int d = 0; d < STN_MAX_NDIM; d++)
@@ -62,8 +66,8 @@ stn_status stni_follow_lead(const stn_op_call *call, int n, const struct stni_fo
     return stni_layout_balance(call->context, leader);
 }
 
-stn_status stni_follow(const stn_op_call *call, const struct stni_layout *leader, const int8_t of[STN_MAX_NDIM], int is_sum,
-                       struct stni_layout *layout, const stn_spec **out)
+stn_status stni_follow(const stn_op_call *call, const struct stni_layout *leader, const int8_t of[STN_MAX_NDIM],
+                       int is_sum, struct stni_layout *layout, const stn_spec **out)
 {
     memcpy(layout->axis_order, leader->axis_order, sizeof layout->axis_order);
     memset(layout->split, 0, sizeof layout->split);

@@ -201,8 +201,10 @@ static stn_status place_in_place(const stn_op_call *call, struct placing *p)
             continue;
         p->partial[a] = is_partial_sum(p->in[0], a) ? (uint8_t)mask_in_place(p, a) : 0;
         if (!p->partial[a])
-            return stn_op_fail(call, STN_ERR_PARTIAL, "'%s' has a reduction pending on mesh axis '%s', and this changes it in place: "
-                               "wanted a reduced one", stn_op_descriptor(call->op)->inputs[0].name, p->out.mesh->names[a]);
+            return stn_op_fail(call, STN_ERR_PARTIAL,
+                               "'%s' has a reduction pending on mesh axis '%s', and this changes it in place: "
+                               "wanted a reduced one",
+                               stn_op_descriptor(call->op)->inputs[0].name, p->out.mesh->names[a]);
     }
     return STN_OK;
 }

@@ -34,8 +34,8 @@ void stni_splits_take(struct stni_layout *to, int to_dim, const struct stni_layo
 typedef int64_t (*offset_function)(int64_t offset, int64_t start, int64_t n, int64_t n_from);
 
 /* offset'[i] = function(offset[i]), from 0 to n. */
-static stn_status moved(stn_context *context, const struct stni_split *in, int64_t n, int64_t start, offset_function function,
-                        const struct stni_split **out)
+static stn_status moved(stn_context *context, const struct stni_split *in, int64_t n, int64_t start,
+                        offset_function function, const struct stni_split **out)
 {
     size_t bytes = ((size_t)in->n_parts + 1) * sizeof(int64_t);
     int64_t *offsets = stni_malloc(bytes);
@@ -63,8 +63,8 @@ static int64_t in_whole(int64_t offset, int64_t start, int64_t n, int64_t n_from
     return offset == 0 ? 0 : offset == n_from ? n : offset + start;
 }
 
-stn_status stni_splits_take_part(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
-                               int64_t start)
+stn_status stni_splits_take_part(stn_context *context, struct stni_layout *to, int to_dim,
+                                 const struct stni_layout *from, int from_dim, int64_t start)
 {
     if (!join(to, to_dim, from, from_dim))
         return STN_OK;
@@ -74,8 +74,8 @@ stn_status stni_splits_take_part(stn_context *context, struct stni_layout *to, i
     return STN_OK;
 }
 
-stn_status stni_splits_take_whole(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
-                                int64_t start)
+stn_status stni_splits_take_whole(stn_context *context, struct stni_layout *to, int to_dim,
+                                  const struct stni_layout *from, int from_dim, int64_t start)
 {
     const struct stni_split *part = from->split[from_dim], *balanced, *again;
     int64_t n = to->shape[to_dim];

@@ -13,12 +13,12 @@ void stni_splits_take(struct stni_layout *to, int to_dim, const struct stni_layo
 
 /* The same for one dim that is the elements `start`, `start` + 1, … of another: each rank gets those that lie in its
  * piece of `from`, whose cut is set. */
-stn_status stni_splits_take_part(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
-                               int64_t start);
+stn_status stni_splits_take_part(stn_context *context, struct stni_layout *to, int to_dim,
+                                 const struct stni_layout *from, int from_dim, int64_t start);
 
 /* The adjoint: for a dim of which `from` is the elements `start`, `start` + 1, …. Balanced, if `from` is sharded as
  * a part of that would be; else each piece begins where its first element belongs. */
-stn_status stni_splits_take_whole(stn_context *context, struct stni_layout *to, int to_dim, const struct stni_layout *from, int from_dim,
-                                int64_t start);
+stn_status stni_splits_take_whole(stn_context *context, struct stni_layout *to, int to_dim,
+                                  const struct stni_layout *from, int from_dim, int64_t start);
 
 #endif

@@ -85,7 +85,8 @@ static stn_status run(stn_op_call *call)
 {
     struct stni_pooling pool;
     STNI_TRY(stni_pool_read(call, &pool));
-    return stni_resample_solve(call, &pool.geometry, stni_pool_is_adjoint(call), call->in[0], call->out[0], (int)call->note);
+    return stni_resample_solve(call, &pool.geometry, stni_pool_is_adjoint(call), call->in[0], call->out[0],
+                               (int)call->note);
 }
 
 static stn_status backward(stn_backward_call *call)

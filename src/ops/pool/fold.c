@@ -36,7 +36,8 @@ static stn_tensor *call_with(enum stni_op_index op, const char *name, stn_tensor
 {
     struct fold_attrs attrs = {.output_size = {.n = -1}};
     if (!given || given->size != sizeof *given)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: attrs.size got %zu, wanted %zu", name, given ? given->size : 0, sizeof *given);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: attrs.size got %zu, wanted %zu", name,
+                              given ? given->size : 0, sizeof *given);
     give(&attrs.kernel_size, given->kernel_size, 0);
     give(&attrs.dilation, given->dilation, 1);
     give(&attrs.padding, given->padding, 0);
@@ -56,14 +57,17 @@ stn_tensor *stn_fold(stn_tensor *input, const int64_t *output_size, const stn_po
     return call_with(STNI_OP_fold, "fold", input, output_size, attrs);
 }
 
-static stn_status read_list(const stn_op_call *call, const char *name, const stn_ints *list, int64_t least, int64_t fallback, int64_t *out)
+static stn_status read_list(const stn_op_call *call, const char *name, const stn_ints *list, int64_t least,
+                            int64_t fallback, int64_t *out)
 {
     if (list->n > 0 ? list->n > DIMS : fallback < 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 " numbers, wanted 1 or %d", name, list->n < 0 ? 0 : list->n, DIMS);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 " numbers, wanted 1 or %d", name,
+                           list->n < 0 ? 0 : list->n, DIMS);
     for (int d = 0; d < DIMS; d++) {
         out[d] = list->n <= 0 ? fallback : list->v[list->n == 1 ? 0 : d];
         if (out[d] < least || out[d] > MOST)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %" PRId64 " to %d", name, out[d], least, MOST);
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %" PRId64 " to %d", name, out[d],
+                               least, MOST);
     }
     return STN_OK;
 }
@@ -87,7 +91,8 @@ static stn_status count_windows(const stn_op_call *call, struct fold *f)
     for (int d = 0; d < DIMS; d++) {
         int64_t space = f->size[d] + 2 * f->pad[d] - (f->kernel[d] - 1) * f->dilation[d] - 1;
         if (f->size[d] < 1 || space < 0)
-            return stn_op_fail(call, STN_ERR_SHAPE, "a window of %" PRId64 " does not fit into %" PRId64 " elements with pads of %" PRId64,
+            return stn_op_fail(call, STN_ERR_SHAPE,
+                               "a window of %" PRId64 " does not fit into %" PRId64 " elements with pads of %" PRId64,
                                (f->kernel[d] - 1) * f->dilation[d] + 1, f->size[d], f->pad[d]);
         f->windows[d] = space / f->stride[d] + 1;
     }
@@ -96,7 +101,8 @@ static stn_status count_windows(const stn_op_call *call, struct fold *f)
 
 static struct stni_unfold_attrs unfold_of(const struct fold *f, int d)
 {
-    return (struct stni_unfold_attrs){f->batched + 1 + d, f->kernel[d], f->stride[d], f->dilation[d], f->size[d] + 2 * f->pad[d]};
+    return (struct stni_unfold_attrs){f->batched + 1 + d, f->kernel[d], f->stride[d], f->dilation[d],
+                                      f->size[d] + 2 * f->pad[d]};
 }
 
 /* Margins around an image, or with sign -1 away from it. */
@@ -133,7 +139,9 @@ static stn_status read_columns(const stn_op_call *call, const struct fold *f)
     const int64_t *shape = call->in_spec[0]->layout.shape + f->batched;
     int64_t each = f->kernel[0] * f->kernel[1], columns = f->windows[0] * f->windows[1];
     if (shape[0] % each != 0 || shape[1] != columns)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %" PRId64 " x %" PRId64 " elements, wanted a multiple of %" PRId64 " x %" PRId64,
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'input' got %" PRId64 " x %" PRId64 " elements, wanted a multiple of %" PRId64
+                           " x %" PRId64,
                            shape[0], shape[1], each, columns);
     return STN_OK;
 }
@@ -149,7 +157,8 @@ static stn_status fold(stn_op_call *call)
     STNI_TRY(count_windows(call, &f));
     STNI_TRY(read_columns(call, &f));
     int b = f.batched, half = in->dtype == STN_DTYPE_BF16 || in->dtype == STN_DTYPE_F16;
-    const int64_t shape[] = {in->shape[0], in->shape[b] / (f.kernel[0] * f.kernel[1]), f.kernel[0], f.kernel[1], f.windows[0], f.windows[1]};
+    const int64_t shape[] = {
+        in->shape[0], in->shape[b] / (f.kernel[0] * f.kernel[1]), f.kernel[0], f.kernel[1], f.windows[0], f.windows[1]};
     struct stni_unfold_attrs rows = unfold_of(&f, 0), columns = unfold_of(&f, 1);
     stn_tensor *grad = half ? stn_cast(call->in[0], STN_DTYPE_F32) : call->in[0];
     grad = swap(&f, stn_reshape(grad, 5 + b, b ? shape : shape + 1));
@@ -161,7 +170,8 @@ static stn_status fold(stn_op_call *call)
 #define ROW(name) {#name, STN_ATTR_INTS, offsetof(struct fold_attrs, name), NULL}
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema im2col_schema[] = {ROW(kernel_size), ROW(dilation), ROW(padding), ROW(stride)};
-static const stn_attr_schema fold_schema[] = {ROW(kernel_size), ROW(dilation), ROW(padding), ROW(stride), ROW(output_size)};
+static const stn_attr_schema fold_schema[] = {ROW(kernel_size), ROW(dilation), ROW(padding), ROW(stride),
+                                              ROW(output_size)};
 static const struct fold_attrs init = {{.n = -1}, {.n = -1}, {.n = -1}, {.n = -1}, {.n = -1}};
 
 const stn_op_desc stni_op_im2col = {

@@ -23,7 +23,8 @@ static int overlaps(const struct stni_pool_attrs *attrs)
     const stn_ints *kernel = &attrs->kernel_size, *stride = &attrs->stride, *dilation = &attrs->dilation;
     int found = attrs->adaptive != 0;
     for (int64_t d = 0; d < attrs->dims && !found; d++) {
-        int64_t k = kernel->v[kernel->n > 1 ? d : 0], apart = dilation->n > 0 ? dilation->v[dilation->n > 1 ? d : 0] : 1;
+        int64_t k = kernel->v[kernel->n > 1 ? d : 0],
+                apart = dilation->n > 0 ? dilation->v[dilation->n > 1 ? d : 0] : 1;
         found = stride->n > 0 && stride->v[stride->n > 1 ? d : 0] < (k - 1) * apart + 1;
         found = found || (stride->n <= 0 && apart > 1);
     }
@@ -195,7 +196,8 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_pool_attrs *attrs = call->attrs;
     int adjoint = ((const struct stni_pool_kind *)call->arg)->adjoint;
     if (call->needs & 1u << GIVEN)
-        call->grad_in[GIVEN] = (adjoint ? stni_max_pool_pick : stni_max_pool_backward)(call->grad_out[0], call->in[INDICES], attrs);
+        call->grad_in[GIVEN] =
+            (adjoint ? stni_max_pool_pick : stni_max_pool_backward)(call->grad_out[0], call->in[INDICES], attrs);
     return stn_context_status(call->context);
 }
 
@@ -206,7 +208,13 @@ static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_pick_args
 static const stn_kernel kernels[] = {
     STNI_CPU_ROW("forward", STNI_RESAMPLE_DTYPES, struct stni_pick_args, stni_pick_cpu, NULL)};
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_max_pool_backward = {

@@ -15,14 +15,17 @@
 static void run(const struct stni_max_args *args)
 {
     const struct stni_resample_args *a = &args->at;
-    static void (*const images[STN_DTYPE_COUNT])(const struct stni_resample_args *, const struct stni_max_tables *, int64_t, int64_t) = {
-        [STN_DTYPE_F32] = image_f32, [STN_DTYPE_F64] = image_f64, [STN_DTYPE_BF16] = image_bf16, [STN_DTYPE_F16] = image_f16,
-        [STN_DTYPE_I64] = image_i64, [STN_DTYPE_I32] = image_i32, [STN_DTYPE_U8] = image_u8};
+    static void (*const images[STN_DTYPE_COUNT])(const struct stni_resample_args *, const struct stni_max_tables *,
+                                                 int64_t, int64_t) = {
+        [STN_DTYPE_F32] = image_f32, [STN_DTYPE_F64] = image_f64, [STN_DTYPE_BF16] = image_bf16,
+        [STN_DTYPE_F16] = image_f16, [STN_DTYPE_I64] = image_i64, [STN_DTYPE_I32] = image_i32,
+        [STN_DTYPE_U8] = image_u8};
     struct stni_max_tables tables;
     stni_max_fill_tables(args, &tables);
     for (int64_t i = 0; i < a->n_outer[0]; i++)
         for (int64_t j = 0; j < a->n_outer[1]; j++)
-            images[a->dtype](a, &tables, i * a->outer_source[0] + j * a->outer_source[1], i * a->outer_target[0] + j * a->outer_target[1]);
+            images[a->dtype](a, &tables, i * a->outer_source[0] + j * a->outer_source[1],
+                             i * a->outer_target[0] + j * a->outer_target[1]);
 }
 
 stn_status STNI_ISA_NAME(stni_max)(stn_queue *queue, const void *args)

@@ -60,8 +60,9 @@ static void NAME(part)(ACC *restrict even, ACC *restrict odd, const ACC *restric
 }
 
 /* Tap k of n targets, elements of a line of maxima `step` apart; taps come in ascending order. */
-INLINE void NAME(compare_tap)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap, const ACC *restrict from,
-                              const int32_t *restrict from_row, int64_t step, int64_t n, int32_t k)
+INLINE void NAME(compare_tap)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap,
+                              const ACC *restrict from, const int32_t *restrict from_row, int64_t step, int64_t n,
+                              int32_t k)
 {
     if (k == 0) {
         for (int64_t i = 0; i < n; i++)
@@ -93,7 +94,8 @@ INLINE const ACC *NAME(element)(const struct line *line, int64_t at)
 }
 
 /* The first taps of n targets that lie side by side, of which rows are not wanted; returns how many. */
-static int64_t NAME(compare_first)(ACC *restrict best, const struct line *line, int64_t at, int64_t taps, int64_t apart, int64_t n)
+static int64_t NAME(compare_first)(ACC *restrict best, const struct line *line, int64_t at, int64_t taps, int64_t apart,
+                                   int64_t n)
 {
     const ACC *first = NAME(element)(line, at), *second = NAME(element)(line, at + apart);
     if (taps == 2)
@@ -104,8 +106,9 @@ static int64_t NAME(compare_first)(ACC *restrict best, const struct line *line, 
 }
 
 /* The taps of n targets, `apart` elements from each other in `line`; `at` is the first element of the first one. */
-static void NAME(compare_taps)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap, const struct line *line,
-                               int64_t at, int64_t step, int64_t taps, int64_t apart, int64_t n)
+static void NAME(compare_taps)(ACC *restrict best, int32_t *restrict row, int32_t *restrict tap,
+                               const struct line *line, int64_t at, int64_t step, int64_t taps, int64_t apart,
+                               int64_t n)
 {
     int64_t k = !line->row && step == 1 && taps > 1 ? NAME(compare_first)(best, line, at, taps, apart, n) : 0;
     for (; k < taps; k++) {

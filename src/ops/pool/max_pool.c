@@ -18,7 +18,8 @@
 
 enum { VALUES, INDICES };
 
-static stn_tensor *call_public(enum stni_op_index op, stn_tensor *input, struct stni_pool_attrs *attrs, stn_tensor **indices)
+static stn_tensor *call_public(enum stni_op_index op, stn_tensor *input, struct stni_pool_attrs *attrs,
+                               stn_tensor **indices)
 {
     stn_tensor *out[2] = {NULL, NULL};
     if (indices)
@@ -32,8 +33,8 @@ static stn_tensor *call_public(enum stni_op_index op, stn_tensor *input, struct 
     return out[VALUES];
 }
 
-static stn_tensor *over_windows(const char *name, enum stni_op_index op, stn_tensor *input, int dims, const stn_pool_attrs *given,
-                                stn_tensor **indices)
+static stn_tensor *over_windows(const char *name, enum stni_op_index op, stn_tensor *input, int dims,
+                                const stn_pool_attrs *given, stn_tensor **indices)
 {
     struct stni_pool_attrs attrs;
     stn_tensor *error = stni_pool_given(name, input, dims, given, &attrs);
@@ -79,7 +80,8 @@ static stn_status check_pooling(const stn_op_call *call, struct stni_pooling *po
 {
     stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!(STNI_MAX_DTYPES >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype, i64, i32 or u8", stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype, i64, i32 or u8",
+                           stn_dtype_name(dtype));
     return stni_pool_read(call, pool);
 }
 
@@ -105,7 +107,8 @@ static stn_status check(stn_op_call *call)
     STNI_TRY(check_pooling(call, &pool));
     call->n_out = attrs->return_indices ? 2 : 1;
     for (int k = 0; k < call->n_out; k++) {
-        call->out_meta[k] = (stn_meta){.dtype = k == INDICES ? STN_DTYPE_I64 : call->in_spec[0]->layout.dtype, .ndim = pool.ndim};
+        call->out_meta[k] =
+            (stn_meta){.dtype = k == INDICES ? STN_DTYPE_I64 : call->in_spec[0]->layout.dtype, .ndim = pool.ndim};
         memcpy(call->out_meta[k].shape, pool.out, sizeof pool.out);
     }
     return STN_OK;
@@ -178,7 +181,8 @@ static stn_status backward(stn_backward_call *call)
     if (!call->grad_out[VALUES])
         return STN_OK;
     if (call->n_out <= INDICES)
-        return stni_fail(call->context, STN_ERR_UNSUPPORTED, "max_pool: 'return_indices' got 0, wanted 1 where a gradient is asked for");
+        return stni_fail(call->context, STN_ERR_UNSUPPORTED,
+                         "max_pool: 'return_indices' got 0, wanted 1 where a gradient is asked for");
     call->grad_in[0] = stni_max_pool_backward(call->grad_out[VALUES], call->out[INDICES], &attrs);
     return stn_context_status(call->context);
 }
@@ -188,40 +192,73 @@ static const stn_attr_schema window_schema[] = {
     STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
     STNI_POOL_ATTR(dilation, INTS), STNI_POOL_ATTR(ceil_mode, BOOL), STNI_POOL_ATTR(return_indices, BOOL),
 };
-static const stn_attr_schema adaptive_schema[] = {STNI_POOL_ATTR(output_size, INTS), STNI_POOL_ATTR(return_indices, BOOL)};
+static const stn_attr_schema adaptive_schema[] = {STNI_POOL_ATTR(output_size, INTS),
+                                                  STNI_POOL_ATTR(return_indices, BOOL)};
 static const stn_attr_schema any_schema[] = {
-    STNI_POOL_ATTR(kernel_size, INTS), STNI_POOL_ATTR(stride, INTS), STNI_POOL_ATTR(padding, INTS),
-    STNI_POOL_ATTR(dilation, INTS), STNI_POOL_ATTR(output_size, INTS), STNI_POOL_ATTR(input_size, INTS),
-    STNI_POOL_ATTR(dims, INT), STNI_POOL_ATTR(adaptive, BOOL), STNI_POOL_ATTR(ceil_mode, BOOL),
-    STNI_POOL_ATTR(count_include_pad, BOOL), STNI_POOL_ATTR(divisor_override, INT), STNI_POOL_ATTR(return_indices, BOOL),
+    STNI_POOL_ATTR(kernel_size, INTS),
+    STNI_POOL_ATTR(stride, INTS),
+    STNI_POOL_ATTR(padding, INTS),
+    STNI_POOL_ATTR(dilation, INTS),
+    STNI_POOL_ATTR(output_size, INTS),
+    STNI_POOL_ATTR(input_size, INTS),
+    STNI_POOL_ATTR(dims, INT),
+    STNI_POOL_ATTR(adaptive, BOOL),
+    STNI_POOL_ATTR(ceil_mode, BOOL),
+    STNI_POOL_ATTR(count_include_pad, BOOL),
+    STNI_POOL_ATTR(divisor_override, INT),
+    STNI_POOL_ATTR(return_indices, BOOL),
 };
 static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_max_args)}};
 static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("forward", STNI_MAX_DTYPES, struct stni_max_args, stni_max, stni_max_workspace)};
 static const stn_op_impl public_impl = {.compose = pool};
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_max_pool1d = {
-    .size = sizeof(stn_op_desc), .name = "max_pool1d", STN_INPUTS(inputs),
-    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
-    .impl = &public_impl, .arg = (void *)&stni_pool_windows[0],
-    .signature = "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
+    .size = sizeof(stn_op_desc),
+    .name = "max_pool1d",
+    STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs),
+    .attrs_init = &stni_pool_attrs_init,
+    .n_outputs = 2,
+    .impl = &public_impl,
+    .arg = (void *)&stni_pool_windows[0],
+    .signature =
+        "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_max_pool2d = {
-    .size = sizeof(stn_op_desc), .name = "max_pool2d", STN_INPUTS(inputs),
-    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
-    .impl = &public_impl, .arg = (void *)&stni_pool_windows[1],
-    .signature = "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
+    .size = sizeof(stn_op_desc),
+    .name = "max_pool2d",
+    STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs),
+    .attrs_init = &stni_pool_attrs_init,
+    .n_outputs = 2,
+    .impl = &public_impl,
+    .arg = (void *)&stni_pool_windows[1],
+    .signature =
+        "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_max_pool3d = {
-    .size = sizeof(stn_op_desc), .name = "max_pool3d", STN_INPUTS(inputs),
-    STN_ATTRS(window_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
-    .impl = &public_impl, .arg = (void *)&stni_pool_windows[2],
-    .signature = "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
+    .size = sizeof(stn_op_desc),
+    .name = "max_pool3d",
+    STN_INPUTS(inputs),
+    STN_ATTRS(window_schema, struct stni_pool_attrs),
+    .attrs_init = &stni_pool_attrs_init,
+    .n_outputs = 2,
+    .impl = &public_impl,
+    .arg = (void *)&stni_pool_windows[2],
+    .signature =
+        "input, kernel_size, stride=, padding=0, dilation=1, ceil_mode=, return_indices= -> Tensor | (Tensor, Tensor)",
 };
 
 const stn_op_desc stni_op_adaptive_max_pool1d = {

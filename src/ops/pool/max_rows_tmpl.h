@@ -54,7 +54,8 @@ INLINE void NAME(compare_row)(const struct line *line, const T *from, int64_t st
 }
 
 /* A row whose elements come in groups of a->width, which lie dense. */
-static void NAME(take_row)(const struct stni_resample_args *a, const struct line *line, const T *from, int32_t r, int is_first)
+static void NAME(take_row)(const struct stni_resample_args *a, const struct line *line, const T *from, int32_t r,
+                           int is_first)
 {
     const int64_t n = stni_range_length(a->source[2]), width = a->width, step = a->source_stride[2];
     if (step == width) {
@@ -66,15 +67,17 @@ static void NAME(take_row)(const struct stni_resample_args *a, const struct line
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        const struct line group = {.best = (ACC *)line->best + i * width, .row = line->row ? line->row + i * width : NULL};
+        const struct line group = {.best = (ACC *)line->best + i * width,
+                                   .row = line->row ? line->row + i * width : NULL};
         NAME(compare_row)(&group, from + i * step, 1, width, r, is_first);
     }
 }
 
 /* n targets, at most BLOCK, whose taps are `apart` columns of groups from each other; `at` is the first element of
  * the first tap. */
-static void NAME(columns)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line, int64_t at,
-                          int64_t step, int64_t taps, int64_t column, int64_t columns, int64_t n, T *to, int64_t *index, int64_t to_step)
+static void NAME(columns)(const struct stni_resample_args *a, const struct stni_max_tables *tables,
+                          const struct line *line, int64_t at, int64_t step, int64_t taps, int64_t column,
+                          int64_t columns, int64_t n, T *to, int64_t *index, int64_t to_step)
 {
     ACC buffer[BLOCK];
     int32_t row[BLOCK], tap[BLOCK];
@@ -104,11 +107,13 @@ static void NAME(fill)(T *to, int64_t *index, int64_t to_step, int64_t n)
 
 /* Targets of one run: neighbours along the line where elements stand alone, else one after the other with a group's
  * elements as neighbours. */
-static void NAME(take_run)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const struct line *line,
-                           const struct stni_max_run *run, int has_rows, T *to, int64_t *index)
+static void NAME(take_run)(const struct stni_resample_args *a, const struct stni_max_tables *tables,
+                           const struct line *line, const struct stni_max_run *run, int has_rows, T *to, int64_t *index)
 {
-    const int64_t width = a->width, lanes = width > 1 ? width : run->n, targets = width > 1 ? run->n : 1, stride = a->target_stride[2];
-    const int64_t step = width > 1 ? 1 : run->apart, to_step = width > 1 ? 1 : stride, columns = width > 1 ? 0 : run->apart;
+    const int64_t width = a->width, lanes = width > 1 ? width : run->n, targets = width > 1 ? run->n : 1,
+                  stride = a->target_stride[2];
+    const int64_t step = width > 1 ? 1 : run->apart, to_step = width > 1 ? 1 : stride,
+                  columns = width > 1 ? 0 : run->apart;
     for (int64_t t = 0; t < targets; t++)
         for (int64_t i = 0; i < lanes; i += BLOCK) {
             const int64_t n = lanes - i < BLOCK ? lanes - i : BLOCK, column = run->first + t * run->apart + i * columns;
@@ -124,10 +129,11 @@ static void NAME(take_run)(const struct stni_resample_args *a, const struct stni
 
 /* The rows of a window: elementwise maxima, where it has any. What the next windows will read is prefetched: rows
  * end before a hardware prefetcher has learnt them. */
-static void NAME(take_rows)(const struct stni_resample_args *a, const struct line *line, const T *from, const struct stni_resample_taps *z,
-                            const struct stni_resample_taps *y, size_t ahead)
+static void NAME(take_rows)(const struct stni_resample_args *a, const struct line *line, const T *from,
+                            const struct stni_resample_taps *z, const struct stni_resample_taps *y, size_t ahead)
 {
-    const int64_t row_n = stni_range_length(a->source[2]) * a->width, ny = stni_range_length(a->source[1]), n = z->n * y->n;
+    const int64_t row_n = stni_range_length(a->source[2]) * a->width, ny = stni_range_length(a->source[1]),
+                  n = z->n * y->n;
     const int dense = a->source_stride[2] == a->width;
     const int several = dense && !line->row && n > 1 && a->dtype != STN_DTYPE_F16; /* whose conversion fills a loop by itself */
     const int64_t old = a->dim[1].stride > 0 ? y->n - a->dim[1].stride : 0; /* rows that the window before has read */
@@ -151,15 +157,16 @@ static void NAME(take_rows)(const struct stni_resample_args *a, const struct lin
 }
 
 /* Targets ty, ..., ty + n - 1 of the second dim. */
-static void NAME(lines)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const T *from, T *to, int64_t *index,
-                        const struct stni_resample_taps *z, int64_t ty, int64_t n)
+static void NAME(lines)(const struct stni_resample_args *a, const struct stni_max_tables *tables, const T *from, T *to,
+                        int64_t *index, const struct stni_resample_taps *z, int64_t ty, int64_t n)
 {
     struct line line[STNI_MAX_LINES];
     int has_rows[STNI_MAX_LINES];
     const int64_t length = tables->length;
     for (int64_t i = 0; i < n; i++) {
         const struct stni_resample_taps y = stni_resample_taps(&a->dim[1], ty + i);
-        line[i] = (struct line){.best = (ACC *)tables->maxima + i * length, .row = tables->rows ? tables->rows + i * length : NULL};
+        line[i] = (struct line){.best = (ACC *)tables->maxima + i * length,
+                                .row = tables->rows ? tables->rows + i * length : NULL};
         has_rows[i] = z->n * y.n > 0;
         NAME(take_rows)(a, &line[i], from, z, &y, tables->ahead);
     }
@@ -176,14 +183,16 @@ static void NAME(lines)(const struct stni_resample_args *a, const struct stni_ma
 }
 
 /* One image, or one channel of one. */
-static void NAME(image)(const struct stni_resample_args *a, const struct stni_max_tables *tables, int64_t from_at, int64_t to_at)
+static void NAME(image)(const struct stni_resample_args *a, const struct stni_max_tables *tables, int64_t from_at,
+                        int64_t to_at)
 {
     const struct stni_range target = a->target[1];
     for (int64_t tz = a->target[0].begin; tz < a->target[0].end; tz++) {
         const struct stni_resample_taps z = stni_resample_taps(&a->dim[0], tz);
         const int64_t at = to_at + (tz - a->target[0].begin) * a->target_stride[0];
         for (int64_t ty = target.begin; ty < target.end; ty += tables->lines)
-            NAME(lines)(a, tables, (const T *)a->from + from_at, (T *)a->to + at, tables->index ? tables->index + at : NULL, &z, ty,
-                        target.end - ty < tables->lines ? target.end - ty : tables->lines);
+            NAME(lines)
+            (a, tables, (const T *)a->from + from_at, (T *)a->to + at, tables->index ? tables->index + at : NULL, &z,
+             ty, target.end - ty < tables->lines ? target.end - ty : tables->lines);
     }
 }

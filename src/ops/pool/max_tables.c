@@ -12,7 +12,8 @@ enum { TOGETHER = 2048 };
 
 static int64_t lines_of(const struct stni_resample_args *a)
 {
-    const int64_t row = stni_range_length(a->source[2]) * a->width, fit = row > 0 ? TOGETHER / row : 1, wanted = stni_range_length(a->target[1]);
+    const int64_t row = stni_range_length(a->source[2]) * a->width, fit = row > 0 ? TOGETHER / row : 1,
+                  wanted = stni_range_length(a->target[1]);
     const int64_t most = wanted < STNI_MAX_LINES ? wanted : STNI_MAX_LINES;
     return fit < 1 || most < 1 ? 1 : fit < most ? fit : most;
 }
@@ -35,7 +36,8 @@ size_t stni_max_workspace(stn_queue *queue, const void *args)
     (void)queue;
     const struct stni_resample_args *a = &((const struct stni_max_args *)args)->at;
     const size_t elements = (size_t)(lines_of(a) * length_of(a)), targets = (size_t)stni_range_length(a->target[2]);
-    return targets * sizeof(struct stni_max_run) + (size_t)rows_of(a) * sizeof(int64_t) + 2 * elements * element_size(a->dtype) + STNI_LINE;
+    return targets * sizeof(struct stni_max_run) + (size_t)rows_of(a) * sizeof(int64_t) +
+           2 * elements * element_size(a->dtype) + STNI_LINE;
 }
 
 static int64_t fill_runs(const struct stni_resample_args *a, struct stni_max_run *runs)

@@ -38,7 +38,8 @@ static inline int64_t find(const struct finder *f, int64_t place)
     if (f->apart > 0)
         return place * f->apart;
     uint64_t row = (uint64_t)place / (uint64_t)a->n_in[2], plane = row / (uint64_t)a->n_in[1];
-    const int64_t at[] = {(int64_t)plane, (int64_t)(row - plane * (uint64_t)a->n_in[1]), place - (int64_t)row * a->n_in[2]};
+    const int64_t at[] = {(int64_t)plane, (int64_t)(row - plane * (uint64_t)a->n_in[1]),
+                          place - (int64_t)row * a->n_in[2]};
     int64_t offset = 0;
     for (int d = 0; d < STNI_RESAMPLE_DIMS; d++) {
         if (at[d] < a->field_range[d].begin || at[d] >= a->field_range[d].end)

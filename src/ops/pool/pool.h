@@ -28,7 +28,8 @@ struct stni_pool_kind {
     int dims, adaptive; /* dims 0: both are in the attributes */
     int adjoint;        /* the first input has the shape of the pool's output, the result that of its input */
 };
-extern const struct stni_pool_kind stni_pool_windows[STNI_POOL_DIMS], stni_pool_adaptive[STNI_POOL_DIMS], stni_pool_any, stni_pool_adjoint;
+extern const struct stni_pool_kind stni_pool_windows[STNI_POOL_DIMS], stni_pool_adaptive[STNI_POOL_DIMS], stni_pool_any,
+    stni_pool_adjoint;
 
 /* A row of a pool's schema. */
 #define STNI_POOL_ATTR(name, type) {#name, STN_ATTR_##type, offsetof(struct stni_pool_attrs, name), NULL}
@@ -52,10 +53,12 @@ static inline int stni_pool_is_adjoint(const stn_op_call *call)
 
 /* The attributes of a call of `kind`, complete, as an op that serves all kinds takes them; input_size from the
  * layout. */
-struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind, const struct stni_layout *in);
+struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind,
+                                          const struct stni_layout *in);
 
 /* What typed functions give, as attributes. NULL, or the error tensor. */
-stn_tensor *stni_pool_given(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given, struct stni_pool_attrs *out);
+stn_tensor *stni_pool_given(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given,
+                            struct stni_pool_attrs *out);
 struct stni_pool_attrs stni_pool_given_size(int dims, const int64_t *output_size);
 
 #endif

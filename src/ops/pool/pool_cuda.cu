@@ -43,8 +43,10 @@ STNI_DEVICE uint8_t least_like(uint8_t)
     return 0;
 }
 
-template <class S> STNI_DEVICE typename computed<S>::type find_largest(const stni_resample_args &a, const S *from,
-                                                                      const struct stni_resample_taps (&taps)[STNI_RESAMPLE_DIMS], int64_t *place)
+template <class S>
+STNI_DEVICE typename computed<S>::type find_largest(const stni_resample_args &a, const S *from,
+                                                    const struct stni_resample_taps (&taps)[STNI_RESAMPLE_DIMS],
+                                                    int64_t *place)
 {
     typename computed<S>::type best = least_like(typename computed<S>::type(0));
     *place = -1;
@@ -65,7 +67,9 @@ template <class S> STNI_DEVICE typename computed<S>::type find_largest(const stn
     return best;
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS) pool_maxima(const __grid_constant__ stni_resample_args a, int64_t count, int64_t *index)
+template <class S>
+__global__ void __launch_bounds__(THREADS)
+    pool_maxima(const __grid_constant__ stni_resample_args a, int64_t count, int64_t *index)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
@@ -386,13 +390,15 @@ void launch_pick(const stni_pick_args &a, cudaStream_t stream)
 }
 
 /* The adjoint of unfold: a thread each element, which adds up its places in windows. */
-template <class S> __global__ void __launch_bounds__(THREADS) sum_windows(const __grid_constant__ stni_unfold_args a, int64_t count)
+template <class S>
+__global__ void __launch_bounds__(THREADS) sum_windows(const __grid_constant__ stni_unfold_args a, int64_t count)
 {
     const struct stni_unfold &u = a.unfold;
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)
         return;
-    const int64_t lane = i % a.lanes, n = stni_range_length(a.target), at = i / a.lanes % n, element = a.target.begin + at;
+    const int64_t lane = i % a.lanes, n = stni_range_length(a.target), at = i / a.lanes % n,
+                  element = a.target.begin + at;
     int64_t to = lane * a.to_lane + at * a.to_stride, from = lane * a.from_lane;
     i /= a.lanes * n;
     for (int d = a.n_outer - 1; d >= 0; d--) {
@@ -400,7 +406,8 @@ template <class S> __global__ void __launch_bounds__(THREADS) sum_windows(const 
         from += i % a.outer[d] * a.from_outer[d];
         i /= a.outer[d];
     }
-    const int64_t first = stni_ceil_div(element - (u.size - 1) * u.dilation, u.step), last = stni_floor_div(element, u.step);
+    const int64_t first = stni_ceil_div(element - (u.size - 1) * u.dilation, u.step),
+                  last = stni_floor_div(element, u.step);
     typename computed<S>::type sum = 0;
     for (int64_t w = first > a.windows.begin ? first : a.windows.begin; w <= last && w < a.windows.end; w++) {
         const int64_t apart = element - w * u.step, tap = apart / u.dilation - a.first_tap;

@@ -6,9 +6,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-const struct stni_pool_attrs stni_pool_attrs_init = {
-    .kernel_size = {.n = -1}, .stride = {.n = -1}, .padding = {.n = -1}, .dilation = {.n = -1}, .output_size = {.n = -1},
-    .input_size = {.n = -1},  .count_include_pad = 1, .divisor_override = INT64_MIN};
+const struct stni_pool_attrs stni_pool_attrs_init = {.kernel_size = {.n = -1},
+                                                     .stride = {.n = -1},
+                                                     .padding = {.n = -1},
+                                                     .dilation = {.n = -1},
+                                                     .output_size = {.n = -1},
+                                                     .input_size = {.n = -1},
+                                                     .count_include_pad = 1,
+                                                     .divisor_override = INT64_MIN};
 
 const struct stni_pool_kind stni_pool_windows[] = {{1, 0, 0}, {2, 0, 0}, {3, 0, 0}},
                              stni_pool_adaptive[] = {{1, 1, 0}, {2, 1, 0}, {3, 1, 0}};
@@ -35,7 +40,8 @@ static stn_status read_list(const stn_op_call *call, const char *name, const stn
     for (int d = 0; d < dims; d++) {
         out[d] = list->n <= 0 ? fallback[d] : list->v[list->n == 1 ? 0 : d];
         if (out[d] < least || out[d] > MOST)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %" PRId64 " to %d", name, out[d], least, MOST);
+            return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 ", wanted %" PRId64 " to %d", name, out[d],
+                               least, MOST);
     }
     return STN_OK;
 }
@@ -49,7 +55,8 @@ static int64_t count_windows(const struct stni_resample_dim *dim, int ceil_mode)
     return ceil_mode && (n - 1) * dim->stride >= dim->n_in + dim->pad ? n - 1 : n;
 }
 
-static stn_status read_windows(const stn_op_call *call, const struct stni_pool_attrs *attrs, int dims, struct stni_resample_dim *out)
+static stn_status read_windows(const stn_op_call *call, const struct stni_pool_attrs *attrs, int dims,
+                               struct stni_resample_dim *out)
 {
     static const int64_t ones[] = {1, 1, 1}, zeros[STNI_POOL_DIMS];
     int64_t kernel[STNI_POOL_DIMS], stride[STNI_POOL_DIMS], pad[STNI_POOL_DIMS], dilation[STNI_POOL_DIMS];
@@ -62,29 +69,39 @@ static stn_status read_windows(const stn_op_call *call, const struct stni_pool_a
     for (int d = 0; d < dims; d++) {
         struct stni_resample_dim *dim = &out[d];
         int64_t extent = (kernel[d] - 1) * dilation[d] + 1;
-        *dim = (struct stni_resample_dim){.n_in = dim->n_in, .mode = STNI_RESAMPLE_WINDOW, .kernel = kernel[d], .stride = stride[d],
-                                          .dilation = dilation[d], .pad = pad[d], .counts_pads = attrs->count_include_pad};
+        *dim = (struct stni_resample_dim){.n_in = dim->n_in,
+                                          .mode = STNI_RESAMPLE_WINDOW,
+                                          .kernel = kernel[d],
+                                          .stride = stride[d],
+                                          .dilation = dilation[d],
+                                          .pad = pad[d],
+                                          .counts_pads = attrs->count_include_pad};
         if (pad[d] > extent / 2)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "'padding' got %" PRId64 ", wanted at most half of the window's extent, %" PRId64, pad[d],
-                               extent / 2);
+            return stn_op_fail(call, STN_ERR_ARGUMENT,
+                               "'padding' got %" PRId64 ", wanted at most half of the window's extent, %" PRId64,
+                               pad[d], extent / 2);
         dim->n_out = count_windows(dim, attrs->ceil_mode != 0);
         if (attrs->divisor_override != INT64_MIN)
             dim->weight = d == 0 ? 1 / (double)attrs->divisor_override : 1;
         if (dim->n_out < 1)
-            return stn_op_fail(call, STN_ERR_SHAPE, "a window of %" PRId64 " does not fit into %" PRId64 " elements with pads of %" PRId64, extent,
-                               dim->n_in, pad[d]);
+            return stn_op_fail(call, STN_ERR_SHAPE,
+                               "a window of %" PRId64 " does not fit into %" PRId64 " elements with pads of %" PRId64,
+                               extent, dim->n_in, pad[d]);
     }
     return STN_OK;
 }
 
 /* Output o covers inputs floor(o n / m) to ceil((o + 1) n / m): the cells of an area resampling. */
-static stn_status read_sizes(const stn_op_call *call, const struct stni_pool_attrs *attrs, int dims, struct stni_resample_dim *out)
+static stn_status read_sizes(const stn_op_call *call, const struct stni_pool_attrs *attrs, int dims,
+                             struct stni_resample_dim *out)
 {
     int64_t size[STNI_POOL_DIMS];
     STNI_TRY(read_list(call, "output_size", &attrs->output_size, dims, -1, NULL, size));
     for (int d = 0; d < dims; d++)
-        out[d] = (struct stni_resample_dim){
-            .n_in = out[d].n_in, .n_out = size[d] < 0 ? out[d].n_in : size[d], .mode = STNI_RESAMPLE_AREA, .dilation = 1};
+        out[d] = (struct stni_resample_dim){.n_in = out[d].n_in,
+                                            .n_out = size[d] < 0 ? out[d].n_in : size[d],
+                                            .mode = STNI_RESAMPLE_AREA,
+                                            .dilation = 1};
     return STN_OK;
 }
 
@@ -96,9 +113,11 @@ static stn_status read_input(const stn_op_call *call, int dims, int adjoint, str
     if (dims < 1 || dims > STNI_POOL_DIMS)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'dims' got %d, wanted 1 to %d", dims, STNI_POOL_DIMS);
     if (in->ndim != dims + 1 && in->ndim != dims + 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted %d or %d", name, in->ndim, dims + 1, dims + 2);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted %d or %d", name, in->ndim, dims + 1,
+                           dims + 2);
     if (adjoint && attrs->input_size.n != dims)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'input_size' got %" PRId64 " numbers, wanted %d", attrs->input_size.n, dims);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'input_size' got %" PRId64 " numbers, wanted %d",
+                           attrs->input_size.n, dims);
     out->ndim = in->ndim;
     out->geometry.dims = dims;
     out->geometry.first = in->ndim - dims;
@@ -129,14 +148,15 @@ stn_status stni_pool_read(const stn_op_call *call, struct stni_pooling *out)
     for (int d = 0; d < dims; d++) {
         int64_t n = out->geometry.dim[d].n_out, got = call->in_spec[0]->layout.shape[out->geometry.first + d];
         if (kind->adjoint && n != got)
-            return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " elements along dim %d, wanted %" PRId64, got,
-                               out->geometry.first + d, n);
+            return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " elements along dim %d, wanted %" PRId64,
+                               got, out->geometry.first + d, n);
         out->out[out->geometry.first + d] = n;
     }
     return STN_OK;
 }
 
-struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind, const struct stni_layout *in)
+struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_pool_kind *kind,
+                                          const struct stni_layout *in)
 {
     struct stni_pool_attrs out = *(const struct stni_pool_attrs *)attrs;
     if (kind->dims > 0)
@@ -147,11 +167,13 @@ struct stni_pool_attrs stni_pool_attrs_of(const void *attrs, const struct stni_p
     return out;
 }
 
-stn_tensor *stni_pool_given(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given, struct stni_pool_attrs *out)
+stn_tensor *stni_pool_given(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given,
+                            struct stni_pool_attrs *out)
 {
     *out = stni_pool_attrs_init;
     if (!given || given->size != sizeof *given)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: attrs.size got %zu, wanted %zu", name, given ? given->size : 0, sizeof *given);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: attrs.size got %zu, wanted %zu", name,
+                              given ? given->size : 0, sizeof *given);
     out->kernel_size.n = out->stride.n = out->padding.n = out->dilation.n = dims;
     for (int d = 0; d < dims; d++) {
         out->kernel_size.v[d] = given->kernel_size[d];

@@ -21,7 +21,8 @@ const struct stni_unfold_attrs stni_unfold_init = {.step = 1, .size = -1, .dilat
 
 #define ROW(name) {#name, STN_ATTR_INT, offsetof(struct stni_unfold_attrs, name), NULL}
 static const stn_attr_schema schema[] = {ROW(dimension), ROW(size), ROW(step)};
-const stn_attr_schema stni_unfold_adjoint_schema[] = {ROW(dimension), ROW(size), ROW(step), ROW(dilation), ROW(input_size)};
+const stn_attr_schema stni_unfold_adjoint_schema[] = {ROW(dimension), ROW(size), ROW(step), ROW(dilation),
+                                                      ROW(input_size)};
 
 stn_tensor *stn_unfold(stn_tensor *input, int dimension, int64_t size, int64_t step)
 {
@@ -45,8 +46,10 @@ stn_status stni_unfold_read(const stn_op_call *call, int ndim, int64_t n_in, str
     STNI_TRY(stni_unfold_dim(call, ndim, &out->dim));
     if (attrs->step < 1 || attrs->dilation < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'step' got %" PRId64 ", wanted at least 1", attrs->step);
-    if (attrs->size < 0 || attrs->size > n_in || __builtin_mul_overflow(attrs->size - 1, attrs->dilation, &reach) || reach >= n_in)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'size' got %" PRId64 ", wanted 0 to %" PRId64 ", the size of dim %d", attrs->size, n_in,
+    if (attrs->size < 0 || attrs->size > n_in || __builtin_mul_overflow(attrs->size - 1, attrs->dilation, &reach) ||
+        reach >= n_in)
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'size' got %" PRId64 ", wanted 0 to %" PRId64 ", the size of dim %d", attrs->size, n_in,
                            out->dim);
     out->n_in = n_in;
     out->size = attrs->size, out->step = attrs->step, out->dilation = attrs->dilation;
@@ -68,7 +71,8 @@ struct stni_range stni_unfold_reads(const struct stni_unfold *u, struct stni_ran
 
 struct stni_range stni_unfold_readers(const struct stni_unfold *u, struct stni_range elements)
 {
-    struct stni_range r = {stni_ceil_div(elements.begin - extent(u) + 1, u->step), stni_floor_div(elements.end - 1, u->step) + 1};
+    struct stni_range r = {stni_ceil_div(elements.begin - extent(u) + 1, u->step),
+                           stni_floor_div(elements.end - 1, u->step) + 1};
     r.begin = stni_clamp(r.begin, 0, u->n_windows);
     r.end = r.end > u->n_windows ? u->n_windows : r.end;
     return r;

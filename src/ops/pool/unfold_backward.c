@@ -31,12 +31,14 @@ static stn_status check(stn_op_call *call)
     stn_meta *meta = &call->out_meta[0];
     struct stni_unfold u;
     if (!stni_dtype_is_floating(grad->dtype) && !stni_dtype_is_complex(grad->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'grad' got %s, wanted a floating or complex dtype", stn_dtype_name(grad->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'grad' got %s, wanted a floating or complex dtype",
+                           stn_dtype_name(grad->dtype));
     if (grad->ndim < 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %d dims, wanted at least 2", grad->ndim);
     STNI_TRY(read(call, &u));
     if (grad->shape[u.dim] != u.n_windows || grad->shape[grad->ndim - 1] != u.size)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " windows of %" PRId64 ", wanted %" PRId64 " of %" PRId64,
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'grad' got %" PRId64 " windows of %" PRId64 ", wanted %" PRId64 " of %" PRId64,
                            grad->shape[u.dim], grad->shape[grad->ndim - 1], u.n_windows, u.size);
     *meta = (stn_meta){.dtype = grad->dtype, .ndim = grad->ndim - 1};
     memcpy(meta->shape, grad->shape, (size_t)meta->ndim * sizeof *meta->shape);
@@ -133,7 +135,8 @@ static stn_status launch(void *arg, const struct stni_stencil_part *part, const 
     a.tap_stride = from->strides[last];
     set_outer(s, from, &a);
     a.from = from->data;
-    a.to = (char *)to->data + (part->target[0].begin - to->spec->local_offset[dim]) * to->strides[dim] * (int64_t)stn_dtype_size(a.dtype);
+    a.to = (char *)to->data +
+           (part->target[0].begin - to->spec->local_offset[dim]) * to->strides[dim] * (int64_t)stn_dtype_size(a.dtype);
     return stn_op_launch(s->call, 0, a.dtype, &a, sizeof a);
 }
 
@@ -154,7 +157,8 @@ static stn_status backward(stn_backward_call *call)
 static const stn_input_schema inputs[] = {{.name = "grad"}};
 static const stn_kernel_slot slots[] = {{"forward", sizeof(struct stni_unfold_args)}};
 enum {
-    DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
+    DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 |
+             1 << STN_DTYPE_C128
 };
 static const stn_kernel kernels[] = {
     STNI_CPU_ROW("forward", DTYPES, struct stni_unfold_args, stni_unfold_backward_cpu, NULL)};

@@ -61,7 +61,8 @@ static stn_status check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'p' got %g, wanted 0 <= p <= 1", attrs->p);
     STNI_TRY(stni_check_floating(call, 0));
     if (by_channel(call) && in->ndim < 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and any others", name, in->ndim);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and any others", name,
+                           in->ndim);
     call->out_meta[0] = stni_meta_of(in);
     if (call->n_in > 1)
         return STN_OK;
@@ -188,7 +189,13 @@ static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("drop", STNI_DROPOUT_DTYPES, struct stni_dropout_args, stni_dropout, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 static const stn_op_impl backward_impl = {
     .check = check, .place = place, .run = run_backward, .saves = saves_backward, .backward = backward_backward,

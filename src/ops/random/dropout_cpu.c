@@ -8,7 +8,8 @@
 stn_status STNI_ISA_NAME(stni_dropout)(stn_queue *queue, const void *args)
 {
     const struct stni_dropout_args *a = args;
-    static void (*const rows[])(const struct stni_dropout_args *, int64_t, int64_t, uint64_t, struct drawn *) = {row_f32, row_f64, row_bf16, row_f16};
+    static void (*const rows[])(const struct stni_dropout_args *, int64_t, int64_t, uint64_t,
+                                struct drawn *) = {row_f32, row_f64, row_bf16, row_f16};
     int64_t index[STN_MAX_NDIM] = {0}, x_at = 0, out_at = 0;
     uint64_t number = a->base;
     struct drawn drawn = {.n = 0};

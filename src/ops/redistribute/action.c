@@ -53,7 +53,15 @@ stn_status stni_record_unary(const stn_op_desc *desc, const void *attrs, stn_ten
 {
     uint32_t needs = stni_needs_grad(in->context, 1, &in);
     const stn_spec *want = in->spec, *out_spec = out->spec;
-    stn_op_call call = {.size = sizeof call, .context = in->context, .attrs = attrs, .n_in = 1, .n_out = 1, .in = &in, .out = &out,
-                        .in_spec = &in->spec, .want = &want, .out_spec = &out_spec};
+    stn_op_call call = {.size = sizeof call,
+                        .context = in->context,
+                        .attrs = attrs,
+                        .n_in = 1,
+                        .n_out = 1,
+                        .in = &in,
+                        .out = &out,
+                        .in_spec = &in->spec,
+                        .want = &want,
+                        .out_spec = &out_spec};
     return needs ? stni_node_record(&call, desc, needs) : STN_OK;
 }

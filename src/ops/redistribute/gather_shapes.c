@@ -33,7 +33,8 @@ static stn_status gather_told(stn_context *context, const struct told *own, stru
 {
     struct stni_storage *buffer = NULL;
     size_t bytes = (size_t)context->size * sizeof *all;
-    STNI_TRY(stni_context_not_captured(context, "from_local with sizes that ranks ask each other for", "whose sizes have to be known: give them"));
+    STNI_TRY(stni_context_not_captured(context, "from_local with sizes that ranks ask each other for",
+                                       "whose sizes have to be known: give them"));
     STNI_TRY(stni_storage_create(context, bytes + sizeof *own, &buffer));
     char *sent = (char *)buffer->data + bytes;
     stn_queue *queue = context->queue;
@@ -59,8 +60,10 @@ static stn_status find_axes(const stn_mesh *mesh, const stn_placement *placement
         if (placements[a].kind != STN_PLACE_SHARD || mesh->sizes[a] == 1)
             continue;
         if (d < 0 || d >= STN_MAX_NDIM || axis_of[d] >= 0)
-            return stni_fail(mesh->context, STN_ERR_ARGUMENT, "from_local_gather_shapes: placements[%d] shards dim %d, wanted at most one "
-                             "axis to shard each dim", a, d);
+            return stni_fail(mesh->context, STN_ERR_ARGUMENT,
+                             "from_local_gather_shapes: placements[%d] shards dim %d, wanted at most one "
+                             "axis to shard each dim",
+                             a, d);
         axis_of[d] = a;
     }
     return STN_OK;
@@ -68,7 +71,8 @@ static stn_status find_axes(const stn_mesh *mesh, const stn_placement *placement
 
 /* All members have the same dtype and number of dims, and those with the same coordinate along a dim's axis the same
  * size. `sizes[d]` has space for the pieces of dim d. Every rank comes to the same result. */
-static stn_status join(const stn_mesh *mesh, const struct told *all, const int *axis_of, int64_t *const *sizes, int64_t *shape)
+static stn_status join(const stn_mesh *mesh, const struct told *all, const int *axis_of, int64_t *const *sizes,
+                       int64_t *shape)
 {
     const struct told *first = &all[stni_mesh_rank(mesh, 0)];
     for (int i = 0; i < mesh->size; i++) {
@@ -76,19 +80,25 @@ static stn_status join(const stn_mesh *mesh, const struct told *all, const int *
         const struct told *told = &all[rank];
         stni_mesh_find(mesh, rank, coordinate);
         if (told->status != STN_OK)
-            return stni_fail(mesh->context, (stn_status)told->status, "from_local_gather_shapes: local of rank %d is missing or on a mesh, "
-                             "wanted a local tensor", rank);
+            return stni_fail(mesh->context, (stn_status)told->status,
+                             "from_local_gather_shapes: local of rank %d is missing or on a mesh, "
+                             "wanted a local tensor",
+                             rank);
         if (told->dtype != first->dtype)
-            return stni_fail(mesh->context, STN_ERR_DTYPE, "from_local_gather_shapes: local of rank %d is %s, wanted %s as the others", rank,
+            return stni_fail(mesh->context, STN_ERR_DTYPE,
+                             "from_local_gather_shapes: local of rank %d is %s, wanted %s as the others", rank,
                              stn_dtype_name((stn_dtype)told->dtype), stn_dtype_name((stn_dtype)first->dtype));
         if (told->ndim != first->ndim)
-            return stni_fail(mesh->context, STN_ERR_SHAPE, "from_local_gather_shapes: local of rank %d has %lld dims, wanted %lld as the others",
+            return stni_fail(mesh->context, STN_ERR_SHAPE,
+                             "from_local_gather_shapes: local of rank %d has %lld dims, wanted %lld as the others",
                              rank, (long long)told->ndim, (long long)first->ndim);
         for (int d = 0; d < (int)told->ndim; d++) {
             int64_t *size = axis_of[d] < 0 ? &shape[d] : &sizes[d][coordinate[axis_of[d]]];
             if (*size >= 0 && *size != told->shape[d])
-                return stni_fail(mesh->context, STN_ERR_SHAPE, "from_local_gather_shapes: local of rank %d has %lld elements along dim %d, "
-                                 "wanted %lld as the others", rank, (long long)told->shape[d], d, (long long)*size);
+                return stni_fail(mesh->context, STN_ERR_SHAPE,
+                                 "from_local_gather_shapes: local of rank %d has %lld elements along dim %d, "
+                                 "wanted %lld as the others",
+                                 rank, (long long)told->shape[d], d, (long long)*size);
             *size = told->shape[d];
         }
     }
@@ -96,8 +106,8 @@ static stn_status join(const stn_mesh *mesh, const struct told *all, const int *
 }
 
 /* `memory` has space for all pieces of all sharded dims. */
-static stn_status make_spec(const stn_mesh *mesh, const stn_placement *placements, const struct told *all, const int *axis_of,
-                            int64_t *memory, const stn_spec **out)
+static stn_status make_spec(const stn_mesh *mesh, const stn_placement *placements, const struct told *all,
+                            const int *axis_of, int64_t *memory, const stn_spec **out)
 {
     const struct told *first = &all[stni_mesh_rank(mesh, 0)];
     int64_t shape[STN_MAX_NDIM], *sizes[STN_MAX_NDIM] = {0};
@@ -116,11 +126,12 @@ static stn_status make_spec(const stn_mesh *mesh, const stn_placement *placement
                 shape[d] += sizes[d][i];
         }
     stn_spec_options options = {.size = sizeof options, .sizes = (const int64_t *const *)sizes};
-    return stn_spec_create(mesh->context, mesh, placements, (stn_dtype)first->dtype, (int)first->ndim, shape, &options, out);
+    return stn_spec_create(mesh->context, mesh, placements, (stn_dtype)first->dtype, (int)first->ndim, shape, &options,
+                           out);
 }
 
-static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements, int *requires_grad,
-                            const stn_spec **out)
+static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
+                            int *requires_grad, const stn_spec **out)
 {
     stn_context *context = mesh->context;
     int axis_of[STN_MAX_NDIM];
@@ -150,7 +161,8 @@ static const char own_name[] = "from_local_gather_shapes";
 
 /* A rank outside the mesh has nothing to give; what comes of it is a view with a history there too, if the members'
  * is. */
-static stn_status give_nothing(const stn_spec *spec, int requires_grad, stn_grad_convention convention, stn_tensor **out)
+static stn_status give_nothing(const stn_spec *spec, int requires_grad, stn_grad_convention convention,
+                               stn_tensor **out)
 {
     const stn_spec *chunk;
     stn_tensor *local;
@@ -176,7 +188,8 @@ stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh
         return context->error_tensor;
     stn_status status = find_spec(local, mesh, placements, &requires_grad, &spec);
     if (status == STN_OK) {
-        status = mesh->member ? stni_from_local(local, spec, convention, own_name, &out) : give_nothing(spec, requires_grad, convention, &out);
+        status = mesh->member ? stni_from_local(local, spec, convention, own_name, &out)
+                              : give_nothing(spec, requires_grad, convention, &out);
         stn_spec_release(&spec);
     }
     return stni_action_give(context, status, out);

@@ -32,13 +32,15 @@ static stn_status gather(stn_tensor *tensor, int root, stn_tensor **out)
     if (!tensor->spec->layout.mesh)
         return stni_fail(context, STN_ERR_ARGUMENT, "gather_to: tensor is a local one, wanted one on a mesh");
     if (root < 0 || root >= context->size)
-        return stni_fail(context, STN_ERR_ARGUMENT, "gather_to: root got %d, wanted a rank of the world, 0 to %d", root, context->size - 1);
+        return stni_fail(context, STN_ERR_ARGUMENT, "gather_to: root got %d, wanted a rank of the world, 0 to %d", root,
+                         context->size - 1);
     STNI_TRY(spec_on_root(tensor, root, &spec));
     STNI_TRY(stni_redistribute(tensor, spec, &moved));
     stn_status status = STN_OK;
     if (context->rank != root)
         status = make_empty(tensor, out);
-    else if ((status = stni_spec_local(context, spec->layout.dtype, spec->layout.ndim, spec->layout.shape, &whole)) == STN_OK)
+    else if ((status = stni_spec_local(context, spec->layout.dtype, spec->layout.ndim, spec->layout.shape, &whole)) ==
+             STN_OK)
         status = stni_alias(moved, whole, out);
     stni_tensor_drop(&moved);
     return status;

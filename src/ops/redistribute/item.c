@@ -50,7 +50,8 @@ static stn_status item(stn_tensor *tensor, double *value)
     stn_tensor *whole;
     _Alignas(16) unsigned char bytes[16];
     if (spec->numel != 1)
-        return stni_fail(tensor->context, STN_ERR_SHAPE, "item: tensor has %lld elements, wanted 1", (long long)spec->numel);
+        return stni_fail(tensor->context, STN_ERR_SHAPE, "item: tensor has %lld elements, wanted 1",
+                         (long long)spec->numel);
     STNI_TRY(replicated_spec(spec, &spec));
     STNI_TRY(stni_redistribute(tensor, spec, &whole));
     double got = NAN; /* where nothing of the tensor is */
@@ -71,5 +72,6 @@ stn_status stn_item(stn_tensor *tensor, double *value)
         *value = NAN;
     STNI_TRY(stni_action_begin_on(tensor, "item: tensor"));
     stn_context *context = tensor->context;
-    return stni_action_end(context, value ? item(tensor, value) : stni_fail(context, STN_ERR_ARGUMENT, "item: value got NULL"));
+    return stni_action_end(context,
+                           value ? item(tensor, value) : stni_fail(context, STN_ERR_ARGUMENT, "item: value got NULL"));
 }

@@ -150,7 +150,9 @@ static stn_status copy_as(stn_tensor *local, const stn_spec *spec, stn_tensor **
     STNI_TRY(stni_tensor_create(local->context, spec, out));
     stni_tensor_box(*out, &to);
     stni_tensor_box(local, &from);
-    stn_status status = spec->local_numel ? stni_box_copy(local->context->queue, &to, &from, stn_dtype_size(spec->layout.dtype)) : STN_OK;
+    stn_status status = spec->local_numel
+                            ? stni_box_copy(local->context->queue, &to, &from, stn_dtype_size(spec->layout.dtype))
+                            : STN_OK;
     if (status != STN_OK)
         stni_tensor_drop(out);
     return status;
@@ -172,7 +174,8 @@ stn_status stni_check_convention(stn_context *context, stn_grad_convention conve
 {
     if (convention == STN_GRAD_PER_RANK || convention == STN_GRAD_REPLICATED)
         return STN_OK;
-    return stni_fail(context, STN_ERR_ARGUMENT, "%s: convention got %d, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", what, (int)convention);
+    return stni_fail(context, STN_ERR_ARGUMENT,
+                     "%s: convention got %d, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED", what, (int)convention);
 }
 
 stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention)
@@ -183,10 +186,12 @@ stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention)
     stn_context *context = tensor->context;
     if (stni_action_begin_on(tensor, "to_local: tensor") != STN_OK)
         return context->error_tensor;
-    struct stni_local_axes axes = {convention == STN_GRAD_PER_RANK ? stni_axes_of_kind(tensor->spec, STN_PLACE_REPLICATE) : 0, 0, 0};
+    struct stni_local_axes axes = {
+        convention == STN_GRAD_PER_RANK ? stni_axes_of_kind(tensor->spec, STN_PLACE_REPLICATE) : 0, 0, 0};
     stn_status status = stni_check_convention(context, convention, "to_local");
     if (status == STN_OK && tensor->spec->partial_axes && stni_needs_grad(context, 1, &tensor))
-        status = stni_fail(context, STN_ERR_PARTIAL, "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
+        status = stni_fail(context, STN_ERR_PARTIAL,
+                           "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
     if (status == STN_OK)
         status = stni_take(tensor, &axes, &out);
     return stni_action_give(context, status, out);
@@ -235,14 +240,19 @@ stn_status stni_check_pending(const stn_tensor *local, const stn_spec *spec, con
 {
     if (!stni_reads_operands(spec) || !stni_needs_grad(local->context, 1, (stn_tensor *const *)&local))
         return STN_OK;
-    return stni_fail(local->context, STN_ERR_UNSUPPORTED, "%s: local requires grad, and spec has a pending reduction other than a sum or a mean",
-                     what);
+    return stni_fail(local->context, STN_ERR_UNSUPPORTED,
+                     "%s: local requires grad, and spec has a pending reduction other than a sum or a mean", what);
 }
 
 stn_status stni_check_mesh_spec(stn_context *context, const stn_spec *spec, const char *what)
 {
-    const char *got = !spec ? "NULL" : spec->context != context ? "another context's" : spec->layout.mesh ? NULL : "a local one";
-    return got ? stni_fail(context, STN_ERR_ARGUMENT, "%s: spec got %s, wanted one on a mesh of this context", what, got) : STN_OK;
+    const char *got = !spec                      ? "NULL"
+                      : spec->context != context ? "another context's"
+                      : spec->layout.mesh        ? NULL
+                                                 : "a local one";
+    return got ? stni_fail(context, STN_ERR_ARGUMENT, "%s: spec got %s, wanted one on a mesh of this context", what,
+                           got)
+               : STN_OK;
 }
 
 stn_status stni_check_chunk(const stn_tensor *local, const stn_spec *spec, const char *what)
@@ -264,7 +274,8 @@ stn_status stni_check_chunk(const stn_tensor *local, const stn_spec *spec, const
     return STN_OK;
 }
 
-stn_status stni_from_local_by(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes, const char *what, stn_tensor **out)
+stn_status stni_from_local_by(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes,
+                              const char *what, stn_tensor **out)
 {
     STNI_TRY(stni_check_chunk(local, spec, what));
     if (stni_reads_operands(spec) && stni_needs_grad(local->context, 1, &local))
@@ -272,7 +283,8 @@ stn_status stni_from_local_by(stn_tensor *local, const stn_spec *spec, const str
     return stni_give(local, spec, axes, out);
 }
 
-stn_status stni_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, const char *what, stn_tensor **out)
+stn_status stni_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, const char *what,
+                           stn_tensor **out)
 {
     STNI_TRY(stni_check_convention(local->context, convention, what));
     const int64_t replicas = spec && convention == STN_GRAD_PER_RANK ? stni_axes_of_kind(spec, STN_PLACE_REPLICATE) : 0;

@@ -39,8 +39,10 @@ stn_status stni_check_convention(stn_context *context, stn_grad_convention conve
 stn_status stni_check_pending(const stn_tensor *local, const stn_spec *spec, const char *what);
 
 /* What placements of gradients say of a take from `spec`, of a give to it; NULL is refused. */
-stn_status stni_take_axes(const stn_spec *spec, const stn_placement *grads, const char *what, struct stni_local_axes *out);
-stn_status stni_give_axes(const stn_spec *spec, const stn_placement *grads, const char *what, struct stni_local_axes *out);
+stn_status stni_take_axes(const stn_spec *spec, const stn_placement *grads, const char *what,
+                          struct stni_local_axes *out);
+stn_status stni_give_axes(const stn_spec *spec, const stn_placement *grads, const char *what,
+                          struct stni_local_axes *out);
 
 /* Whether `spec` is there, of this context, and on a mesh. */
 stn_status stni_check_mesh_spec(stn_context *context, const stn_spec *spec, const char *what);
@@ -51,14 +53,17 @@ stn_status stni_check_chunk(const stn_tensor *local, const stn_spec *spec, const
 /* Checks that `local` fits this rank's chunk of `spec`, and gives it: with the axes, or under a convention. `what`
  * begins messages. A local tensor that requires grad and is a factor of a pending product, or a candidate for a pending
  * extreme, goes by stni_give_reduced. */
-stn_status stni_from_local_by(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes, const char *what, stn_tensor **out);
-stn_status stni_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, const char *what, stn_tensor **out);
+stn_status stni_from_local_by(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes,
+                              const char *what, stn_tensor **out);
+stn_status stni_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention, const char *what,
+                           stn_tensor **out);
 
 /* Whether `spec` has a pending reduction whose adjoint reads the operands: another one than a sum or a mean. */
 int stni_reads_operands(const stn_spec *spec);
 
 /* Gives the ranks' tensors as operands of such reductions, by ops that have their gradients. */
-stn_status stni_give_reduced(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes, const char *what, stn_tensor **out);
+stn_status stni_give_reduced(stn_tensor *local, const stn_spec *spec, const struct stni_local_axes *axes,
+                             const char *what, stn_tensor **out);
 
 /* The whole tensor, replicated and taken with the axes. */
 stn_status stni_take_whole(stn_tensor *tensor, const struct stni_local_axes *axes, stn_tensor **out);

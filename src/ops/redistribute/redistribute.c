@@ -50,7 +50,8 @@ static stn_status as_value(stn_tensor *tensor, stn_tensor *moved, stn_tensor **o
     *out = moved;
     if (moved->storage != tensor->storage && !moved->node && !moved->leaf)
         return STN_OK;
-    stn_status status = stni_tensor_on(moved->context, moved->spec, moved->storage, moved->data, moved->strides, 0, out);
+    stn_status status =
+        stni_tensor_on(moved->context, moved->spec, moved->storage, moved->data, moved->strides, 0, out);
     if (status == STN_OK && moved->storage == tensor->storage)
         stni_tensor_show(*out, tensor);
     if (status == STN_OK)
@@ -81,16 +82,18 @@ static stn_status check_target(const stn_tensor *tensor, const stn_spec *spec)
     const struct stni_layout *from = &tensor->spec->layout, *to = spec ? &spec->layout : NULL;
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     if (!spec || spec->context != context)
-        return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: spec got %s", spec ? "one of another context" : "NULL");
+        return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: spec got %s",
+                         spec ? "one of another context" : "NULL");
     if (!from->mesh || !to->mesh)
-        return stni_fail(context, STN_ERR_ARGUMENT, "redistribute: %s has no mesh, wanted one: stn_from_local and stn_to_local cross over",
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "redistribute: %s has no mesh, wanted one: stn_from_local and stn_to_local cross over",
                          from->mesh ? "spec" : "tensor");
     if (from->ndim != to->ndim || memcmp(from->shape, to->shape, sizeof from->shape) != 0)
         return stni_fail(context, STN_ERR_SHAPE, "redistribute: spec got shape %s, wanted the tensor's %s",
                          stni_shape_text(to->ndim, to->shape, got), stni_shape_text(from->ndim, from->shape, wanted));
     if (from->dtype != to->dtype)
-        return stni_fail(context, STN_ERR_DTYPE, "redistribute: spec got %s, wanted the tensor's %s", stn_dtype_name(to->dtype),
-                         stn_dtype_name(from->dtype));
+        return stni_fail(context, STN_ERR_DTYPE, "redistribute: spec got %s, wanted the tensor's %s",
+                         stn_dtype_name(to->dtype), stn_dtype_name(from->dtype));
     return STN_OK;
 }
 
@@ -122,7 +125,8 @@ static stn_status wait_for(stn_tensor *result)
 {
     stn_context *context = result->context;
     if (!(result->flags & STNI_TENSOR_MOVED))
-        return stni_fail(context, STN_ERR_STATE, "redistribute_wait: the tensor is no result of stn_redistribute_begin");
+        return stni_fail(context, STN_ERR_STATE,
+                         "redistribute_wait: the tensor is no result of stn_redistribute_begin");
     if (result->under_way->waited)
         return stni_fail(context, STN_ERR_STATE, "redistribute_wait: the tensor was waited for before");
     result->under_way->waited = 1;
@@ -154,10 +158,12 @@ stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement *placeme
         order[d] = layout->memory_order[d];
     stn_spec_options options = {.size = sizeof options, .memory_order = order};
     if (!layout->mesh || !placements) {
-        stni_fail(context, STN_ERR_ARGUMENT, "redistribute_to: %s", layout->mesh ? "placements got NULL" : "tensor has no mesh");
+        stni_fail(context, STN_ERR_ARGUMENT, "redistribute_to: %s",
+                  layout->mesh ? "placements got NULL" : "tensor has no mesh");
         return context->error_tensor;
     }
-    if (stn_spec_create(context, layout->mesh, placements, layout->dtype, layout->ndim, layout->shape, &options, &spec) != STN_OK)
+    if (stn_spec_create(context, layout->mesh, placements, layout->dtype, layout->ndim, layout->shape, &options,
+                        &spec) != STN_OK)
         return context->error_tensor;
     stn_tensor *out = stn_redistribute(tensor, spec);
     stn_spec_release(&spec);

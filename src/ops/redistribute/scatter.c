@@ -15,10 +15,12 @@ static stn_status check_spec(stn_context *context, int root, const stn_spec *spe
 {
     STNI_TRY(stni_check_mesh_spec(context, spec, "scatter"));
     if (root < 0 || root >= context->size)
-        return stni_fail(context, STN_ERR_ARGUMENT, "scatter: root got %d, wanted a rank of the world, 0 to %d", root, context->size - 1);
+        return stni_fail(context, STN_ERR_ARGUMENT, "scatter: root got %d, wanted a rank of the world, 0 to %d", root,
+                         context->size - 1);
     for (int a = 0; a < spec->layout.mesh->ndim; a++)
         if (spec->layout.placement[a].kind == STN_PLACE_PARTIAL && spec->layout.placement[a].op == STN_PROD)
-            return stni_fail(context, STN_ERR_ARGUMENT, "scatter: spec's axis %d is a pending product, wanted another placement", a);
+            return stni_fail(context, STN_ERR_ARGUMENT,
+                             "scatter: spec's axis %d is a pending product, wanted another placement", a);
     return STN_OK;
 }
 
@@ -38,7 +40,8 @@ static stn_status check_chunk(const stn_tensor *local, const stn_spec *spec, cha
         return STN_ERR_SHAPE;
     }
     if (from->dtype != to->dtype) {
-        snprintf(text, size, "scatter: local got %s, wanted %s", stn_dtype_name(from->dtype), stn_dtype_name(to->dtype));
+        snprintf(text, size, "scatter: local got %s, wanted %s", stn_dtype_name(from->dtype),
+                 stn_dtype_name(to->dtype));
         return STN_ERR_DTYPE;
     }
     return STN_OK;
@@ -52,7 +55,8 @@ static int holds_values(const stn_spec *spec, int rank)
     if (!stni_mesh_find(spec->layout.mesh, rank, coordinate))
         return 0;
     for (int a = 0; a < spec->layout.mesh->ndim; a++)
-        if (spec->layout.placement[a].kind == STN_PLACE_PARTIAL && spec->layout.placement[a].op == STN_SUM && coordinate[a] != 0)
+        if (spec->layout.placement[a].kind == STN_PLACE_PARTIAL && spec->layout.placement[a].op == STN_SUM &&
+            coordinate[a] != 0)
             return 0;
     return 1;
 }
@@ -117,7 +121,8 @@ static stn_status scatter(stn_context *context, stn_tensor *local, int root, con
     if (context->rank == root)
         status = check_chunk(local, spec, text, sizeof text);
     STNI_TRY(stn_agree(context, status, text));
-    STNI_TRY(holds_values(spec, context->rank) ? stni_tensor_create(context, spec, out) : stni_zeros(context, spec, out));
+    STNI_TRY(holds_values(spec, context->rank) ? stni_tensor_create(context, spec, out)
+                                               : stni_zeros(context, spec, out));
     status = exchange(local, root, *out);
     if (status != STN_OK)
         stni_tensor_drop(out);

@@ -28,7 +28,8 @@ static const struct euclidean_attrs defaults = {.of = {.dim = {.n = -1}}};
 
 stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide)
 {
-    struct euclidean_attrs attrs = {.of = {.dim = {.n = n_dims > 0 ? n_dims : -1}, .keepdim = keepdim != 0}, .wide = wide != 0};
+    struct euclidean_attrs attrs = {.of = {.dim = {.n = n_dims > 0 ? n_dims : -1}, .keepdim = keepdim != 0},
+                                    .wide = wide != 0};
     for (int i = 0; i < n_dims; i++)
         attrs.of.dim.v[i] = dims[i];
     return stni_call(STNI_OP_euclidean_norm, 1, &input, &attrs);
@@ -61,8 +62,12 @@ static stn_status place(stn_op_call *call)
 static stn_status run_shared(stn_op_call *call, struct stni_reduce_args *squares)
 {
     const int64_t count = call->out[0]->spec->local_numel;
-    struct stni_reduce_args roots = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F64, .out = squares->out, .out_dtype = squares->out_dtype,
-                                     .n_kept = squares->n_kept, .roots = 1};
+    struct stni_reduce_args roots = {.op = STNI_REDUCTION_sum,
+                                     .in_dtype = STN_DTYPE_F64,
+                                     .out = squares->out,
+                                     .out_dtype = squares->out_dtype,
+                                     .n_kept = squares->n_kept,
+                                     .roots = 1};
     stn_comm *comm;
     void *sums;
     STNI_TRY(stni_mesh_comm(call->out_spec[0]->layout.mesh, (uint32_t)call->note, &comm));

@@ -49,9 +49,15 @@ stn_status stni_exact_sum_run(const stn_op_call *call, struct stni_exact_sum_arg
 stn_status stni_exact_squares_add(const stn_tensor *tensor, int64_t *sum)
 {
     const stn_spec *spec = tensor->spec;
-    struct stni_exact_sum_args args = {.of = {.in_dtype = spec->layout.dtype, .out_dtype = STN_DTYPE_F64, .in = tensor->data,
+    struct stni_exact_sum_args args = {.of = {.in_dtype = spec->layout.dtype,
+                                              .out_dtype = STN_DTYPE_F64,
+                                              .in = tensor->data,
                                               .n_reduced = spec->layout.ndim},
-                                       .dtype = STN_DTYPE_F64, .sums = sum, .count = 1, .squares = 1, .goes_on = 1};
+                                       .dtype = STN_DTYPE_F64,
+                                       .sums = sum,
+                                       .count = 1,
+                                       .squares = 1,
+                                       .goes_on = 1};
     if (spec->local_numel == 0)
         return STN_OK;
     for (int d = 0; d < spec->layout.ndim; d++) {
@@ -59,7 +65,8 @@ stn_status stni_exact_squares_add(const stn_tensor *tensor, int64_t *sum)
         args.of.reduced_in[d] = tensor->strides[d];
     }
     args.of.n_reduced = stni_merge_dims(args.of.n_reduced, args.of.reduced, 1, (int64_t *[]){args.of.reduced_in});
-    return stni_slot_launch(tensor->context->registry->ops[STNI_OP_exact_sum], ADD, args.of.in_dtype, &args, sizeof args);
+    return stni_slot_launch(tensor->context->registry->ops[STNI_OP_exact_sum], ADD, args.of.in_dtype, &args,
+                            sizeof args);
 }
 
 stn_status stni_exact_squares_round(stn_context *context, int64_t *sum, double *out)
@@ -115,7 +122,8 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_reduction_attrs *attrs = call->attrs;
     const stn_spec *in = call->in_spec[0];
     if (call->grad_out[0])
-        call->grad_in[0] = stni_reduction_expand(call->grad_out[0], in, stni_dims_mask_of(&attrs->dim, in->layout.ndim), attrs->keepdim);
+        call->grad_in[0] = stni_reduction_expand(call->grad_out[0], in, stni_dims_mask_of(&attrs->dim, in->layout.ndim),
+                                                 attrs->keepdim);
     return stn_context_status(call->context);
 }
 
@@ -128,7 +136,12 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("round", DTYPES, struct stni_exact_sum_args, stni_exact_sum_round_cpu, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = stni_reduction_place_joined, .run = run, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = stni_reduction_place_joined,
+    .run = run,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 static const struct stni_reduction_rule rule = {.op = STNI_REDUCTION_sum};

@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(THREADS) carry(int64_t *sums, int64_t count, i
         stni_exact_carry(sums + i * (digits + STNI_EXACT_COUNTS), digits);
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS) round_sums(stn_dtype dtype, int64_t *sums, int64_t count, S *out)
+template <class S>
+__global__ void __launch_bounds__(THREADS) round_sums(stn_dtype dtype, int64_t *sums, int64_t count, S *out)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
@@ -108,7 +109,8 @@ void launch_add(const stni_exact_sum_args &args, cudaStream_t stream)
     cudaMemsetAsync(args.sums, 0, (size_t)(args.count * words) * sizeof(int64_t), stream);
     reduce_dims(a, g.kept, g.reduced);
     for (; g.first < g.reduced.count; g.first = g.end) {
-        g.end = g.reduced.count - g.first < STNI_EXACT_BEFORE_CARRY ? g.reduced.count : g.first + STNI_EXACT_BEFORE_CARRY;
+        g.end =
+            g.reduced.count - g.first < STNI_EXACT_BEFORE_CARRY ? g.reduced.count : g.first + STNI_EXACT_BEFORE_CARRY;
         dispatch_floating(a.in_dtype, [&](auto element) { launch_part<decltype(element)>(g, stream); });
         STNI_LAUNCH(carry, blocks_for(args.count, THREADS), THREADS, stream, args.sums, args.count, digits);
     }
@@ -118,8 +120,8 @@ void launch_round(const stni_exact_sum_args &args, cudaStream_t stream)
 {
     dispatch_floating(args.of.out_dtype, [&](auto element) {
         typedef decltype(element) S;
-        STNI_LAUNCH(round_sums<S>, blocks_for(args.count, THREADS), THREADS, stream, args.of.out_dtype, args.sums, args.count,
-                    static_cast<S *>(args.of.out));
+        STNI_LAUNCH(round_sums<S>, blocks_for(args.count, THREADS), THREADS, stream, args.of.out_dtype, args.sums,
+                    args.count, static_cast<S *>(args.of.out));
     });
 }
 

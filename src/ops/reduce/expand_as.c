@@ -35,7 +35,8 @@ static int64_t repeated_axes(const struct stni_layout *from, const struct stni_l
 
 /* Of each dim that is repeated the cut of `like`, of the others that of `from`. An axis order has a meaning among
  * the axes of one dim alone. */
-static void join_layouts(const struct stni_layout *from, const struct stni_layout *like, int64_t axes, struct stni_layout *out)
+static void join_layouts(const struct stni_layout *from, const struct stni_layout *like, int64_t axes,
+                         struct stni_layout *out)
 {
     int n = 0;
     *out = *like;
@@ -64,7 +65,11 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 
 /* Recorded by hand: a layout cannot be an attribute. */
 static const stn_op_desc desc = {
-    .size = sizeof(stn_op_desc), .name = "expand", STN_INPUTS(inputs), .n_outputs = 1, .impl = &(const stn_op_impl){.backward = backward},
+    .size = sizeof(stn_op_desc),
+    .name = "expand",
+    STN_INPUTS(inputs),
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.backward = backward},
 };
 
 static stn_status repeat(stn_tensor *tensor, const struct stni_layout *like, int64_t axes, stn_tensor **out)

@@ -127,8 +127,12 @@ static stn_tensor *by_grad(const stn_backward_call *call, stn_tensor *grad)
 
 /* The input alone says which dtype the gradient has. */
 static const struct stni_pointwise_rule backward_rule = {
-    .op = STNI_POINTWISE_exp_of_difference, .dtypes = STNI_FLOATING, .promotes = 1,
-    .derivative = {{by_input, STNI_READS_OUT}, {by_output, STNI_READS_OUT}, {by_grad, STNI_READS_IN(0) | STNI_READS_IN(1)}},
+    .op = STNI_POINTWISE_exp_of_difference,
+    .dtypes = STNI_FLOATING,
+    .promotes = 1,
+    .derivative = {{by_input, STNI_READS_OUT},
+                   {by_output, STNI_READS_OUT},
+                   {by_grad, STNI_READS_IN(0) | STNI_READS_IN(1)}},
 };
 
 static const struct stni_reduction_rule rule = {.op = STNI_REDUCTION_sum};
@@ -146,7 +150,13 @@ static const stn_kernel kernels[] = {
     STNI_CPU_ROW("finish", STNI_FLOATING, struct stni_logsumexp_args, stni_logsumexp_finish_cpu, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = stni_reduction_place_joined, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = stni_reduction_place_joined,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 static const stn_input_schema backward_inputs[] = {{"input", 0, 0}, {"output", 0, 0}, {"grad", 0, 0}};
 
@@ -164,6 +174,9 @@ const stn_op_desc stni_op_logsumexp_wide = {
 };
 
 const stn_op_desc stni_op_logsumexp_backward = {
-    .size = sizeof(stn_op_desc), .name = "logsumexp_backward", STN_INPUTS(backward_inputs), STNI_POINTWISE(&backward_rule),
+    .size = sizeof(stn_op_desc),
+    .name = "logsumexp_backward",
+    STN_INPUTS(backward_inputs),
+    STNI_POINTWISE(&backward_rule),
     .flags = STN_OP_INTERNAL,
 };

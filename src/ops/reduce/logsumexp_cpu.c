@@ -63,9 +63,11 @@ static void work_init(struct work *w, const struct stni_reduce_args *args, enum 
 }
 
 /* A tile as a dense block; *row: elements from a row of it to the next. */
-static const void *read_block(struct work *w, const char *in, int64_t rows, int64_t cols, int64_t row_step, int64_t col_step, int64_t *row)
+static const void *read_block(struct work *w, const char *in, int64_t rows, int64_t cols, int64_t row_step,
+                              int64_t col_step, int64_t *row)
 {
-    const struct stni_tile tile = {.rows = rows, .cols = cols, .to_row = cols, .to_col = 1, .from_row = row_step, .from_col = col_step};
+    const struct stni_tile tile = {
+        .rows = rows, .cols = cols, .to_row = cols, .to_col = 1, .from_row = row_step, .from_col = col_step};
     *row = row_step;
     if (w->tile.same_dtype && col_step == 1)
         return in;
@@ -127,9 +129,11 @@ static void take_pairs(struct work *w, const char *in, int64_t width)
     } while (next_index(a->n_reduced, a->reduced, a->reduced_in, index, &offset));
 }
 
-typedef void (*give_fn)(struct work *w, const struct stni_logsumexp_args *args, int64_t at, int64_t step, int64_t width);
+typedef void (*give_fn)(struct work *w, const struct stni_logsumexp_args *args, int64_t at, int64_t step,
+                        int64_t width);
 
-static void give_results(struct work *w, const struct stni_logsumexp_args *args, int64_t at, int64_t step, int64_t width)
+static void give_results(struct work *w, const struct stni_logsumexp_args *args, int64_t at, int64_t step,
+                         int64_t width)
 {
     w->rows->finish((char *)args->of.out + at * w->size, step, w->max, w->sum, width);
 }

@@ -176,7 +176,8 @@ __global__ void __launch_bounds__(TEAMS_THREADS) scale(const __grid_constant__ s
         a.sum[i] = stni_logsumexp_about(a.sum[i], a.largest[i], a.max[i]);
 }
 
-template <class A> __global__ void __launch_bounds__(TEAMS_THREADS) finish(const __grid_constant__ stni_logsumexp_args a)
+template <class A>
+__global__ void __launch_bounds__(TEAMS_THREADS) finish(const __grid_constant__ stni_logsumexp_args a)
 {
     const int64_t i = (int64_t)blockIdx.x * TEAMS_THREADS + threadIdx.x;
     if (i < a.count)

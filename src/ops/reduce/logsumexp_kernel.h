@@ -44,7 +44,8 @@ struct stni_logsumexp_rows {
 struct stni_logsumexp_kernels {
     struct stni_logsumexp_rows f32, f64;
 };
-extern const struct stni_logsumexp_kernels stni_logsumexp_kernels_base, stni_logsumexp_kernels_avx2, stni_logsumexp_kernels_avx512;
+extern const struct stni_logsumexp_kernels stni_logsumexp_kernels_base, stni_logsumexp_kernels_avx2,
+    stni_logsumexp_kernels_avx512;
 
 enum { STNI_LOGSUMEXP_LANES = 256 };
 

@@ -89,7 +89,8 @@ static void NAME(along)(const void *elements, int64_t n, void *maximum, double *
     *max = largest;
 }
 
-static void NAME(across)(const void *elements, int64_t rows, int64_t stride, int64_t n, void *maxima, double *restrict sum)
+static void NAME(across)(const void *elements, int64_t rows, int64_t stride, int64_t n, void *maxima,
+                         double *restrict sum)
 {
     const ACC *restrict x = elements;
     ACC *restrict max = maxima;

@@ -21,7 +21,8 @@ static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, u
 }
 
 enum {
-    DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128
+    DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16 | 1 << STN_DTYPE_C64 |
+             1 << STN_DTYPE_C128
 };
 
 static const struct stni_reduction_rule rule = {

@@ -43,7 +43,8 @@
         break;                                                                   \
     }
 
-static void NAME(join_rows)(enum stni_reduction op, void *accumulators, const T *restrict x, int64_t rows, int64_t row_stride, int64_t n)
+static void NAME(join_rows)(enum stni_reduction op, void *accumulators, const T *restrict x, int64_t rows,
+                            int64_t row_stride, int64_t n)
 {
     int64_t r = 0;
     switch (op) {
@@ -56,8 +57,8 @@ static void NAME(join_rows)(enum stni_reduction op, void *accumulators, const T 
 #define SMALL(row) (counts ? LOAD(x[(r + (row)) * row_stride + i]) != 0 : (int)LOAD(x[(r + (row)) * row_stride + i]))
 
 /* Sums of numbers that are small, in 32 bits first: whether elements are not 0, or elements of a byte. */
-static inline __attribute__((always_inline)) void NAME(tally)(int counts, void *accumulators, const T *restrict x, int64_t rows, int64_t row_stride,
-                                                              int64_t n)
+static inline __attribute__((always_inline)) void NAME(tally)(int counts, void *accumulators, const T *restrict x,
+                                                              int64_t rows, int64_t row_stride, int64_t n)
 {
     enum { MOST = 1 << 20 }; /* rows, so that nothing wraps */
     WIDE *restrict acc = accumulators;
@@ -94,9 +95,17 @@ static void NAME(join)(enum stni_reduction op, void *acc, const T *x, int64_t ro
 
 /* Elements with a step between them are put next to each other first: of four rows where the buffer holds them
  * whole, else of one at a time, since memory is read in long pieces best. */
-static void NAME(join_apart)(enum stni_reduction op, char *acc, const T *x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
+static void NAME(join_apart)(enum stni_reduction op, char *acc, const T *x, int64_t rows, int64_t row_stride, int64_t n,
+                             int64_t stride)
 {
-    enum { ALL = 32768 / sizeof(T), LOG = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : sizeof(T) == 8 ? 3 : 4 };
+    enum {
+        ALL = 32768 / sizeof(T),
+        LOG = sizeof(T) == 1   ? 0
+              : sizeof(T) == 2 ? 1
+              : sizeof(T) == 4 ? 2
+              : sizeof(T) == 8 ? 3
+                               : 4
+    };
     static const uint8_t acc_size[] = {STNI_REDUCTION_LIST(SIZE)};
     const int64_t size = sizeof(T), together = 4 * n <= ALL ? 4 : 1;
     T near[ALL];
@@ -105,14 +114,16 @@ static void NAME(join_apart)(enum stni_reduction op, char *acc, const T *x, int6
         for (int64_t r = 0; r < rows; r += together) {
             const int64_t some = rows - r < together ? rows - r : together;
             for (int64_t j = 0; j < some; j++)
-                STNI_ISA_NAME(stni_copy_kernels).elements[LOG]((char *)(near + j * cols), size, (const char *)(x + (r + j) * row_stride + i * stride),
-                                                               stride * size, cols);
+                STNI_ISA_NAME(stni_copy_kernels)
+                    .elements[LOG]((char *)(near + j * cols), size,
+                                   (const char *)(x + (r + j) * row_stride + i * stride), stride * size, cols);
             NAME(join)(op, acc + i * acc_size[op], near, some, cols, cols);
         }
     }
 }
 
-static void NAME(accumulate)(enum stni_reduction op, void *acc, const void *x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
+static void NAME(accumulate)(enum stni_reduction op, void *acc, const void *x, int64_t rows, int64_t row_stride,
+                             int64_t n, int64_t stride)
 {
     if (stride == 1)
         NAME(join)(op, acc, x, rows, row_stride, n);

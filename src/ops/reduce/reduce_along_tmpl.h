@@ -46,8 +46,8 @@
 
 /* Where some element is NaN it says so, and the accumulators stay as they are: comparing each with itself on the way
  * to the next one would take most of the time. One comparison asks two of them. */
-static inline __attribute__((always_inline)) int NAME(extremum_along)(int largest, ACC *acc, const T *restrict x, int64_t apart, int64_t step,
-                                                                      int64_t n)
+static inline __attribute__((always_inline)) int NAME(extremum_along)(int largest, ACC *acc, const T *restrict x,
+                                                                      int64_t apart, int64_t step, int64_t n)
 {
     enum { LANES = STNI_REDUCE_RUN / sizeof(ACC) };
     ACC part[LANES], nan[LANES] = {0};
@@ -75,7 +75,8 @@ static inline __attribute__((always_inline)) int NAME(extremum_along)(int larges
 
 /* Four elements are added before they join the accumulators, which then wait for one addition instead of four. Of 16
  * bits they are added in f32, whose rounding is far below theirs: a quarter of the conversions. */
-static inline __attribute__((always_inline)) void NAME(sum_along)(WIDE *acc, const T *restrict x, int64_t apart, int64_t step, int64_t n)
+static inline __attribute__((always_inline)) void NAME(sum_along)(WIDE *acc, const T *restrict x, int64_t apart,
+                                                                  int64_t step, int64_t n)
 {
     enum { LANES = STNI_REDUCE_RUN / sizeof(WIDE) };
     WIDE part[LANES];
@@ -83,7 +84,8 @@ static inline __attribute__((always_inline)) void NAME(sum_along)(WIDE *acc, con
     for (int64_t k = 0, at = 0; k < n; k += LANES, at += step) {
         _Pragma("omp simd")
         for (int i = 0; i < LANES; i++) {
-            const ACC a = LOAD(x[at + i]), b = LOAD(x[apart + at + i]), c = LOAD(x[2 * apart + at + i]), d = LOAD(x[3 * apart + at + i]);
+            const ACC a = LOAD(x[at + i]), b = LOAD(x[apart + at + i]), c = LOAD(x[2 * apart + at + i]),
+                      d = LOAD(x[3 * apart + at + i]);
             part[i] += sizeof(T) == 2 ? (WIDE)((a + b) + (c + d)) : ((WIDE)a + (WIDE)b) + ((WIDE)c + (WIDE)d);
         }
     }
@@ -93,8 +95,8 @@ static inline __attribute__((always_inline)) void NAME(sum_along)(WIDE *acc, con
 #define SMALL(stream) (counts ? LOAD(x[(stream) * apart + at + i]) != 0 : (int)LOAD(x[(stream) * apart + at + i]))
 
 /* As NAME(tally). */
-static inline __attribute__((always_inline)) void NAME(tally_along)(int counts, WIDE *acc, const T *restrict x, int64_t apart, int64_t step,
-                                                                    int64_t n)
+static inline __attribute__((always_inline)) void NAME(tally_along)(int counts, WIDE *acc, const T *restrict x,
+                                                                    int64_t apart, int64_t step, int64_t n)
 {
     enum { LANES = STNI_REDUCE_RUN / sizeof(WIDE) };
     uint32_t part[LANES] = {0};

@@ -50,7 +50,8 @@ static void join_band(const struct stni_reduce_rows *r, const char *in, int64_t 
     for (int64_t l = 0; l < r->lanes; l += most) {
         const int64_t n = r->lanes - l < most ? r->lanes - l : most;
         prefetch(&ahead, rows * PIECE / STNI_LINE, row_bytes, row_step);
-        r->kernels->accumulate[r->dtype](r->op, r->acc + l * r->acc_size, in + l * r->in_size, rows, r->row_stride, n, 1);
+        r->kernels->accumulate[r->dtype](r->op, r->acc + l * r->acc_size, in + l * r->in_size, rows, r->row_stride, n,
+                                         1);
     }
 }
 

@@ -150,7 +150,8 @@ static void choose_bands(struct reduction *r)
         bytes *= a->kept[d];
     for (int d = 0; d < a->n_reduced; d++)
         bytes *= a->reduced[d];
-    r->bands = r->lane_in == 1 && r->run == 0 && !is_narrow(a->in_dtype) && stni_reduce_wants_bands(a->op, a->in_dtype, r->acc_dtype, bytes);
+    r->bands = r->lane_in == 1 && r->run == 0 && !is_narrow(a->in_dtype) &&
+               stni_reduce_wants_bands(a->op, a->in_dtype, r->acc_dtype, bytes);
 }
 
 /* Steps through all indices of some dims but one; returns 0 after the last. */
@@ -211,8 +212,8 @@ static void join_rows(struct reduction *r, const char *in, int64_t rows, int64_t
     const struct stni_reduce_args *a = r->args;
     alignas(64) int64_t wide[SOME];
     if (r->bands && lanes >= LONG_ROW) {
-        stni_reduce_bands(&(struct stni_reduce_rows){r->kernels, a->op, a->in_dtype, r->in_size, r->acc_size, r->at, in, rows,
-                                                     stride, lanes, r->followed});
+        stni_reduce_bands(&(struct stni_reduce_rows){r->kernels, a->op, a->in_dtype, r->in_size, r->acc_size, r->at, in,
+                                                     rows, stride, lanes, r->followed});
         return;
     }
     if (!is_narrow(a->in_dtype)) {
@@ -245,10 +246,12 @@ static void read_rows(struct reduction *r, const char *in, int64_t width, int64_
 static void read_streams(struct reduction *r, const char *in, int64_t groups, int64_t stream)
 {
     const struct stni_reduce_args *a = r->args;
-    const int64_t slice = LONG_LANE * r->run / STREAMS, turns = stream < SHORT_STREAM && r->run * r->in_size >= TURN ? STREAMS : 1;
+    const int64_t slice = LONG_LANE * r->run / STREAMS,
+                  turns = stream < SHORT_STREAM && r->run * r->in_size >= TURN ? STREAMS : 1;
     for (int64_t i = 0; i < stream; i += slice, r->set = (r->set + r->run) % groups)
         r->kernels->along[a->in_dtype](a->op, r->at + r->set * r->acc_size, in + turns * i * r->in_size,
-                                       turns > 1 ? r->run : stream, turns * r->run, stream - i < slice ? stream - i : slice);
+                                       turns > 1 ? r->run : stream, turns * r->run,
+                                       stream - i < slice ? stream - i : slice);
 }
 
 /* The same of a line. */

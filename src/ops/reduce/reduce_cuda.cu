@@ -93,7 +93,8 @@ int rows_of(const struct stni_reduce_args &a, int64_t elements, int64_t results)
     const int kept = a.n_kept - 1, reduced = a.n_reduced - 1;
     const bool across = kept >= 0 && (reduced < 0 || a.kept_in[kept] < a.reduced_in[reduced]);
     int rows = 1;
-    while (rows < THREADS && rows * FEW_ELEMENTS < elements && !(across && rows >= FEW_ROWS && results >= THREADS / rows))
+    while (rows < THREADS && rows * FEW_ELEMENTS < elements &&
+           !(across && rows >= FEW_ROWS && results >= THREADS / rows))
         rows *= 2;
     return rows;
 }

@@ -70,6 +70,7 @@ struct stni_reduction_kernels {
     void (*fold[STN_DTYPE_COUNT])(enum stni_reduction op, void *acc, int64_t groups, int64_t width);
 };
 
-extern const struct stni_reduction_kernels stni_reduction_kernels_base, stni_reduction_kernels_avx2, stni_reduction_kernels_avx512;
+extern const struct stni_reduction_kernels stni_reduction_kernels_base, stni_reduction_kernels_avx2,
+    stni_reduction_kernels_avx512;
 
 #endif

@@ -105,11 +105,13 @@ enum { HALVES = 8192, HALVES_OF_ROW = HALVES / 4 };
 static void read_halves(float *to, const uint16_t *from, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
 {
     const struct stni_tile_kernels kernels = stni_tile_kernels(STN_DTYPE_F32, STN_DTYPE_F16, STNI_ISA_THIS);
-    const struct stni_tile tile = {.rows = rows, .cols = n, .to_row = n, .to_col = 1, .from_row = row_stride, .from_col = stride};
+    const struct stni_tile tile = {
+        .rows = rows, .cols = n, .to_row = n, .to_col = 1, .from_row = row_stride, .from_col = stride};
     stni_tile_read(&kernels, to, from, &tile);
 }
 
-static void accumulate_f16(enum stni_reduction op, void *accumulators, const void *x, int64_t rows, int64_t row_stride, int64_t n, int64_t stride)
+static void accumulate_f16(enum stni_reduction op, void *accumulators, const void *x, int64_t rows, int64_t row_stride,
+                           int64_t n, int64_t stride)
 {
     float near[HALVES];
     for (int64_t i = 0, cols; i < n; i += cols) {

@@ -27,10 +27,12 @@ static const struct stni_reduction_rule *rule_of(const void *arg)
     return arg;
 }
 
-stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims, int keepdim)
+stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims,
+                                int keepdim)
 {
     struct stni_reduction_attrs attrs = {.keepdim = keepdim != 0};
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims,
+                                    &attrs.dim))
         return stni_call_error(input);
     return stni_call(op, 1, &input, &attrs);
 }
@@ -75,8 +77,8 @@ stn_status stni_reduction_check(stn_op_call *call)
     return STN_OK;
 }
 
-void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], stn_reduce_op pending, uint32_t kept,
-                           const stn_meta *meta, struct stni_layout *out)
+void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], stn_reduce_op pending,
+                           uint32_t kept, const stn_meta *meta, struct stni_layout *out)
 {
     int axes = in->mesh ? in->mesh->ndim : 0, n = 0;
     stni_layout_init(out, in->mesh, meta->dtype, meta->ndim, meta->shape);
@@ -154,7 +156,8 @@ void stni_reduction_args_make(const stn_op_call *call, const struct stni_reducti
         }
     }
     args->n_kept = stni_merge_dims(args->n_kept, args->kept, 2, (int64_t *[]){args->kept_in, args->kept_out});
-    args->n_reduced = args->empty ? 0 : stni_merge_dims(args->n_reduced, args->reduced, 1, (int64_t *[]){args->reduced_in});
+    args->n_reduced =
+        args->empty ? 0 : stni_merge_dims(args->n_reduced, args->reduced, 1, (int64_t *[]){args->reduced_in});
 }
 
 stn_status stni_reduction_place_joined(stn_op_call *call)
@@ -187,7 +190,8 @@ static stn_status run(stn_op_call *call)
         return STN_OK;
     stni_reduction_args_make(call, attrs, rule->op, &args);
     args.divides = rule->divides;
-    args.divisor = stni_reduction_count(call->in[0]->spec, stni_dims_mask_of(&attrs->dim, call->in[0]->spec->layout.ndim));
+    args.divisor =
+        stni_reduction_count(call->in[0]->spec, stni_dims_mask_of(&attrs->dim, call->in[0]->spec->layout.ndim));
     return is_exact(call) ? stni_exact_sum_reduce(call, &args) : stni_reduction_launch(call, 0, &args);
 }
 
@@ -214,7 +218,8 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_reduction_attrs *attrs = call->attrs;
     const struct stni_reduction_rule *rule = call->arg;
     if (call->grad_out[0] && rule->derivative)
-        call->grad_in[0] = rule->derivative(call, call->grad_out[0], stni_dims_mask_of(&attrs->dim, call->in_spec[0]->layout.ndim));
+        call->grad_in[0] =
+            rule->derivative(call, call->grad_out[0], stni_dims_mask_of(&attrs->dim, call->in_spec[0]->layout.ndim));
     return stn_context_status(call->context);
 }
 

@@ -30,15 +30,16 @@ struct stni_reduction_rule {
 };
 
 /* What typed functions call. */
-stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims, int keepdim);
+stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_tensor *input, int n_dims, const int *dims,
+                                int keepdim);
 
 /* Output dim of each input dim for a mask of reduced ones, -1 where it is reduced away; returns how many there are. */
 int stni_reduction_dims(int ndim, uint32_t reduced, int64_t keepdim, int to[STN_MAX_NDIM]);
 
 /* The result's layout for an input of layout `in`, which becomes what is wanted of it: a Shard of a reduced dim
  * becomes Partial(pending), the other Shards stay; Partial stays on the axes in `kept` (bits). */
-void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], stn_reduce_op pending, uint32_t kept,
-                           const stn_meta *meta, struct stni_layout *out);
+void stni_reduction_layout(struct stni_layout *in, uint32_t reduced, const int to[STN_MAX_NDIM], stn_reduce_op pending,
+                           uint32_t kept, const stn_meta *meta, struct stni_layout *out);
 
 /* The kernel's arguments for the call's input and output. */
 void stni_reduction_args_make(const stn_op_call *call, const struct stni_reduction_attrs *attrs, enum stni_reduction op,

@@ -178,7 +178,13 @@ static const stn_kernel weighted_kernels[] = {
 };
 
 const stn_op_impl stni_statistic_impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 const stn_op_impl stni_statistic_weighted_impl = {
     .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots),

@@ -27,7 +27,8 @@ static stn_dtype number(stn_dtype in)
 
 static stn_tensor *derivative(const stn_backward_call *call, stn_tensor *grad, uint32_t reduced)
 {
-    return stni_reduction_expand(grad, call->in_spec[0], reduced, ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
+    return stni_reduction_expand(grad, call->in_spec[0], reduced,
+                                 ((const struct stni_reduction_attrs *)call->attrs)->keepdim);
 }
 
 static const struct stni_reduction_rule sum_rule = {
@@ -36,7 +37,8 @@ static const struct stni_reduction_rule sum_rule = {
 static const struct stni_reduction_rule count_rule = {
     .op = STNI_REDUCTION_nonzero, .result = number, .pending = STN_SUM, .counts = 1,
 };
-static const stn_attr_schema count_schema[] = {{"dim", STN_ATTR_INTS, offsetof(struct stni_reduction_attrs, dim), NULL}};
+static const stn_attr_schema count_schema[] = {
+    {"dim", STN_ATTR_INTS, offsetof(struct stni_reduction_attrs, dim), NULL}};
 
 const stn_op_desc stni_op_sum = {
     .size = sizeof(stn_op_desc), .name = "sum", STN_ATTRS(stni_reduction_attrs_schema, struct stni_reduction_attrs),

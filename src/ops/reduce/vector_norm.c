@@ -26,7 +26,8 @@ static const struct norm_attrs defaults = {.dim = {.n = -1}, .ord = 2, .infinite
 stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim)
 {
     struct norm_attrs attrs = defaults;
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"vector_norm", "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"vector_norm", "n_dims", "dims", INT_MIN}, n_dims, dims,
+                                    &attrs.dim))
         return stni_call_error(input);
     attrs.keepdim = keepdim != 0;
     attrs.ord = ord;
@@ -46,7 +47,8 @@ static stn_tensor *reduced(stn_tensor *a, double p, int n, const int *dims, int 
         return p > 0 ? stn_amax(a, n, dims, keepdim) : stn_amin(a, n, dims, keepdim);
     if (p == 0)
         return stn_sum(stn_ne_number(a, 0), n, dims, keepdim);
-    return p == 1 ? stn_sum(a, n, dims, keepdim) : stni_vector_norm_root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
+    return p == 1 ? stn_sum(a, n, dims, keepdim)
+                  : stni_vector_norm_root(stn_sum(stn_pow_number(a, p), n, dims, keepdim), p);
 }
 
 stn_tensor *stni_vector_norm(stn_tensor *x, double p, int n, const int *dims, int keepdim, int wide)
@@ -78,7 +80,8 @@ static stn_status vector_norm(stn_op_call *call)
     const double p = stni_vector_norm_order(attrs->infinite, attrs->ord);
     struct stni_dims_list over;
     if (!stn_dtype_is_differentiable(in->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype", stn_dtype_name(in->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype",
+                           stn_dtype_name(in->dtype));
     STNI_TRY(stni_dims_list(call, "dim", &attrs->dim, in->ndim, &over));
     call->out[0] = stni_vector_norm(call->in[0], p, over.n, over.dims, (int)attrs->keepdim, 0);
     return STN_OK;

@@ -14,10 +14,12 @@ enum { INPUT, WEIGHT };
 
 static const struct stni_statistic_attrs defaults = {.dim = {.n = -1}, .unbiased = -1};
 
-static stn_tensor *call_op(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *weight, int n_dims, const int *dims, int keepdim)
+static stn_tensor *call_op(enum stni_op_index op, const char *name, stn_tensor *input, stn_tensor *weight, int n_dims,
+                           const int *dims, int keepdim)
 {
     struct stni_statistic_attrs attrs = defaults;
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims, &attrs.dim))
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims,
+                                    &attrs.dim))
         return stni_call_error(input);
     attrs.keepdim = keepdim != 0;
     return stni_call(op, 2, (stn_tensor *[]){input, weight}, &attrs);

@@ -13,13 +13,16 @@
 
 #include <string.h>
 
-stn_tensor *stn_grid_sample(stn_tensor *input, stn_tensor *grid, stn_sample_mode mode, stn_sample_padding padding, int align_corners)
+stn_tensor *stn_grid_sample(stn_tensor *input, stn_tensor *grid, stn_sample_mode mode, stn_sample_padding padding,
+                            int align_corners)
 {
     struct stni_sample_attrs attrs = {(int64_t)mode, (int64_t)padding, align_corners != 0, 0};
     if ((unsigned)mode > STN_SAMPLE_BICUBIC)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "grid_sample: 'mode' got %d, wanted an stn_sample_mode", (int)mode);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "grid_sample: 'mode' got %d, wanted an stn_sample_mode",
+                              (int)mode);
     if ((unsigned)padding > STN_SAMPLE_REFLECTION)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "grid_sample: 'padding_mode' got %d, wanted an stn_sample_padding", (int)padding);
+        return stni_call_fail(input, STN_ERR_ARGUMENT,
+                              "grid_sample: 'padding_mode' got %d, wanted an stn_sample_padding", (int)padding);
     return stni_call(STNI_OP_grid_sample, 2, (stn_tensor *[]){input, grid}, &attrs);
 }
 
@@ -59,13 +62,15 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
 static stn_status backward(stn_backward_call *call)
 {
     struct stni_sample_attrs attrs = *(const struct stni_sample_attrs *)call->attrs;
-    stn_tensor *in[] = {call->in[STNI_SAMPLE_INPUT], call->in[STNI_SAMPLE_GRID], call->grad_out[0]}, *out[2] = {NULL, NULL};
+    stn_tensor *in[] = {call->in[STNI_SAMPLE_INPUT], call->in[STNI_SAMPLE_GRID], call->grad_out[0]},
+               *out[2] = {NULL, NULL};
     stn_dtype dtype = call->in_spec[0]->layout.dtype;
     int half = dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16;
     attrs.wanted = call->needs;
     for (int i = 0; i < STNI_SAMPLE_OPERANDS && half; i++)
         in[i] = stn_cast(in[i], STN_DTYPE_F32);
-    STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_grid_sample_backward], STNI_SAMPLE_OPERANDS, in, &attrs, 2, out));
+    STNI_TRY(stni_dispatch(call->context->registry->ops[STNI_OP_grid_sample_backward], STNI_SAMPLE_OPERANDS, in, &attrs,
+                           2, out));
     for (int i = 0; i < 2; i++)
         if (call->needs >> i & 1)
             call->grad_in[i] = half ? stn_cast(out[i], dtype) : out[i];

@@ -13,8 +13,9 @@
 
 /* Which choice of mode is meant for 1, 2 or 3 dims. */
 static const int choices[][STNI_RESAMPLE_DIMS] = {
-    [STN_INTERPOLATE_NEAREST] = {0, 0, 0}, [STN_INTERPOLATE_NEAREST_EXACT] = {1, 1, 1}, [STN_INTERPOLATE_LINEAR] = {2, 3, 4},
-    [STN_INTERPOLATE_CUBIC] = {5, 5, 5},   [STN_INTERPOLATE_AREA] = {6, 6, 6},
+    [STN_INTERPOLATE_NEAREST] = {0, 0, 0}, [STN_INTERPOLATE_NEAREST_EXACT] = {1, 1, 1},
+    [STN_INTERPOLATE_LINEAR] = {2, 3, 4},  [STN_INTERPOLATE_CUBIC] = {5, 5, 5},
+    [STN_INTERPOLATE_AREA] = {6, 6, 6},
 };
 
 stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *given)
@@ -24,9 +25,11 @@ stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *give
         return stni_call(STNI_OP_interpolate, 1, &input, &attrs);
     int dims = stn_tensor_ndim(input) - 2;
     if (!given || given->size != sizeof *given)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.size got %zu, wanted %zu", given ? given->size : 0, sizeof *given);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.size got %zu, wanted %zu",
+                              given ? given->size : 0, sizeof *given);
     if ((unsigned)given->mode > STN_INTERPOLATE_AREA)
-        return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.mode got %d, wanted an stn_interpolate_mode", (int)given->mode);
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.mode got %d, wanted an stn_interpolate_mode",
+                              (int)given->mode);
     attrs.mode = choices[given->mode][stni_clamp(dims, 1, STNI_RESAMPLE_DIMS) - 1];
     attrs.align_corners = given->align_corners ? 1 : -1;
     for (int d = 0; d < dims; d++) {
@@ -86,7 +89,8 @@ static stn_status backward(stn_backward_call *call)
         for (int d = 2; d < in->ndim; d++)
             attrs.size.v[d - 2] = in->shape[d];
     }
-    call->grad_in[0] = stni_call(adjoint ? STNI_OP_interpolate : STNI_OP_interpolate_backward, 1, &call->grad_out[0], &attrs);
+    call->grad_in[0] =
+        stni_call(adjoint ? STNI_OP_interpolate : STNI_OP_interpolate_backward, 1, &call->grad_out[0], &attrs);
     return stn_context_status(call->context);
 }
 

@@ -51,7 +51,8 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
         out->begin[t] = at;
         out->first[t] = stni_range_length(sources) > 0 ? sources.begin - a->source[d].begin : 0;
         for (int64_t s = sources.begin; s < sources.end; s++)
-            out->weight[at++] = a->transposed ? stni_resample_weight(dim, s, target) : stni_resample_weight(dim, target, s);
+            out->weight[at++] =
+                a->transposed ? stni_resample_weight(dim, s, target) : stni_resample_weight(dim, target, s);
     }
     out->begin[out->n] = at;
     find_even(out);

@@ -12,10 +12,12 @@ enum { THREADS = 128 };
 /* The weight of a source in a target. */
 STNI_DEVICE double weight_of(const stni_resample_args &a, int d, int64_t target, int64_t source)
 {
-    return a.transposed ? stni_resample_weight(&a.dim[d], source, target) : stni_resample_weight(&a.dim[d], target, source);
+    return a.transposed ? stni_resample_weight(&a.dim[d], source, target)
+                        : stni_resample_weight(&a.dim[d], target, source);
 }
 
-template <class S> STNI_DEVICE double sum_row(const stni_resample_args &a, const S *from, stni_range sources, int64_t target)
+template <class S>
+STNI_DEVICE double sum_row(const stni_resample_args &a, const S *from, stni_range sources, int64_t target)
 {
     double sum = 0;
     for (int64_t s = sources.begin; s < sources.end; s++)
@@ -23,7 +25,8 @@ template <class S> STNI_DEVICE double sum_row(const stni_resample_args &a, const
     return sum;
 }
 
-template <class S> STNI_DEVICE double sum_target(const stni_resample_args &a, const S *from, const int64_t (&target)[STNI_RESAMPLE_DIMS])
+template <class S>
+STNI_DEVICE double sum_target(const stni_resample_args &a, const S *from, const int64_t (&target)[STNI_RESAMPLE_DIMS])
 {
     const stni_range planes = stni_resample_sources(&a.dim[0], a.transposed, target[0]);
     const stni_range rows = stni_resample_sources(&a.dim[1], a.transposed, target[1]);
@@ -40,7 +43,8 @@ template <class S> STNI_DEVICE double sum_target(const stni_resample_args &a, co
     return sum;
 }
 
-template <class S> __global__ void __launch_bounds__(THREADS) resample(const __grid_constant__ stni_resample_args a, int64_t count)
+template <class S>
+__global__ void __launch_bounds__(THREADS) resample(const __grid_constant__ stni_resample_args a, int64_t count)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count)

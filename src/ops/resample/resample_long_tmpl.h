@@ -8,7 +8,8 @@
 #define SUM_LONG sum_long_f32
 #endif
 
-static void SUM_LONG(ACC *restrict sums, const T *from, int64_t step, int64_t apart, const double *w, int64_t terms, int64_t n)
+static void SUM_LONG(ACC *restrict sums, const T *from, int64_t step, int64_t apart, const double *w, int64_t terms,
+                     int64_t n)
 {
     double wide[STRIP];
     ACC part[STRIP];

@@ -25,7 +25,8 @@ static void NAME(combine)(ACC *restrict sums, const T *rows, int64_t apart, cons
             sums[i] = (ACC)w[0] * LOAD(rows[i]);
     else if (terms > 2)
         for (int64_t i = 0; i < n; i++)
-            sums[i] = (ACC)w[0] * LOAD(rows[i]) + (ACC)w[1] * LOAD(rows[i + apart]) + (ACC)w[2] * LOAD(rows[i + 2 * apart]);
+            sums[i] =
+                (ACC)w[0] * LOAD(rows[i]) + (ACC)w[1] * LOAD(rows[i + apart]) + (ACC)w[2] * LOAD(rows[i + 2 * apart]);
     else
         for (int64_t i = 0; i < n; i++)
             sums[i] = (ACC)w[0] * LOAD(rows[i]) + (ACC)w[1] * LOAD(rows[i + apart]);
@@ -43,8 +44,8 @@ static void NAME(prefetch)(const T *rows, int64_t apart, int64_t old, int64_t te
 }
 
 /* The same from rows whose elements do not lie dense: groups of `width`, `step` apart. */
-static void NAME(gather)(ACC *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n, int64_t width,
-                         int64_t step)
+static void NAME(gather)(ACC *restrict sums, const T *rows, int64_t apart, const double *w, int64_t terms, int64_t n,
+                         int64_t width, int64_t step)
 {
     if (step == width) {
         NAME(combine)(sums, rows, apart, w, terms, n * width);
@@ -55,7 +56,8 @@ static void NAME(gather)(ACC *restrict sums, const T *rows, int64_t apart, const
 }
 
 /* Where n periods of sums are put. */
-static inline __attribute__((always_inline)) void NAME(put_even)(ACC (*sums)[BLOCK], int64_t period, T *restrict to, int64_t step, int64_t n)
+static inline __attribute__((always_inline)) void NAME(put_even)(ACC (*sums)[BLOCK], int64_t period, T *restrict to,
+                                                                 int64_t step, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t p = 0; p < period; p++)
@@ -118,8 +120,8 @@ static void NAME(points)(const struct table *x, struct stni_range targets, const
 }
 
 /* Groups of `width` neighbours, one after the other. */
-static void NAME(groups)(const struct table *x, struct stni_range targets, const ACC *row, int64_t width, ACC *restrict sums, T *restrict to,
-                         int64_t step)
+static void NAME(groups)(const struct table *x, struct stni_range targets, const ACC *row, int64_t width,
+                         ACC *restrict sums, T *restrict to, int64_t step)
 {
     for (int64_t t = targets.begin; t < targets.end; t++) {
         const double *w = x->weight + x->begin[t];
@@ -144,7 +146,8 @@ static void NAME(groups)(const struct table *x, struct stni_range targets, const
 }
 
 /* One line of targets from a row of sums. */
-static void NAME(line)(const struct stni_resample_args *a, const struct table *x, const ACC *row, ACC *restrict sums, T *to)
+static void NAME(line)(const struct stni_resample_args *a, const struct table *x, const ACC *row, ACC *restrict sums,
+                       T *to)
 {
     const int64_t width = a->width, step = a->target_stride[2];
     const int is_dense = width == 1 || (x->apart == 1 && x->period == 1 && step == width);
@@ -160,7 +163,8 @@ static void NAME(line)(const struct stni_resample_args *a, const struct table *x
 }
 
 /* One image, or one channel of one: planes are combined first, then rows, then elements. */
-static void NAME(image)(const struct stni_resample_args *a, const struct table *table, void *memory, int64_t from_at, int64_t to_at)
+static void NAME(image)(const struct stni_resample_args *a, const struct table *table, void *memory, int64_t from_at,
+                        int64_t to_at)
 {
     const T *from = (const T *)a->from + from_at;
     T *to = (T *)a->to + to_at;
@@ -172,17 +176,20 @@ static void NAME(image)(const struct stni_resample_args *a, const struct table *
     for (int64_t tz = 0; tz < z->n; tz++) {
         const double *wz = z->weight + z->begin[tz];
         for (int64_t r = 0; r < ny && !flat; r++)
-            NAME(gather)(plane + r * row_n, from + z->first[tz] * a->source_stride[0] + r * a->source_stride[1], a->source_stride[0], wz,
-                         z->begin[tz + 1] - z->begin[tz], nx, a->width, a->source_stride[2]);
+            NAME(gather)
+            (plane + r * row_n, from + z->first[tz] * a->source_stride[0] + r * a->source_stride[1],
+             a->source_stride[0], wz, z->begin[tz + 1] - z->begin[tz], nx, a->width, a->source_stride[2]);
         for (int64_t ty = 0, seen = 0; ty < y->n; ty++) {
             const double *wy = y->weight + y->begin[ty];
             const int64_t terms = y->begin[ty + 1] - y->begin[ty], old = seen > y->first[ty] ? seen - y->first[ty] : 0;
             seen = y->first[ty] + terms;
             if (flat)
-                NAME(prefetch)(from + y->first[ty] * a->source_stride[1], a->source_stride[1], old, terms, row_n, ahead);
+                NAME(prefetch)
+                (from + y->first[ty] * a->source_stride[1], a->source_stride[1], old, terms, row_n, ahead);
             if (flat)
-                NAME(gather)(row, from + y->first[ty] * a->source_stride[1], a->source_stride[1], wy, terms, nx, a->width,
-                             a->source_stride[2]);
+                NAME(gather)
+                (row, from + y->first[ty] * a->source_stride[1], a->source_stride[1], wy, terms, nx, a->width,
+                 a->source_stride[2]);
             else
                 OF_ACC(fold)(row, plane + y->first[ty] * row_n, row_n, wy, terms, row_n);
             NAME(line)(a, &table[2], row, sums, to + tz * a->target_stride[0] + ty * a->target_stride[1]);

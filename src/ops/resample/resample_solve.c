@@ -25,8 +25,8 @@ static struct stni_stencil stencil_of(const struct solver *s, const stn_spec *so
     return (struct stni_stencil){s->geometry->dims, s->geometry->first, s, sources_of, source, target};
 }
 
-stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in, const struct stni_resample *geometry, const int64_t *shape,
-                                struct stni_layout *out)
+stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in,
+                                const struct stni_resample *geometry, const int64_t *shape, struct stni_layout *out)
 {
     *out = *in;
     for (int d = geometry->first; d < in->ndim; d++) {
@@ -64,10 +64,11 @@ static void set_images(int c, const stn_tensor *to, const stn_box *from, struct 
     a->outer_target[1] = to->strides[c];
 }
 
-int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target, const struct stni_stencil_part *part,
-                           const stn_box *from, struct stni_resample_args *a)
+int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target,
+                           const struct stni_stencil_part *part, const stn_box *from, struct stni_resample_args *a)
 {
-    static const struct stni_resample_dim unchanged = {.n_in = 1, .n_out = 1, .mode = STNI_RESAMPLE_NEAREST, .dilation = 1};
+    static const struct stni_resample_dim unchanged = {
+        .n_in = 1, .n_out = 1, .mode = STNI_RESAMPLE_NEAREST, .dilation = 1};
     const stn_spec *spec = target->spec;
     int64_t at = 0;
     memset(a, 0, sizeof *a);
@@ -101,8 +102,8 @@ static stn_status launch(void *arg, const struct stni_stencil_part *part, const 
     return stn_op_launch(s->call, STNI_RESAMPLE_SLOT, a.dtype, &a, sizeof a);
 }
 
-stn_status stni_resample_solve(const stn_op_call *call, const struct stni_resample *geometry, int transposed, stn_tensor *source,
-                               stn_tensor *target, int exchanges)
+stn_status stni_resample_solve(const stn_op_call *call, const struct stni_resample *geometry, int transposed,
+                               stn_tensor *source, stn_tensor *target, int exchanges)
 {
     struct solver s = {call, geometry, transposed, target};
     struct stni_stencil stencil = stencil_of(&s, source->spec, target->spec);

@@ -16,16 +16,16 @@ enum { STNI_RESAMPLE_SLOT };
 stn_status stni_resample_place(stn_op_call *call, const struct stni_resample *geometry, int transposed, int *exchanges);
 
 /* The same layout for a tensor of another shape; splits of dims that keep their size stay. */
-stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in, const struct stni_resample *geometry, const int64_t *shape,
-                                struct stni_layout *out);
+stn_status stni_resample_layout(stn_context *context, const struct stni_layout *in,
+                                const struct stni_resample *geometry, const int64_t *shape, struct stni_layout *out);
 
 /* Where the elements of one part lie, for kernels: `from` holds part->source, `target` is the whole chunk. Writes
  * all of `args` but `work`; returns the part's first element in the target's chunk. */
-int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target, const struct stni_stencil_part *part,
-                           const stn_box *from, struct stni_resample_args *args);
+int64_t stni_resample_fill(const struct stni_resample *geometry, const stn_tensor *target,
+                           const struct stni_stencil_part *part, const stn_box *from, struct stni_resample_args *args);
 
 /* Collective over the ranks that share the resampled dims where `exchanges`. Queued. */
-stn_status stni_resample_solve(const stn_op_call *call, const struct stni_resample *geometry, int transposed, stn_tensor *source,
-                               stn_tensor *target, int exchanges);
+stn_status stni_resample_solve(const stn_op_call *call, const struct stni_resample *geometry, int transposed,
+                               stn_tensor *source, stn_tensor *target, int exchanges);
 
 #endif

@@ -17,8 +17,8 @@ struct NAME(points) {
 };
 
 /* Tap k is the one below where k / 2, and the one to the right where k % 2. */
-static void NAME(set_tap)(const struct stni_sample_args *a, struct NAME(points) *p, int first, int k, const int32_t *row,
-                          const int32_t *column)
+static void NAME(set_tap)(const struct stni_sample_args *a, struct NAME(points) * p, int first, int k,
+                          const int32_t *row, const int32_t *column)
 {
     const int64_t y0 = a->own[1].begin, y1 = a->own[1].end, x0 = a->own[2].begin, x1 = a->own[2].end;
     for (int i = first; i < p->n; i++) {

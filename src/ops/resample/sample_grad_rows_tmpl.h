@@ -55,8 +55,9 @@ struct NAME(reads) {
 
 /* One channel adds to the gradients of the elements, in the order of points and of their reads, and to the sums.
  * Compiled for each number of reads, and for what is wanted. */
-static inline __attribute__((always_inline)) void NAME(add_reads)(const struct NAME(reads) *r, int n_reads,
-                                                                  const T *grad, const T *from, T *to, int sums, int adds)
+static inline __attribute__((always_inline)) void NAME(add_reads)(const struct NAME(reads) * r, int n_reads,
+                                                                  const T *grad, const T *from, T *to, int sums,
+                                                                  int adds)
 {
     for (int i = 0; i < r->n; i++) {
         const T g = grad[r->grad[i]];

@@ -54,7 +54,8 @@ STNI_INLINE int64_t stni_sample_offset(const struct stni_sample_field *f, const 
 
 /* The taps of a point's dims, in the tensors' order; coordinates stand the other way round: x, y, z. Returns how
  * many a dim has. */
-STNI_INLINE int stni_sample_taps_of(const struct stni_sample_args *a, const double *coordinate, struct stni_sample_taps taps[STNI_SAMPLE_DIMS])
+STNI_INLINE int stni_sample_taps_of(const struct stni_sample_args *a, const double *coordinate,
+                                    struct stni_sample_taps taps[STNI_SAMPLE_DIMS])
 {
     int n = stni_sample_n_taps((enum stni_sample_mode)a->rule.mode);
     const struct stni_sample_taps only = {{0}, {1}, {0}};
@@ -79,8 +80,8 @@ STNI_INLINE int stni_sample_n_reads(const struct stni_sample_args *a)
 }
 
 /* The place of the element that the taps name, in what is here; 0 if it is not. */
-STNI_INLINE int stni_sample_locate(const struct stni_sample_args *a, const struct stni_sample_taps *taps, const int *tap,
-                                    int64_t at[STNI_SAMPLE_DIMS])
+STNI_INLINE int stni_sample_locate(const struct stni_sample_args *a, const struct stni_sample_taps *taps,
+                                   const int *tap, int64_t at[STNI_SAMPLE_DIMS])
 {
     for (int d = 0; d < STNI_SAMPLE_DIMS; d++) {
         int64_t i = taps[d].index[tap[d]];

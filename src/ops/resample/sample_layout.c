@@ -26,15 +26,18 @@ const stn_attr_schema stni_sample_backward_schema[] = {
 static stn_status check_shapes(const stn_op_call *call)
 {
     const struct stni_sample_attrs *attrs = call->attrs;
-    const struct stni_layout *input = &call->in_spec[STNI_SAMPLE_INPUT]->layout, *grid = &call->in_spec[STNI_SAMPLE_GRID]->layout;
+    const struct stni_layout *input = &call->in_spec[STNI_SAMPLE_INPUT]->layout,
+                             *grid = &call->in_spec[STNI_SAMPLE_GRID]->layout;
     char got[STNI_SHAPE_TEXT];
     if (input->ndim != 4 && input->ndim != 5)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted 4 or 5", input->ndim);
     if (input->ndim == 5 && attrs->mode == STNI_SAMPLE_BICUBIC)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got 5 dims, wanted 4 for mode 'bicubic'");
-    if (grid->ndim != input->ndim || grid->shape[0] != input->shape[0] || grid->shape[grid->ndim - 1] != input->ndim - 2)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'grid' got shape %s, wanted %d dims, %" PRId64 " in the first and %d in the last",
-                           stni_shape_text(grid->ndim, grid->shape, got), input->ndim, input->shape[0], input->ndim - 2);
+    if (grid->ndim != input->ndim || grid->shape[0] != input->shape[0] ||
+        grid->shape[grid->ndim - 1] != input->ndim - 2)
+        return stn_op_fail(
+            call, STN_ERR_SHAPE, "'grid' got shape %s, wanted %d dims, %" PRId64 " in the first and %d in the last",
+            stni_shape_text(grid->ndim, grid->shape, got), input->ndim, input->shape[0], input->ndim - 2);
     for (int d = 2; d < input->ndim; d++)
         if (input->shape[d] == 0)
             return stn_op_fail(call, STN_ERR_SHAPE, "'input' got no elements along dim %d, wanted at least 1", d);
@@ -46,7 +49,8 @@ stn_status stni_sample_check(const stn_op_call *call, uint32_t dtypes, int64_t *
     const stn_input_schema *names = stn_op_descriptor(call->op)->inputs;
     const struct stni_layout *input = &call->in_spec[STNI_SAMPLE_INPUT]->layout;
     if (!(dtypes >> input->dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype", stn_dtype_name(input->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating dtype",
+                           stn_dtype_name(input->dtype));
     for (int i = 1; i < call->n_in; i++)
         if (call->in_spec[i]->layout.dtype != input->dtype)
             return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s as 'input' has", names[i].name,
@@ -114,7 +118,8 @@ static int exchange_pixels(struct placing *p, int axis, int grid_choice)
 static void choose(struct placing *p)
 {
     const stn_op_call *call = p->call;
-    int larger = call->in_spec[STNI_SAMPLE_GRID]->numel > call->in_spec[STNI_SAMPLE_INPUT]->numel ? STNI_SAMPLE_GRID : STNI_SAMPLE_INPUT;
+    int larger = call->in_spec[STNI_SAMPLE_GRID]->numel > call->in_spec[STNI_SAMPLE_INPUT]->numel ? STNI_SAMPLE_GRID
+                                                                                                  : STNI_SAMPLE_INPUT;
     p->cut[BATCH] = p->cut[CHANNELS] = 1;
     for (int a = 0; a < p->mesh->ndim; a++)
         for (int i = 0; i < 2; i++) {
@@ -170,13 +175,15 @@ static void copy_splits(const struct placing *p, dim_fn dim_of, struct stni_layo
 stn_status stni_sample_place(const stn_op_call *call, const int64_t *shape, struct stni_sample_layouts *out)
 {
     struct placing p = {.call = call, .mesh = call->in_spec[0]->layout.mesh, .shape = shape};
-    const struct stni_layout *input = &call->in_spec[STNI_SAMPLE_INPUT]->layout, *grid = &call->in_spec[STNI_SAMPLE_GRID]->layout;
+    const struct stni_layout *input = &call->in_spec[STNI_SAMPLE_INPUT]->layout,
+                             *grid = &call->in_spec[STNI_SAMPLE_GRID]->layout;
     struct stni_layout output;
     stni_layout_init(&output, p.mesh, input->dtype, input->ndim, shape);
     memcpy(output.memory_order, input->memory_order, sizeof output.memory_order);
     *out = (struct stni_sample_layouts){*input, *grid, output, *input, *grid};
     if (call->n_in > STNI_SAMPLE_GRAD)
-        memcpy(out->output.memory_order, call->in_spec[STNI_SAMPLE_GRAD]->layout.memory_order, sizeof output.memory_order);
+        memcpy(out->output.memory_order, call->in_spec[STNI_SAMPLE_GRAD]->layout.memory_order,
+               sizeof output.memory_order);
     if (!p.mesh)
         return STN_OK;
     choose(&p);

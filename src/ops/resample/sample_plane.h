@@ -24,9 +24,10 @@ static inline int stni_sample_is_plane(const struct stni_sample_args *a)
 
 /* Positions along one dim of n elements: the element before each, the part of a step beyond it, and, unless `scale`
  * is NULL, the derivative of the position. What lies outside, and NaN, is placed where no element is. */
-static inline __attribute__((always_inline)) void stni_plane_place(const struct stni_sample_rule *rule, int64_t n, int count,
-                                                                   const double *restrict at, int32_t *restrict first,
-                                                                   double *restrict beyond, double *restrict scale)
+static inline __attribute__((always_inline)) void stni_plane_place(const struct stni_sample_rule *rule, int64_t n,
+                                                                   int count, const double *restrict at,
+                                                                   int32_t *restrict first, double *restrict beyond,
+                                                                   double *restrict scale)
 {
     const double size = (double)n, last = size - 1;
     const int corners = rule->align_corners, border = rule->padding == STNI_SAMPLE_BORDER;

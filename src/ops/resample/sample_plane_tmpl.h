@@ -15,8 +15,8 @@ struct NAME(plane) {
 
 /* Puts `count` points of a row into the plane, and the columns of those that read what is not here into `rest`;
  * returns how many these are. */
-static int NAME(place_run)(const struct stni_sample_args *a, const T *grid, int64_t to, int count, struct NAME(plane) *p,
-                           int32_t *rest)
+static int NAME(place_run)(const struct stni_sample_args *a, const T *grid, int64_t to, int count,
+                           struct NAME(plane) * p, int32_t *rest)
 {
     double x[STNI_PLANE_RUN], y[STNI_PLANE_RUN], right[STNI_PLANE_RUN], below[STNI_PLANE_RUN];
     int32_t column[STNI_PLANE_RUN], row[STNI_PLANE_RUN];
@@ -43,8 +43,8 @@ static int NAME(place_run)(const struct stni_sample_args *a, const T *grid, int6
     return n_rest;
 }
 
-static inline __attribute__((always_inline)) void NAME(sample_plane)(const struct NAME(plane) *p, const T *from, int64_t down,
-                                                                     int64_t across, T *to)
+static inline __attribute__((always_inline)) void NAME(sample_plane)(const struct NAME(plane) * p, const T *from,
+                                                                     int64_t down, int64_t across, T *to)
 {
     for (int i = 0; i < p->n; i++) {
         const T *at = from + p->offset[i];

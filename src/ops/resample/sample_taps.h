@@ -63,7 +63,8 @@ STNI_INLINE double stni_sample_cubic_derivative(double x)
     return x <= 1 ? (3 * (a + 2) * x - 2 * (a + 3)) * x : (3 * a * x - 10 * a) * x + 8 * a;
 }
 
-STNI_INLINE void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_t n, double x, double scale, struct stni_sample_taps *out)
+STNI_INLINE void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_t n, double x, double scale,
+                                     struct stni_sample_taps *out)
 {
     double base = floor(x), t = x - base;
     for (int k = 0; k < 4; k++) {
@@ -75,7 +76,8 @@ STNI_INLINE void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_
 }
 
 /* What coordinate `at` reads along a dim of n elements. */
-STNI_INLINE void stni_sample_read(const struct stni_sample_rule *rule, int64_t n, double at, struct stni_sample_taps *out)
+STNI_INLINE void stni_sample_read(const struct stni_sample_rule *rule, int64_t n, double at,
+                                  struct stni_sample_taps *out)
 {
     double scale = 0.5 * (rule->align_corners ? (double)n - 1 : (double)n);
     double x = rule->align_corners ? (at + 1) / 2 * ((double)n - 1) : ((at + 1) * (double)n - 1) / 2;

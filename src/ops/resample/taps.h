@@ -71,7 +71,8 @@ STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim
         int64_t i = stni_resample_nearest(d, o);
         return stni_range_of(i, i + 1);
     }
-    int64_t i = (int64_t)floor(stni_resample_position(d, o)), before = d->mode == STNI_RESAMPLE_CUBIC, after = 1 + before;
+    int64_t i = (int64_t)floor(stni_resample_position(d, o)), before = d->mode == STNI_RESAMPLE_CUBIC,
+            after = 1 + before;
     return stni_range_of(stni_resample_clamp(i - before, d->n_in), stni_resample_clamp(i + after, d->n_in) + 1);
 }
 

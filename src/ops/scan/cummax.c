@@ -55,15 +55,27 @@ static const stn_op_impl impl = {
 };
 
 const stn_op_desc stni_op_cummax = {
-    .size = sizeof(stn_op_desc), .name = "cummax", STN_INPUTS(stni_scan_inputs),
-    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 2, .impl = &impl,
-    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_MAX, .dtypes = ORDERED, .wanted = "a dtype with an order"},
+    .size = sizeof(stn_op_desc),
+    .name = "cummax",
+    STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs),
+    .attrs_init = &stni_scan_defaults,
+    .n_outputs = 2,
+    .impl = &impl,
+    .arg = (void *)&(
+        const struct stni_scan_rule){.op = STNI_SCAN_MAX, .dtypes = ORDERED, .wanted = "a dtype with an order"},
     .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_cummin = {
-    .size = sizeof(stn_op_desc), .name = "cummin", STN_INPUTS(stni_scan_inputs),
-    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 2, .impl = &impl,
-    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_MIN, .dtypes = ORDERED, .wanted = "a dtype with an order"},
+    .size = sizeof(stn_op_desc),
+    .name = "cummin",
+    STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs),
+    .attrs_init = &stni_scan_defaults,
+    .n_outputs = 2,
+    .impl = &impl,
+    .arg = (void *)&(
+        const struct stni_scan_rule){.op = STNI_SCAN_MIN, .dtypes = ORDERED, .wanted = "a dtype with an order"},
     .signature = "input, dim",
 };

@@ -41,7 +41,8 @@ static stn_tensor *wide(stn_tensor *t)
 static stn_status sum_backward(stn_backward_call *call)
 {
     const struct stni_scan_attrs *attrs = call->attrs;
-    call->grad_in[0] = stni_scan_call(STNI_OP_cumsum, call->grad_out[0], attrs->dim, !attrs->reverse, (enum stni_scan_kind)attrs->kind);
+    call->grad_in[0] = stni_scan_call(STNI_OP_cumsum, call->grad_out[0], attrs->dim, !attrs->reverse,
+                                      (enum stni_scan_kind)attrs->kind);
     return stn_context_status(call->context);
 }
 
@@ -101,8 +102,9 @@ static uint64_t affine_saves(const stn_op_call *call, uint32_t needs)
  *     lagged      t_p = g_p + x_p t_{p+1}: inclusive         x_p meets the result r_p and t_{p+1}, the exclusive one */
 static stn_status affine_backward(stn_backward_call *call)
 {
-    static const enum stni_scan_kind other_way[] = {
-        [STNI_SCAN_INCLUSIVE] = STNI_SCAN_LAGGED, [STNI_SCAN_EXCLUSIVE] = STNI_SCAN_EXCLUSIVE, [STNI_SCAN_LAGGED] = STNI_SCAN_INCLUSIVE};
+    static const enum stni_scan_kind other_way[] = {[STNI_SCAN_INCLUSIVE] = STNI_SCAN_LAGGED,
+                                                    [STNI_SCAN_EXCLUSIVE] = STNI_SCAN_EXCLUSIVE,
+                                                    [STNI_SCAN_LAGGED] = STNI_SCAN_INCLUSIVE};
     const struct stni_scan_attrs *attrs = call->attrs;
     stn_tensor *x = call->in[FACTOR], *g = call->grad_out[0], *back = stni_conjugate(x);
     const enum stni_scan_kind kind = (enum stni_scan_kind)attrs->kind;
@@ -113,8 +115,9 @@ static stn_status affine_backward(stn_backward_call *call)
         return stn_context_status(call->context);
     if (kind == STNI_SCAN_LAGGED)
         t = stni_affine_scan(back, g, attrs->dim, !attrs->reverse, STNI_SCAN_EXCLUSIVE);
-    stn_tensor *r = kind != STNI_SCAN_INCLUSIVE ? call->out[0]
-                                                : stni_affine_scan(x, call->in[ADDED], attrs->dim, attrs->reverse, STNI_SCAN_EXCLUSIVE);
+    stn_tensor *r = kind != STNI_SCAN_INCLUSIVE
+                        ? call->out[0]
+                        : stni_affine_scan(x, call->in[ADDED], attrs->dim, attrs->reverse, STNI_SCAN_EXCLUSIVE);
     call->grad_in[FACTOR] = stn_mul(t, stni_conjugate(r));
     return stn_context_status(call->context);
 }
@@ -126,44 +129,81 @@ static const stn_op_impl cumsum_impl = {
     STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
 };
 static const stn_op_impl cumprod_impl = {
-    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = saves_input, .backward = prod_backward,
-    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+    .check = stni_scan_check,
+    .place = stni_scan_place,
+    .run = stni_scan_run,
+    .saves = saves_input,
+    .backward = prod_backward,
+    STN_SLOTS(stni_scan_slots),
+    STN_KERNELS(stni_scan_kernels),
 };
 static const stn_op_impl logcumsumexp_impl = {
-    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = saves_both, .backward = logsumexp_backward,
-    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+    .check = stni_scan_check,
+    .place = stni_scan_place,
+    .run = stni_scan_run,
+    .saves = saves_both,
+    .backward = logsumexp_backward,
+    STN_SLOTS(stni_scan_slots),
+    STN_KERNELS(stni_scan_kernels),
 };
 static const stn_op_impl affine_impl = {
-    .check = stni_scan_check, .place = stni_scan_place, .run = stni_scan_run, .saves = affine_saves, .backward = affine_backward,
-    STN_SLOTS(stni_scan_slots), STN_KERNELS(stni_scan_kernels),
+    .check = stni_scan_check,
+    .place = stni_scan_place,
+    .run = stni_scan_run,
+    .saves = affine_saves,
+    .backward = affine_backward,
+    STN_SLOTS(stni_scan_slots),
+    STN_KERNELS(stni_scan_kernels),
 };
 
 const stn_op_desc stni_op_cumsum = {
-    .size = sizeof(stn_op_desc), .name = "cumsum", STN_INPUTS(stni_scan_inputs),
-    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &cumsum_impl,
+    .size = sizeof(stn_op_desc),
+    .name = "cumsum",
+    STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs),
+    .attrs_init = &stni_scan_defaults,
+    .n_outputs = 1,
+    .impl = &cumsum_impl,
     .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_SUM, .promotes = 1, .linear = 1},
     .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_cumprod = {
-    .size = sizeof(stn_op_desc), .name = "cumprod", STN_INPUTS(stni_scan_inputs),
-    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &cumprod_impl,
+    .size = sizeof(stn_op_desc),
+    .name = "cumprod",
+    STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs),
+    .attrs_init = &stni_scan_defaults,
+    .n_outputs = 1,
+    .impl = &cumprod_impl,
     .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_PROD, .promotes = 1},
     .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_logcumsumexp = {
-    .size = sizeof(stn_op_desc), .name = "logcumsumexp", STN_INPUTS(stni_scan_inputs),
-    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &logcumsumexp_impl,
-    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_LOGSUMEXP, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
-                                                   .wanted = "a floating or complex dtype"},
+    .size = sizeof(stn_op_desc),
+    .name = "logcumsumexp",
+    STN_INPUTS(stni_scan_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs),
+    .attrs_init = &stni_scan_defaults,
+    .n_outputs = 1,
+    .impl = &logcumsumexp_impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_LOGSUMEXP,
+                                                  .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
+                                                  .wanted = "a floating or complex dtype"},
     .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_affine_scan = {
-    .size = sizeof(stn_op_desc), .name = "affine_scan", STN_INPUTS(affine_inputs),
-    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs), .attrs_init = &stni_scan_defaults, .n_outputs = 1, .impl = &affine_impl,
-    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_AFFINE, .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
-                                                   .wanted = "a floating or complex dtype"},
+    .size = sizeof(stn_op_desc),
+    .name = "affine_scan",
+    STN_INPUTS(affine_inputs),
+    STN_ATTRS(stni_scan_attrs_schema, struct stni_scan_attrs),
+    .attrs_init = &stni_scan_defaults,
+    .n_outputs = 1,
+    .impl = &affine_impl,
+    .arg = (void *)&(const struct stni_scan_rule){.op = STNI_SCAN_AFFINE,
+                                                  .dtypes = STNI_SCAN_FLOATING | STNI_SCAN_COMPLEX,
+                                                  .wanted = "a floating or complex dtype"},
     .flags = STN_OP_INTERNAL,
 };

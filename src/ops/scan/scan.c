@@ -20,7 +20,8 @@ const stn_input_schema stni_scan_inputs[1] = {{.name = "input"}};
 const stn_attr_schema stni_scan_attrs_schema[1] = {{"dim", STN_ATTR_INT, offsetof(struct stni_scan_attrs, dim), NULL}};
 const struct stni_scan_attrs stni_scan_defaults = {.dim = -1};
 
-stn_tensor *stni_scan_call(enum stni_op_index op, stn_tensor *input, int64_t dim, int64_t reverse, enum stni_scan_kind kind)
+stn_tensor *stni_scan_call(enum stni_op_index op, stn_tensor *input, int64_t dim, int64_t reverse,
+                           enum stni_scan_kind kind)
 {
     struct stni_scan_attrs attrs = {dim, reverse, kind};
     return stni_call(op, 1, &input, &attrs);
@@ -103,7 +104,8 @@ static void make_args(const stn_op_call *call, struct stni_scan_args *args)
 {
     const struct stni_scan_attrs *attrs = call->attrs;
     const struct stni_scan_rule *rule = call->arg;
-    const stn_tensor *x = call->in[0], *y = call->n_in > 1 ? call->in[1] : NULL, *indices = call->n_out > 1 ? call->out[1] : NULL;
+    const stn_tensor *x = call->in[0], *y = call->n_in > 1 ? call->in[1] : NULL,
+                     *indices = call->n_out > 1 ? call->out[1] : NULL;
     const stn_spec *spec = x->spec;
     const int dim = dim_of(call);
     const int64_t *strides[] = {x->strides, y ? y->strides : indices ? indices->strides : NULL, call->out[0]->strides};
@@ -164,10 +166,12 @@ static stn_status join_totals(const stn_op_call *call, stn_comm *comm, const int
     return stn_op_launch(call, STNI_SCAN_PREFIX_SLOT, args->dtype, args, sizeof *args);
 }
 
-static stn_status share_totals(const stn_op_call *call, stn_comm *comm, int64_t lines, void *states, struct stni_scan_prefix_args *args)
+static stn_status share_totals(const stn_op_call *call, stn_comm *comm, int64_t lines, void *states,
+                               struct stni_scan_prefix_args *args)
 {
     const size_t bytes = 2 * stn_dtype_size(state_dtype(args->dtype));
-    const int64_t most = GATHERED_STATES / comm->size > 0 ? GATHERED_STATES / comm->size : 1, block = lines < most ? lines : most;
+    const int64_t most = GATHERED_STATES / comm->size > 0 ? GATHERED_STATES / comm->size : 1,
+                  block = lines < most ? lines : most;
     stn_status status = STN_OK;
     void *parts;
     STNI_TRY(stn_op_scratch(call, (size_t)(block * comm->size) * bytes, &parts));

@@ -37,7 +37,8 @@ enum {
 };
 
 /* A scan of one result, by its index; `reverse` and `kind` for backward functions. */
-stn_tensor *stni_scan_call(enum stni_op_index op, stn_tensor *input, int64_t dim, int64_t reverse, enum stni_scan_kind kind);
+stn_tensor *stni_scan_call(enum stni_op_index op, stn_tensor *input, int64_t dim, int64_t reverse,
+                           enum stni_scan_kind kind);
 
 /* r = x r' + y along a dim, r' that of the element before: what the gradients of scans are made of. `kind` as above. */
 stn_tensor *stni_affine_scan(stn_tensor *x, stn_tensor *y, int64_t dim, int64_t reverse, enum stni_scan_kind kind);

@@ -17,7 +17,8 @@ static void begin_sums(const struct stni_scan_args *a, const struct block *b, in
 
 static void sum_line(const struct stni_scan_args *a, const uint8_t *x, int64_t *out, int64_t sum)
 {
-    const int64_t n = a->lines.n, next = a->reverse ? -1 : 1, x_step = a->lines.step[SCAN_X], out_step = a->lines.step[SCAN_OUT];
+    const int64_t n = a->lines.n, next = a->reverse ? -1 : 1, x_step = a->lines.step[SCAN_X],
+                  out_step = a->lines.step[SCAN_OUT];
     for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n; k++, i += next) {
         const int64_t before = sum;
         sum += x[i * x_step];
@@ -26,7 +27,8 @@ static void sum_line(const struct stni_scan_args *a, const uint8_t *x, int64_t *
 }
 
 /* Lines side by side, at one element of the dim. */
-static void sum_row(const struct block *b, int exclusive, const uint8_t *restrict x, int64_t *restrict out, int64_t *restrict sum)
+static void sum_row(const struct block *b, int exclusive, const uint8_t *restrict x, int64_t *restrict out,
+                    int64_t *restrict sum)
 {
     const int64_t width = b->width, x_lane = b->lane[SCAN_X], out_lane = b->lane[SCAN_OUT];
     for (int64_t l = 0; l < width && exclusive; l++)

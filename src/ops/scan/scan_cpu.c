@@ -118,7 +118,8 @@ static void run_lines(const stn_queue *queue, const struct stni_scan_args *args,
     struct block b = block_of(queue, args);
     for (int t = 0; t < SCAN_TENSORS; t++)
         b.lane[t] = lines->strides[t][inner];
-    b.along = magnitude(lines->step[SCAN_X]) < magnitude(b.lane[SCAN_X]) || lines->step[SCAN_X] == 1 || lines->shape[inner] < FEW;
+    b.along = magnitude(lines->step[SCAN_X]) < magnitude(b.lane[SCAN_X]) || lines->step[SCAN_X] == 1 ||
+              lines->shape[inner] < FEW;
     for (int64_t rows = stni_lines_count(lines) / lines->shape[inner]; rows > 0; rows--) {
         for (int64_t l = 0; l < lines->shape[inner]; l += LANES) {
             b.width = lines->shape[inner] - l < LANES ? lines->shape[inner] - l : LANES;

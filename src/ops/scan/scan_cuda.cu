@@ -52,7 +52,8 @@ STNI_DEVICE bool is_affine(stni_scan_op op)
 }
 
 /* W: how sums and products are stored, of integers in i64. */
-template <class E, class W, class A> STNI_DEVICE void put(const stni_scan_args &a, int64_t out, int64_t index, typename arithmetic<A>::state s, A y)
+template <class E, class W, class A>
+STNI_DEVICE void put(const stni_scan_args &a, int64_t out, int64_t index, typename arithmetic<A>::state s, A y)
 {
     const A v = arithmetic<A>::result(a.op, s, y);
     if (a.op == STNI_SCAN_SUM || a.op == STNI_SCAN_PROD) {
@@ -80,7 +81,8 @@ template <class A> STNI_DEVICE void join_block(stni_scan_op op, typename arithme
     }
 }
 
-template <class E, class W, class A> __global__ void __launch_bounds__(THREADS) scan_line(const __grid_constant__ stni_scan_args a, int stores)
+template <class E, class W, class A>
+__global__ void __launch_bounds__(THREADS) scan_line(const __grid_constant__ stni_scan_args a, int stores)
 {
     typedef typename arithmetic<A>::state state;
     STNI_SHARED(state, states, THREADS);
@@ -95,7 +97,8 @@ template <class E, class W, class A> __global__ void __launch_bounds__(THREADS) 
     }
     state joined = stores && a.states ? ((const state *)a.states)[line] : arithmetic<A>::none(a.op);
     for (int64_t first = 0; first < lines.n; first += THREADS) {
-        const int64_t k = first + me, i = a.reverse ? lines.n - 1 - k : k, last = lines.n - first < THREADS ? lines.n - first - 1 : THREADS - 1;
+        const int64_t k = first + me, i = a.reverse ? lines.n - 1 - k : k,
+                      last = lines.n - first < THREADS ? lines.n - first - 1 : THREADS - 1;
         A x = A(0), y = A(0);
         if (k < lines.n) {
             x = widen(load(((const E *)a.x)[at[SCAN_X] + i * lines.step[SCAN_X]]), &x);
@@ -105,7 +108,8 @@ template <class E, class W, class A> __global__ void __launch_bounds__(THREADS) 
         states[me] = arithmetic<A>::lift(a.op, x, y, a.first + i);
         join_block<A>(a.op, states);
         if (k < lines.n && stores) {
-            const state s = before && me == 0 ? joined : arithmetic<A>::join(a.op, joined, states[before ? me - 1 : me]);
+            const state s =
+                before && me == 0 ? joined : arithmetic<A>::join(a.op, joined, states[before ? me - 1 : me]);
             put<E, W, A>(a, at[SCAN_OUT] + i * lines.step[SCAN_OUT], at[SCAN_Y] + i * lines.step[SCAN_Y], s, y);
         }
         joined = arithmetic<A>::join(a.op, joined, states[last]);
@@ -115,7 +119,8 @@ template <class E, class W, class A> __global__ void __launch_bounds__(THREADS) 
         ((state *)a.states)[line] = joined;
 }
 
-template <class A> __global__ void __launch_bounds__(THREADS) join_pieces(const __grid_constant__ stni_scan_prefix_args a)
+template <class A>
+__global__ void __launch_bounds__(THREADS) join_pieces(const __grid_constant__ stni_scan_prefix_args a)
 {
     typedef typename arithmetic<A>::state state;
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -124,7 +129,8 @@ template <class A> __global__ void __launch_bounds__(THREADS) join_pieces(const 
     state joined = arithmetic<A>::none(a.op);
     for (int k = a.begin; k < a.end; k++) {
         const int piece = a.reverse ? a.begin + a.end - 1 - k : k;
-        joined = arithmetic<A>::join(a.op, joined, ((const state *)a.parts)[stni_scan_rank_of(&a, piece) * a.count + i]);
+        joined =
+            arithmetic<A>::join(a.op, joined, ((const state *)a.parts)[stni_scan_rank_of(&a, piece) * a.count + i]);
     }
     ((state *)a.states)[i] = joined;
 }

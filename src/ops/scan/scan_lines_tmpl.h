@@ -20,8 +20,8 @@ struct NAME(places) {
     int64_t *indices;
 };
 
-static inline __attribute__((always_inline)) void NAME(store)(struct NAME(places) at, enum stni_scan_op op, int64_t out, int64_t index,
-                                                              struct STATE(state) s, ACC y)
+static inline __attribute__((always_inline)) void NAME(store)(struct NAME(places) at, enum stni_scan_op op, int64_t out,
+                                                              int64_t index, struct STATE(state) s, ACC y)
 {
     const ACC v = STATE(result)(op, s, y);
     if (op == STNI_SCAN_SUM || op == STNI_SCAN_PROD) {
@@ -34,10 +34,9 @@ static inline __attribute__((always_inline)) void NAME(store)(struct NAME(places
 }
 
 /* Element i of the dim, at these places, joins what is before it. `beside`: so do those of the lines beside it. */
-static inline __attribute__((always_inline)) struct STATE(state) NAME(step)(const struct stni_scan_args *a, struct NAME(places) at,
-                                                                            enum stni_scan_op op, int beside, int stores, int64_t i,
-                                                                            int64_t x_at, int64_t y_at, int64_t out_at,
-                                                                            struct STATE(state) last)
+static inline __attribute__((always_inline)) struct STATE(state)
+    NAME(step)(const struct stni_scan_args *a, struct NAME(places) at, enum stni_scan_op op, int beside, int stores,
+               int64_t i, int64_t x_at, int64_t y_at, int64_t out_at, struct STATE(state) last)
 {
     const int affine = op == STNI_SCAN_AFFINE || op == STNI_SCAN_AFFINE_LAGGED;
     const int before = a->exclusive || op == STNI_SCAN_AFFINE_LAGGED;
@@ -60,8 +59,9 @@ static inline __attribute__((always_inline)) int NAME(any_takes)(const T *x, enu
 
 /* Dense elements of a line, for extrema: where none of some takes the place of the one before, as is rare in a long
  * line, that one is written for all of them. Returns how many elements are written. */
-static inline __attribute__((always_inline)) int64_t NAME(keep_extremum)(const T *x, enum stni_scan_op op, T best, int64_t index, int64_t n,
-                                                                         T *out, int64_t *indices)
+static inline __attribute__((always_inline)) int64_t NAME(keep_extremum)(const T *x, enum stni_scan_op op, T best,
+                                                                         int64_t index, int64_t n, T *out,
+                                                                         int64_t *indices)
 {
     int64_t k = 0;
     for (; k + EXTREMA <= n && !NAME(any_takes)(x + k, op, best); k += EXTREMA) {
@@ -74,16 +74,18 @@ static inline __attribute__((always_inline)) int64_t NAME(keep_extremum)(const T
 }
 
 /* As join_line, of max and min: what is kept is an element and a number, which need no arithmetic. */
-static inline __attribute__((always_inline)) struct STATE(state) NAME(join_extrema)(const struct stni_scan_args *a, struct NAME(places) at,
-                                                                                    enum stni_scan_op op, int64_t first, int64_t n,
-                                                                                    struct reach r, struct STATE(state) s)
+static inline __attribute__((always_inline)) struct STATE(state)
+    NAME(join_extrema)(const struct stni_scan_args *a, struct NAME(places) at, enum stni_scan_op op, int64_t first,
+                       int64_t n, struct reach r, struct STATE(state) s)
 {
-    const int blocks = (INEXACT || sizeof(T) < sizeof(int64_t)) && r.x_step == 1 && r.y_step == 1 && r.out_step == 1 && !a->reverse;
+    const int blocks =
+        (INEXACT || sizeof(T) < sizeof(int64_t)) && r.x_step == 1 && r.y_step == 1 && r.out_step == 1 && !a->reverse;
     int64_t index = STATE(index)(s), next = a->reverse ? -1 : 1;
     T best = (T)s.a;
     for (int64_t k = 0, i = a->reverse ? n - 1 : 0; k < n;) {
         if (blocks && index >= 0)
-            k = i += NAME(keep_extremum)(at.x + r.x + i, op, best, index, n - i, (T *)at.out + r.out + i, at.indices + r.y + i);
+            k = i += NAME(keep_extremum)(at.x + r.x + i, op, best, index, n - i, (T *)at.out + r.out + i,
+                                         at.indices + r.y + i);
         for (const int64_t end = n - k < EXTREMA ? n : k + EXTREMA; k < end; k++, i += next) {
             const T x = at.x[r.x + i * r.x_step];
             if (index < 0 || (op == STNI_SCAN_MAX ? RE(x) >= RE(best) : RE(x) <= RE(best)) || ISNAN(x))
@@ -96,9 +98,9 @@ static inline __attribute__((always_inline)) struct STATE(state) NAME(join_extre
 }
 
 /* n elements of a line, the first of which is the `first`-th of the dim and lies at r, join s. */
-static inline __attribute__((always_inline)) struct STATE(state) NAME(join_line)(const struct stni_scan_args *a, struct NAME(places) at,
-                                                                                 enum stni_scan_op op, int stores, int64_t first, int64_t n,
-                                                                                 struct reach r, struct STATE(state) s)
+static inline __attribute__((always_inline)) struct STATE(state)
+    NAME(join_line)(const struct stni_scan_args *a, struct NAME(places) at, enum stni_scan_op op, int stores,
+                    int64_t first, int64_t n, struct reach r, struct STATE(state) s)
 {
     const int64_t next = a->reverse ? -1 : 1;
     if (ORDERED && stores && (op == STNI_SCAN_MAX || op == STNI_SCAN_MIN) && !a->exclusive)
@@ -118,8 +120,8 @@ struct NAME(row) {
 };
 
 /* Element i of line l of the block, or of all its lines. */
-static inline __attribute__((always_inline)) struct NAME(places) NAME(places_of)(const struct stni_scan_args *a, const struct block *b,
-                                                                                 int64_t l, int64_t i)
+static inline __attribute__((always_inline)) struct NAME(places)
+    NAME(places_of)(const struct stni_scan_args *a, const struct block *b, int64_t l, int64_t i)
 {
     const int64_t *step = a->lines.step, y = b->at[SCAN_Y] + l * b->lane[SCAN_Y] + i * step[SCAN_Y];
     const int64_t x = b->at[SCAN_X] + l * b->lane[SCAN_X] + i * step[SCAN_X];
@@ -134,14 +136,18 @@ static inline __attribute__((always_inline)) struct NAME(places) NAME(places_of)
 }
 
 /* One line after the other, each with its state in registers. */
-static inline __attribute__((always_inline)) void NAME(along)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
-                                                              int stores)
+static inline __attribute__((always_inline)) void NAME(along)(const struct stni_scan_args *a, enum stni_scan_op op,
+                                                              const struct block *b, int stores)
 {
     const struct NAME(places) at = {a->x, a->y, a->out, a->indices};
     struct STATE(state) *all = a->states;
     for (int64_t l = 0; l < b->width; l++) {
-        const struct reach r = {b->at[SCAN_X] + l * b->lane[SCAN_X], b->at[SCAN_Y] + l * b->lane[SCAN_Y],
-                                b->at[SCAN_OUT] + l * b->lane[SCAN_OUT], a->lines.step[SCAN_X], a->lines.step[SCAN_Y], a->lines.step[SCAN_OUT]};
+        const struct reach r = {b->at[SCAN_X] + l * b->lane[SCAN_X],
+                                b->at[SCAN_Y] + l * b->lane[SCAN_Y],
+                                b->at[SCAN_OUT] + l * b->lane[SCAN_OUT],
+                                a->lines.step[SCAN_X],
+                                a->lines.step[SCAN_Y],
+                                a->lines.step[SCAN_OUT]};
         struct STATE(state) s = stores && all ? all[b->line + l] : STATE(none)(op);
         s = NAME(join_line)(a, at, op, stores, 0, a->lines.n, r, s);
         if (!stores)
@@ -150,8 +156,9 @@ static inline __attribute__((always_inline)) void NAME(along)(const struct stni_
 }
 
 /* The same of elements that are not of type T, some at a time. */
-static inline __attribute__((always_inline)) void NAME(along_converted)(const struct stni_scan_args *a, enum stni_scan_op op,
-                                                                        const struct block *b, int stores)
+static inline __attribute__((always_inline)) void NAME(along_converted)(const struct stni_scan_args *a,
+                                                                        enum stni_scan_op op, const struct block *b,
+                                                                        int stores)
 {
     const struct reach dense = {.x_step = 1, .y_step = 1, .out_step = 1};
     const int64_t n = a->lines.n, *step = a->lines.step;
@@ -179,11 +186,12 @@ static inline __attribute__((always_inline)) void NAME(along_converted)(const st
 
 /* Lines side by side, element by element of the dim. Where they are no neighbours in memory, or not of type T, a row
  * is brought here first, so that the lanes of a row are vectors either way. */
-static inline __attribute__((always_inline)) void NAME(across)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
-                                                               int stores)
+static inline __attribute__((always_inline)) void NAME(across)(const struct stni_scan_args *a, enum stni_scan_op op,
+                                                               const struct block *b, int stores)
 {
     const int64_t n = a->lines.n, width = b->width, begin = a->reverse ? n - 1 : 0, next = a->reverse ? -1 : 1;
-    const int x_apart = b->lane[SCAN_X] != 1 || b->in.convert, y_apart = b->lane[SCAN_Y] != 1 || (a->y && b->in.convert);
+    const int x_apart = b->lane[SCAN_X] != 1 || b->in.convert,
+              y_apart = b->lane[SCAN_Y] != 1 || (a->y && b->in.convert);
     const int out_apart = b->lane[SCAN_OUT] != 1 || b->out.convert;
     struct STATE(state) *all = a->states;
     struct NAME(row) row;
@@ -218,8 +226,8 @@ static inline __attribute__((always_inline)) void NAME(across)(const struct stni
 }
 
 /* How a block is scanned: its lines one by one, where they lie or converted, or side by side. */
-static inline __attribute__((always_inline)) void NAME(run)(const struct stni_scan_args *a, enum stni_scan_op op, const struct block *b,
-                                                            int stores, int converted)
+static inline __attribute__((always_inline)) void NAME(run)(const struct stni_scan_args *a, enum stni_scan_op op,
+                                                            const struct block *b, int stores, int converted)
 {
     if (converted)
         NAME(along_converted)(a, op, b, stores);
@@ -229,7 +237,8 @@ static inline __attribute__((always_inline)) void NAME(run)(const struct stni_sc
         NAME(across)(a, op, b, stores);
 }
 
-static inline __attribute__((always_inline)) void NAME(choose)(const struct stni_scan_args *a, const struct block *b, int stores, int converted)
+static inline __attribute__((always_inline)) void NAME(choose)(const struct stni_scan_args *a, const struct block *b,
+                                                               int stores, int converted)
 {
     switch (a->op) {
     case STNI_SCAN_SUM: NAME(run)(a, STNI_SCAN_SUM, b, stores, converted); break;

@@ -91,7 +91,8 @@ STNI_KERNEL_INLINE struct STATE(state) STATE(join)(enum stni_scan_op op, struct 
 }
 
 /* join, for lines side by side. */
-STNI_KERNEL_INLINE struct STATE(state) STATE(join_beside)(enum stni_scan_op op, struct STATE(state) p, struct STATE(state) v)
+STNI_KERNEL_INLINE struct STATE(state)
+    STATE(join_beside)(enum stni_scan_op op, struct STATE(state) p, struct STATE(state) v)
 {
     if (op == STNI_SCAN_MAX)
         return STATE(extremum_beside)(p, v, RE(v.a) >= RE(p.a));

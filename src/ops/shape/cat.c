@@ -27,8 +27,8 @@ stn_tensor *stn_cat(int n, stn_tensor *const *tensors, int dim)
 {
     struct cat_attrs attrs = {dim};
     if (n < 1 || n > STN_MAX_INPUTS || !tensors)
-        return stni_call_fail(n > 0 && tensors ? tensors[0] : NULL, STN_ERR_ARGUMENT, "cat: 'n' got %d, wanted 1 to %d", n,
-                              STN_MAX_INPUTS);
+        return stni_call_fail(n > 0 && tensors ? tensors[0] : NULL, STN_ERR_ARGUMENT, "cat: 'n' got %d, wanted 1 to %d",
+                              n, STN_MAX_INPUTS);
     return stni_call(STNI_OP_cat, n, tensors, &attrs);
 }
 
@@ -74,8 +74,9 @@ static stn_status check(stn_op_call *call)
             fits = d == dim || in->shape[d] == first->shape[d];
         if (!fits) {
             char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-            return stn_op_fail(call, STN_ERR_SHAPE, "'tensor%d' got shape %s, wanted that of the others, %s, but for dim %d", i,
-                               stni_shape_text(in->ndim, in->shape, got), stni_shape_text(first->ndim, first->shape, wanted), dim);
+            return stn_op_fail(
+                call, STN_ERR_SHAPE, "'tensor%d' got shape %s, wanted that of the others, %s, but for dim %d", i,
+                stni_shape_text(in->ndim, in->shape, got), stni_shape_text(first->ndim, first->shape, wanted), dim);
         }
         if (__builtin_add_overflow(meta->shape[dim], in->shape[dim], &meta->shape[dim]))
             return stn_op_fail(call, STN_ERR_SHAPE, "the sizes along dim %d add up to more than 2^63 - 1", dim);
@@ -89,7 +90,8 @@ static int stays_partial(const stn_op_call *call, int axis)
     stn_placement first = call->in_spec[0]->layout.placement[axis];
     for (int i = 0; i < call->n_in; i++) {
         stn_placement p = call->in_spec[i]->layout.placement[axis];
-        if (p.kind != STN_PLACE_PARTIAL || p.op != first.op || call->in_spec[i]->layout.dtype != call->out_meta[0].dtype)
+        if (p.kind != STN_PLACE_PARTIAL || p.op != first.op ||
+            call->in_spec[i]->layout.dtype != call->out_meta[0].dtype)
             return 0;
     }
     return 1;
@@ -100,7 +102,8 @@ static stn_placement common_placement(const stn_op_call *call, int axis, int ndi
     const stn_spec *best = NULL;
     for (int i = 0; i < call->n_in; i++) {
         const stn_spec *in = call->in_spec[i];
-        if (counts(call, i, ndim) && in->layout.placement[axis].kind == STN_PLACE_SHARD && (!best || in->numel > best->numel))
+        if (counts(call, i, ndim) && in->layout.placement[axis].kind == STN_PLACE_SHARD &&
+            (!best || in->numel > best->numel))
             best = in;
     }
     return best ? stn_shard(best->layout.placement[axis].dim) : stn_replicate();
@@ -113,13 +116,15 @@ static stn_status copy_split(const stn_op_call *call, int cat_dim, int d, struct
     const stn_spec *best = NULL;
     for (int i = 0; i < call->n_in; i++) {
         const stn_spec *in = call->in_spec[i];
-        if (counts(call, i, out->ndim) && stni_splits_match(&in->layout, d, out, d) && (!best || in->numel > best->numel))
+        if (counts(call, i, out->ndim) && stni_splits_match(&in->layout, d, out, d) &&
+            (!best || in->numel > best->numel))
             best = in;
     }
     if (!best)
         return STN_OK;
     stni_splits_take(out, d, &best->layout, d, 1);
-    return d == cat_dim ? stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d]) : STN_OK;
+    return d == cat_dim ? stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d])
+                        : STN_OK;
 }
 
 /* The pieces of `out` as far as they lie in `n` elements from `begin` on: a tensor with this cut needs no further
@@ -188,7 +193,8 @@ static stn_status place(stn_op_call *call)
     int64_t begin = 0;
     stni_layout_init(&out, first_of(call)->layout.mesh, meta->dtype, meta->ndim, meta->shape);
     for (int a = 0; out.mesh && a < out.mesh->ndim; a++)
-        out.placement[a] = stays_partial(call, a) ? call->in_spec[0]->layout.placement[a] : common_placement(call, a, out.ndim);
+        out.placement[a] =
+            stays_partial(call, a) ? call->in_spec[0]->layout.placement[a] : common_placement(call, a, out.ndim);
     for (int d = 0; out.mesh && d < out.ndim; d++)
         STNI_TRY(copy_split(call, dim, d, &out));
     copy_memory_order(call, &out);
@@ -250,7 +256,8 @@ static stn_status backward(stn_backward_call *call)
         if (in->ndim != ndim)
             continue; /* of shape (0): no gradient */
         if (call->needs >> i & 1)
-            call->grad_in[i] = stni_sum_to(stn_slice(call->grad_out[0], dim, begin, begin + in->shape[dim], 1), call->in_spec[i]);
+            call->grad_in[i] =
+                stni_sum_to(stn_slice(call->grad_out[0], dim, begin, begin + in->shape[dim], 1), call->in_spec[i]);
         begin += in->shape[dim];
     }
     return stn_context_status(call->context);
@@ -260,7 +267,12 @@ static const stn_input_schema inputs[] = {{.name = "tensor", .variadic = 1}};
 static const stn_attr_schema attrs[] = {{"dim", STN_ATTR_INT, offsetof(struct cat_attrs, dim), NULL}};
 
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(stni_remap_slots), STN_KERNELS(stni_remap_kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    STN_SLOTS(stni_remap_slots),
+    STN_KERNELS(stni_remap_kernels),
 };
 
 const stn_op_desc stni_op_cat = {

@@ -35,7 +35,8 @@ stn_tensor *stn_movedim(stn_tensor *input, int n, const int *source, const int *
 {
     struct movedim_attrs attrs = {0};
     if (!stni_list_read_dims(input, &(struct stni_list){"movedim", "n", "source", 0}, n, source, &attrs.source) ||
-        !stni_list_read_dims(input, &(struct stni_list){"movedim", "n", "destination", 0}, n, destination, &attrs.destination))
+        !stni_list_read_dims(input, &(struct stni_list){"movedim", "n", "destination", 0}, n, destination,
+                             &attrs.destination))
         return stni_call_error(input);
     return stni_call(STNI_OP_movedim, 1, &input, &attrs);
 }
@@ -46,7 +47,8 @@ static stn_status read_dims(const stn_op_call *call, const char *name, const stn
     uint32_t seen;
     int ndim = call->in_spec[0]->layout.ndim;
     if (list->n != wanted)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 " dims, wanted %" PRId64, name, list->n < 0 ? 0 : list->n, wanted);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %" PRId64 " dims, wanted %" PRId64, name,
+                           list->n < 0 ? 0 : list->n, wanted);
     STNI_TRY(stni_dims_mask(call, name, list, ndim, &seen));
     for (int64_t i = 0; i < list->n; i++)
         STNI_TRY(stni_dim_wrap(call, name, list->v[i], ndim, &out[i]));
@@ -66,7 +68,8 @@ static stn_status read_movedim(const stn_op_call *call, int from[STN_MAX_NDIM])
     int ndim = call->in_spec[0]->layout.ndim, source[STN_MAX_NDIM], destination[STN_MAX_NDIM], next = 0;
     uint32_t moved = 0;
     STNI_TRY(read_dims(call, "source", &attrs->source, attrs->source.n < 0 ? 0 : attrs->source.n, source));
-    STNI_TRY(read_dims(call, "destination", &attrs->destination, attrs->source.n < 0 ? 0 : attrs->source.n, destination));
+    STNI_TRY(
+        read_dims(call, "destination", &attrs->destination, attrs->source.n < 0 ? 0 : attrs->source.n, destination));
     for (int d = 0; d < ndim; d++)
         from[d] = -1;
     for (int64_t i = 0; i < attrs->source.n; i++) {
@@ -135,7 +138,8 @@ static stn_status run(stn_op_call *call)
 /* The inverse. */
 static stn_status backward(stn_backward_call *call)
 {
-    stn_op_call forward = {.context = call->context, .op = call->op, .attrs = call->attrs, .in_spec = call->in_spec, .arg = call->arg};
+    stn_op_call forward = {
+        .context = call->context, .op = call->op, .attrs = call->attrs, .in_spec = call->in_spec, .arg = call->arg};
     int from[STN_MAX_NDIM], to[STN_MAX_NDIM], ndim = call->in_spec[0]->layout.ndim;
     STNI_TRY(read(&forward, from));
     for (int d = 0; d < ndim; d++)

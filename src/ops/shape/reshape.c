@@ -113,7 +113,8 @@ static stn_status flatten(stn_op_call *call)
     STNI_TRY(stni_dim_wrap(call, "start_dim", attrs->start_dim, in->ndim, &first));
     STNI_TRY(stni_dim_wrap(call, "end_dim", attrs->end_dim, in->ndim, &last));
     if (first > last)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'end_dim' got %" PRId64 ", wanted one not before start_dim, %" PRId64, attrs->end_dim,
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'end_dim' got %" PRId64 ", wanted one not before start_dim, %" PRId64, attrs->end_dim,
                            attrs->start_dim);
     for (int d = 0; d < first; d++)
         shape[n++] = in->shape[d];
@@ -134,7 +135,9 @@ static stn_status unflatten(stn_op_call *call)
     int dim, n = 0;
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &dim));
     if (attrs->sizes.n < 1 || in->ndim == 0 || in->ndim - 1 + attrs->sizes.n > STN_MAX_NDIM)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'sizes' got %" PRId64 " numbers for a tensor of %d dims, wanted 1 or more, and at most %d dims",
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'sizes' got %" PRId64
+                           " numbers for a tensor of %d dims, wanted 1 or more, and at most %d dims",
                            attrs->sizes.n < 0 ? 0 : attrs->sizes.n, in->ndim, STN_MAX_NDIM);
     for (int64_t i = 0; i < attrs->sizes.n; i++)
         if (attrs->sizes.v[i] != -1 && __builtin_mul_overflow(known, attrs->sizes.v[i], &known))
@@ -145,7 +148,8 @@ static stn_status unflatten(stn_op_call *call)
             continue;
         }
         for (int64_t i = 0; i < attrs->sizes.n; i++)
-            shape[n++] = attrs->sizes.v[i] == -1 && known != 0 && in->shape[d] % known == 0 ? in->shape[d] / known : attrs->sizes.v[i];
+            shape[n++] = attrs->sizes.v[i] == -1 && known != 0 && in->shape[d] % known == 0 ? in->shape[d] / known
+                                                                                            : attrs->sizes.v[i];
     }
     call->out[0] = stn_view(call->in[0], n, shape);
     return STN_OK;

@@ -26,8 +26,8 @@ static int64_t clip(int64_t at, int64_t n)
     return stni_clamp(at < 0 ? at + n : at, 0, n);
 }
 
-stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim, const int64_t *shape,
-                           struct stni_slice *out)
+stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim,
+                           const int64_t *shape, struct stni_slice *out)
 {
     if (ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got no dims, wanted at least 1");
@@ -78,7 +78,8 @@ stn_status stni_slice_layout(stn_context *context, const struct stni_layout *in,
     return in->split[d] ? slice_split(context, in->split[d], slice, &out->split[d]) : STN_OK;
 }
 
-int64_t stni_slice_first(const stn_spec *spec, const stn_spec *part, const struct stni_slice *slice, const int64_t *strides)
+int64_t stni_slice_first(const stn_spec *spec, const stn_spec *part, const struct stni_slice *slice,
+                         const int64_t *strides)
 {
     int d = slice->dim;
     return (slice->start + part->local_offset[d] * slice->step - spec->local_offset[d]) * strides[d];
@@ -121,7 +122,8 @@ static stn_status run(stn_op_call *call)
     if (call->out_spec[0]->local_numel == 0) /* an empty chunk keeps no memory */
         STNI_TRY(stni_tensor_create(call->context, call->out_spec[0], &call->out[0]));
     else
-        STNI_TRY(stn_op_alias(call, 0, in, stni_slice_first(in->spec, call->out_spec[0], &slice, in->strides), strides));
+        STNI_TRY(
+            stn_op_alias(call, 0, in, stni_slice_first(in->spec, call->out_spec[0], &slice, in->strides), strides));
     stni_tensor_share(call->out[0], in);
     return STN_OK;
 }

@@ -20,8 +20,8 @@ struct stni_slice {
 
 /* Reads attributes against a tensor's shape, as Python does: negative numbers count from the end, what is outside is
  * cut off. */
-stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim, const int64_t *shape,
-                           struct stni_slice *out);
+stn_status stni_slice_read(const stn_op_call *call, const struct stni_slice_attrs *attrs, int ndim,
+                           const int64_t *shape, struct stni_slice *out);
 
 /* The layout of a slice of a tensor: each rank keeps what it has. */
 stn_status stni_slice_layout(stn_context *context, const struct stni_layout *in, const struct stni_slice *slice,
@@ -29,7 +29,8 @@ stn_status stni_slice_layout(stn_context *context, const struct stni_layout *in,
 
 /* The first element of this rank's part, which is not empty, in elements of a chunk of `spec` with these strides;
  * `part` is the part's spec. */
-int64_t stni_slice_first(const stn_spec *spec, const stn_spec *part, const struct stni_slice *slice, const int64_t *strides);
+int64_t stni_slice_first(const stn_spec *spec, const stn_spec *part, const struct stni_slice *slice,
+                         const int64_t *strides);
 
 /* The adjoint: `grad`, whose dim `dim` has the slice's length, in a tensor of zeros whose dim has `size`. */
 stn_tensor *stni_slice_backward(stn_tensor *grad, int64_t dim, int64_t start, int64_t step, int64_t size);

@@ -27,10 +27,12 @@ static stn_status read(const stn_op_call *call, struct stni_slice *out)
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &out->dim));
     out->start = attrs->start, out->step = attrs->step, out->size = attrs->size, out->length = in->shape[out->dim];
     if (out->start < 0 || out->step < 1)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'start' got %" PRId64 " and 'step' %" PRId64 ", wanted at least 0 and 1", out->start,
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'start' got %" PRId64 " and 'step' %" PRId64 ", wanted at least 0 and 1", out->start,
                            out->step);
     if (out->length > 0 && (out->start >= out->size || (out->size - 1 - out->start) / out->step < out->length - 1))
-        return stn_op_fail(call, STN_ERR_SHAPE, "'grad' got %" PRId64 " elements along dim %d, wanted fewer in %" PRId64, out->length,
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'grad' got %" PRId64 " elements along dim %d, wanted fewer in %" PRId64, out->length,
                            out->dim, out->size);
     return STN_OK;
 }
@@ -107,8 +109,8 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     int dim = (int)(attrs->dim < 0 ? attrs->dim + in->ndim : attrs->dim);
     int64_t n = in->shape[dim];
-    call->grad_in[0] = stn_slice(call->grad_out[0], dim, attrs->start, n > 0 ? attrs->start + (n - 1) * attrs->step + 1 : attrs->start,
-                                 attrs->step);
+    call->grad_in[0] = stn_slice(call->grad_out[0], dim, attrs->start,
+                                 n > 0 ? attrs->start + (n - 1) * attrs->step + 1 : attrs->start, attrs->step);
     return stn_context_status(call->context);
 }
 
@@ -122,7 +124,12 @@ static const stn_attr_schema attrs[] = {
 static const struct stni_slice_attrs attrs_init = {.step = 1};
 
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .backward = backward, STN_SLOTS(stni_remap_slots), STN_KERNELS(stni_remap_kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .backward = backward,
+    STN_SLOTS(stni_remap_slots),
+    STN_KERNELS(stni_remap_kernels),
 };
 
 const stn_op_desc stni_op_slice_backward = {

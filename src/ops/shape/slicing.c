@@ -57,7 +57,8 @@ static stn_status narrow(stn_op_call *call)
     STNI_TRY(wrap(call, attrs->dim, &dim));
     int64_t n = layout_of(call)->shape[dim], start = attrs->start < 0 ? attrs->start + n : attrs->start;
     if (start < 0 || start > n || attrs->length < 0 || attrs->length > n - start)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'start' got %" PRId64 " and 'length' %" PRId64 ", wanted a part of %" PRId64 " elements",
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'start' got %" PRId64 " and 'length' %" PRId64 ", wanted a part of %" PRId64 " elements",
                            attrs->start, attrs->length, n);
     call->out[0] = stn_slice(call->in[0], dim, start, start + attrs->length, 1);
     return STN_OK;
@@ -81,7 +82,8 @@ static stn_status select_op(stn_op_call *call)
     STNI_TRY(wrap(call, attrs->dim, &dim));
     int64_t n = layout_of(call)->shape[dim], index = attrs->index < 0 ? attrs->index + n : attrs->index;
     if (index < 0 || index >= n)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %" PRId64 ", wanted %" PRId64 " <= index < %" PRId64, attrs->index, -n, n);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %" PRId64 ", wanted %" PRId64 " <= index < %" PRId64,
+                           attrs->index, -n, n);
     call->out[0] = select_one(call, dim, index);
     return STN_OK;
 }
@@ -89,7 +91,8 @@ static stn_status select_op(stn_op_call *call)
 static stn_status check_count(stn_op_call *call, int64_t n)
 {
     if (n > STN_MAX_OUTPUTS)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "gives %" PRId64 " tensors, wanted at most %d", n, STN_MAX_OUTPUTS);
+        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "gives %" PRId64 " tensors, wanted at most %d", n,
+                           STN_MAX_OUTPUTS);
     call->n_out = (int)n;
     return STN_OK;
 }
@@ -136,7 +139,8 @@ static stn_status split(stn_op_call *call)
     STNI_TRY(wrap(call, attrs->dim, &dim));
     int64_t n = layout_of(call)->shape[dim];
     if ((attrs->size >= 0) == (attrs->sizes.n >= 0))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "got %s, wanted one of 'split_size' and 'split_sizes'", attrs->size < 0 ? "neither" : "both");
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "got %s, wanted one of 'split_size' and 'split_sizes'",
+                           attrs->size < 0 ? "neither" : "both");
     if (attrs->sizes.n >= 0)
         return split_by_list(call, dim, &attrs->sizes);
     if (attrs->size == 0 && n > 0)
@@ -211,7 +215,8 @@ const stn_op_desc stni_op_chunk = {
     .signature = "input, chunks, dim=",
 };
 
-static stn_status call_many(enum stni_op_index index, stn_tensor *input, const void *attrs, int n_outputs, stn_tensor **outputs)
+static stn_status call_many(enum stni_op_index index, stn_tensor *input, const void *attrs, int n_outputs,
+                            stn_tensor **outputs)
 {
     stn_context *context = stn_tensor_context(input);
     if (context == NULL)

@@ -30,8 +30,8 @@ stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim)
 {
     struct dim_attrs attrs = {dim};
     if (n < 1 || n > STN_MAX_INPUTS || !tensors)
-        return stni_call_fail(n > 0 && tensors ? tensors[0] : NULL, STN_ERR_ARGUMENT, "stack: 'n' got %d, wanted 1 to %d", n,
-                              STN_MAX_INPUTS);
+        return stni_call_fail(n > 0 && tensors ? tensors[0] : NULL, STN_ERR_ARGUMENT,
+                              "stack: 'n' got %d, wanted 1 to %d", n, STN_MAX_INPUTS);
     return stni_call(STNI_OP_stack, n, tensors, &attrs);
 }
 
@@ -73,7 +73,8 @@ static stn_status stack(stn_op_call *call)
         if (in->ndim != first->ndim || memcmp(in->shape, first->shape, sizeof in->shape) != 0) {
             char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
             return stn_op_fail(call, STN_ERR_SHAPE, "'tensor%d' got shape %s, wanted that of the first, %s", i,
-                               stni_shape_text(in->ndim, in->shape, got), stni_shape_text(first->ndim, first->shape, wanted));
+                               stni_shape_text(in->ndim, in->shape, got),
+                               stni_shape_text(first->ndim, first->shape, wanted));
         }
         rows[i] = stn_unsqueeze(call->in[i], dim);
     }
@@ -104,7 +105,8 @@ static stn_status check_repeats(const stn_op_call *call, int ndim, const int64_t
         if (repeats->v[d] < 0)
             return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %" PRId64 ", wanted at least 0", repeats->v[d]);
         if (__builtin_mul_overflow(shape[d], repeats->v[d], &size))
-            return stn_op_fail(call, STN_ERR_SHAPE, "'repeats' got %" PRId64 " for a dim of %" PRId64 " elements, wanted a size below 2^63",
+            return stn_op_fail(call, STN_ERR_SHAPE,
+                               "'repeats' got %" PRId64 " for a dim of %" PRId64 " elements, wanted a size below 2^63",
                                repeats->v[d], shape[d]);
     }
     return STN_OK;
@@ -143,7 +145,8 @@ static stn_status repeat(stn_op_call *call)
     stn_tensor *x = call->in[0];
     int ndim = (int)repeats->n;
     if (repeats->n < in->ndim)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %" PRId64 " numbers, wanted at least the %d dims of 'input'",
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'repeats' got %" PRId64 " numbers, wanted at least the %d dims of 'input'",
                            repeats->n < 0 ? 0 : repeats->n, in->ndim);
     for (int d = 0; d < ndim; d++) {
         shape[d] = d < ndim - in->ndim ? 1 : in->shape[d - (ndim - in->ndim)];
@@ -214,7 +217,8 @@ static stn_status pixel_shuffle(stn_op_call *call)
     int ndim = call->in_spec[0]->layout.ndim, c = ndim - 3;
     STNI_TRY(read_pixels(call, "upscale_factor", &r, shape));
     if (shape[c] % (r * r) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %" PRId64 " channels, wanted a multiple of %" PRId64, shape[c], r * r);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %" PRId64 " channels, wanted a multiple of %" PRId64,
+                           shape[c], r * r);
     memcpy(apart, shape, (size_t)c * sizeof *apart);
     memcpy(apart + c, (int64_t[]){shape[c] / (r * r), r, r, shape[c + 1], shape[c + 2]}, 5 * sizeof *apart);
     shape[c] /= r * r;
@@ -232,7 +236,8 @@ static stn_status pixel_unshuffle(stn_op_call *call)
     int ndim = call->in_spec[0]->layout.ndim, c = ndim - 3;
     STNI_TRY(read_pixels(call, "downscale_factor", &r, shape));
     if (shape[c + 1] % r != 0 || shape[c + 2] % r != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %" PRId64 " x %" PRId64 " elements, wanted multiples of %" PRId64, shape[c + 1],
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'input' got %" PRId64 " x %" PRId64 " elements, wanted multiples of %" PRId64, shape[c + 1],
                            shape[c + 2], r);
     memcpy(apart, shape, (size_t)c * sizeof *apart);
     memcpy(apart + c, (int64_t[]){shape[c], shape[c + 1] / r, r, shape[c + 2] / r, r}, 5 * sizeof *apart);
@@ -245,15 +250,19 @@ static stn_status pixel_unshuffle(stn_op_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_input_schema stack_inputs[] = {{.name = "tensor", .variadic = 1}};
-static const stn_input_schema diff_inputs[] = {{.name = "input"}, {.name = "prepend", .optional = 1}, {.name = "append", .optional = 1}};
+static const stn_input_schema diff_inputs[] = {
+    {.name = "input"}, {.name = "prepend", .optional = 1}, {.name = "append", .optional = 1}};
 static const stn_attr_schema dim_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct dim_attrs, dim), NULL}};
-static const stn_attr_schema repeat_schema[] = {{"repeats", STN_ATTR_INTS, offsetof(struct repeat_attrs, repeats), NULL}};
+static const stn_attr_schema repeat_schema[] = {
+    {"repeats", STN_ATTR_INTS, offsetof(struct repeat_attrs, repeats), NULL}};
 static const stn_attr_schema diff_schema[] = {
     {"n", STN_ATTR_INT, offsetof(struct diff_attrs, n), NULL},
     {"dim", STN_ATTR_INT, offsetof(struct diff_attrs, dim), NULL},
 };
-static const stn_attr_schema shuffle_schema[] = {{"upscale_factor", STN_ATTR_INT, offsetof(struct pixel_attrs, factor), NULL}};
-static const stn_attr_schema unshuffle_schema[] = {{"downscale_factor", STN_ATTR_INT, offsetof(struct pixel_attrs, factor), NULL}};
+static const stn_attr_schema shuffle_schema[] = {
+    {"upscale_factor", STN_ATTR_INT, offsetof(struct pixel_attrs, factor), NULL}};
+static const stn_attr_schema unshuffle_schema[] = {
+    {"downscale_factor", STN_ATTR_INT, offsetof(struct pixel_attrs, factor), NULL}};
 static const struct repeat_attrs repeat_init = {{.n = -1}};
 static const struct diff_attrs diff_init = {.n = 1, .dim = -1};
 

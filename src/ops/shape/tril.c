@@ -54,7 +54,8 @@ static stn_status run(stn_op_call *call)
     a.element_size = stn_dtype_size(spec->layout.dtype);
     a.upper = call->arg != NULL;
     /* All diagonals beyond the corners are one: no element is on their other side. */
-    a.diagonal = stni_clamp(((const struct triangle_attrs *)call->attrs)->diagonal, -spec->layout.shape[ndim - 2], spec->layout.shape[ndim - 1]);
+    a.diagonal = stni_clamp(((const struct triangle_attrs *)call->attrs)->diagonal, -spec->layout.shape[ndim - 2],
+                            spec->layout.shape[ndim - 1]);
     a.row = spec->local_offset[ndim - 2];
     a.column = spec->local_offset[ndim - 1];
     return stn_op_launch(call, 0, spec->layout.dtype, &a, sizeof a);

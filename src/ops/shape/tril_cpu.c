@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Columns begin … end - 1 of row `row`, in every matrix: copied, or zero. */
-static void set_part(enum stni_isa isa, const struct stni_triangle_args *a, int64_t row, int64_t begin, int64_t end, int copied)
+static void set_part(enum stni_isa isa, const struct stni_triangle_args *a, int64_t row, int64_t begin, int64_t end,
+                     int copied)
 {
     static const double zero[2];
     stn_box dst = a->dst, src = a->src;

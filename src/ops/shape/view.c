@@ -52,7 +52,8 @@ static stn_status infer(stn_op_call *call, int64_t numel, stn_meta *meta)
     char got[STNI_SHAPE_TEXT], from[STNI_SHAPE_TEXT];
     const struct stni_layout *in = &call->in_spec[0]->layout;
     return stn_op_fail(call, STN_ERR_SHAPE, "'shape' got %s, wanted as many elements as input %s has: %" PRId64,
-                       stni_shape_text(meta->ndim, meta->shape, got), stni_shape_text(in->ndim, in->shape, from), numel);
+                       stni_shape_text(meta->ndim, meta->shape, got), stni_shape_text(in->ndim, in->shape, from),
+                       numel);
 }
 
 static stn_status check(stn_op_call *call)
@@ -108,7 +109,8 @@ static stn_status run_slowly(stn_op_call *call, uint32_t moves)
     const stn_spec *spec = call->out_spec[0];
     struct stni_view_groups groups;
     int64_t strides[STN_MAX_NDIM];
-    stni_view_groups_make(in->spec->layout.ndim, in->spec->layout.shape, spec->layout.ndim, spec->layout.shape, &groups);
+    stni_view_groups_make(in->spec->layout.ndim, in->spec->layout.shape, spec->layout.ndim, spec->layout.shape,
+                          &groups);
     if (!moves && stni_view_strides(&groups, in->spec->local_shape, in->strides, spec->local_shape, strides))
         return stn_op_alias(call, 0, in, 0, strides);
     STNI_TRY(stni_tensor_create(call->context, spec, &call->out[0]));

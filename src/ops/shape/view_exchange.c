@@ -59,8 +59,8 @@ static void split_range(struct splitter *s, int d, int64_t begin, int64_t end)
     split_range(s, d + 1, 0, end % row);
 }
 
-void stni_view_boxes_make(int n_dims, const int64_t *size, int64_t begin, int64_t end, const struct stni_view_box *within,
-                          struct stni_view_boxes *out)
+void stni_view_boxes_make(int n_dims, const int64_t *size, int64_t begin, int64_t end,
+                          const struct stni_view_box *within, struct stni_view_boxes *out)
 {
     struct splitter s = {n_dims, size, within, out, {0}};
     out->n = 0;
@@ -195,16 +195,16 @@ static int next_combination(int n, const struct stni_view_boxes *boxes, int *ind
 
 /* All messages between two chunks; `way` tells whether this rank has `from` or `to`. A group along whose axes
  * nothing moves has the same part on both ends. */
-static stn_status list_between(const struct view *v, const struct chunk *from, const struct chunk *to, int peer, int way,
-                               struct messages *m)
+static stn_status list_between(const struct view *v, const struct chunk *from, const struct chunk *to, int peer,
+                               int way, struct messages *m)
 {
     struct stni_view_boxes boxes[STN_MAX_NDIM];
     const struct stni_view_box *picked[STN_MAX_NDIM];
     int index[STN_MAX_NDIM] = {0}, n = v->groups->n;
     for (int i = 0; i < n; i++) {
         const struct stni_view_group *g = &v->groups->group[i];
-        stni_view_boxes_make(g->old_n, v->in->spec->layout.shape + g->old_first, to->begin[i], to->end[i], &from->old[i],
-                             &boxes[i]);
+        stni_view_boxes_make(g->old_n, v->in->spec->layout.shape + g->old_first, to->begin[i], to->end[i],
+                             &from->old[i], &boxes[i]);
         if (boxes[i].n == 0)
             return STN_OK;
     }
@@ -249,7 +249,8 @@ static stn_status list_all(const struct view *v, uint32_t axes, int n_peers, str
     return STN_OK;
 }
 
-stn_status stni_view_exchange(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups, uint32_t axes)
+stn_status stni_view_exchange(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups,
+                              uint32_t axes)
 {
     struct view v;
     struct messages m = {0};

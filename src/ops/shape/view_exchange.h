@@ -19,14 +19,15 @@ struct stni_view_boxes {
 };
 
 /* Cuts [begin, end) of the flat index of dims `size` into boxes, in order, and keeps what lies in `within`. Pure. */
-void stni_view_boxes_make(int n_dims, const int64_t *size, int64_t begin, int64_t end, const struct stni_view_box *within,
-                          struct stni_view_boxes *out);
+void stni_view_boxes_make(int n_dims, const int64_t *size, int64_t begin, int64_t end,
+                          const struct stni_view_box *within, struct stni_view_boxes *out);
 
 /* out = in, as a view. No data moves between ranks. Queued. */
 stn_status stni_view_copy(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups);
 
 /* out = in, as a view, by one exchange among the ranks that differ along `axes` (stni_view_moves). Collective over
  * them. Queued. */
-stn_status stni_view_exchange(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups, uint32_t axes);
+stn_status stni_view_exchange(const stn_tensor *in, stn_tensor *out, const struct stni_view_groups *groups,
+                              uint32_t axes);
 
 #endif

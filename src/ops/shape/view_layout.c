@@ -122,7 +122,8 @@ static stn_status derive_split(stn_context *context, const struct group_cut *cut
 }
 
 /* Moves the Shards of a group to its new dim, and lists their axes in the order in which they cut. */
-static stn_status place_group(const stn_spec *in, const struct stni_view_group *g, struct stni_layout *out, int *n_ordered)
+static stn_status place_group(const stn_spec *in, const struct stni_view_group *g, struct stni_layout *out,
+                              int *n_ordered)
 {
     struct group_cut cut;
     find_group_cut(&in->layout, g, &cut);

@@ -78,7 +78,8 @@ static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs[] = {{"dim", STN_ATTR_INT, offsetof(struct stni_softmax_attrs, dim), NULL}};
 static const struct stni_softmax_attrs attrs_init = {-1};
 
-static const struct stni_softmax_rule rule = {STNI_OP_softmax_backward, 0}, log_rule = {STNI_OP_log_softmax_backward, 1};
+static const struct stni_softmax_rule rule = {STNI_OP_softmax_backward, 0},
+                                      log_rule = {STNI_OP_log_softmax_backward, 1};
 
 static const stn_kernel_slot slots[] = {
     [FORWARD] = {"forward", sizeof(struct stni_softmax_args)},
@@ -93,7 +94,13 @@ static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("scale", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_scale, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_softmax = {

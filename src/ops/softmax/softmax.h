@@ -31,8 +31,8 @@ void stni_softmax_args_make(const stn_op_call *call, const stn_tensor *x, const 
 stn_status stni_softmax_comm(const stn_op_call *call, const stn_spec *spec, stn_comm **out);
 
 /* One number per line, reduced over the ranks that share lines. */
-stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, void *stat, const struct stni_softmax_args *args,
-                                     stn_reduce_op op);
+stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, void *stat,
+                                     const struct stni_softmax_args *args, stn_reduce_op op);
 
 /* Memory for one number per line. */
 stn_status stni_softmax_stat(const stn_op_call *call, const struct stni_softmax_args *args, void **out);

@@ -84,7 +84,8 @@ static stn_status log_backward(stn_backward_call *call)
     stn_tensor *h = call->grad_out[0];
     if (!h)
         return STN_OK;
-    const int dim = (int)((const struct stni_softmax_attrs *)call->attrs)->dim, n_dims = call->in_spec[GRAD]->layout.ndim > 0;
+    const int dim = (int)((const struct stni_softmax_attrs *)call->attrs)->dim,
+              n_dims = call->in_spec[GRAD]->layout.ndim > 0;
     stn_tensor *hp = stn_mul(h, stn_exp(call->in[OUTPUT]));
     if (call->needs >> GRAD & 1)
         call->grad_in[GRAD] = stn_sub(h, stn_sum(hp, n_dims, &dim, 1));
@@ -110,10 +111,22 @@ static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("apply", STNI_SOFTMAX_DTYPES, struct stni_softmax_args, stni_softmax_apply, NULL),
 };
 static const stn_op_impl impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 static const stn_op_impl log_impl = {
-    .check = check, .place = place, .run = run, .saves = saves, .backward = log_backward, STN_SLOTS(slots), STN_KERNELS(kernels),
+    .check = check,
+    .place = place,
+    .run = run,
+    .saves = saves,
+    .backward = log_backward,
+    STN_SLOTS(slots),
+    STN_KERNELS(kernels),
 };
 
 const stn_op_desc stni_op_softmax_backward = {

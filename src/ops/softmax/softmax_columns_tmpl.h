@@ -39,7 +39,8 @@ static void NAME(raise_columns)(const struct strip *s, const T *x, T *out, const
 }
 
 /* `factor`: one over the sums, or their logarithms. */
-static void NAME(finish_columns)(const struct strip *s, const T *x, T *out, int logarithm, const ACC *max, const ACC *factor)
+static void NAME(finish_columns)(const struct strip *s, const T *x, T *out, int logarithm, const ACC *max,
+                                 const ACC *factor)
 {
     const int64_t w = s->lines;
     for (int64_t i = 0; i < s->blocks; i++, x += s->step[SOFTMAX_X], out += s->step[SOFTMAX_OUT]) {

@@ -53,8 +53,8 @@ static stn_dtype stat_dtype(const struct stni_softmax_args *args)
     return args->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
 }
 
-stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, void *stat, const struct stni_softmax_args *args,
-                                     stn_reduce_op op)
+stn_status stni_softmax_reduce_lines(const stn_op_call *call, stn_comm *comm, void *stat,
+                                     const struct stni_softmax_args *args, stn_reduce_op op)
 {
     return stni_comm_all_reduce(comm, call->context->queue, stat, stat, stni_lines_count(&args->lines),
                                 stat_dtype(args), op);

@@ -38,7 +38,8 @@ static int is_streamed(const struct stni_softmax_args *a)
  * are transposed. */
 static int can_transpose(const struct stni_lines *lines)
 {
-    return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED && lines->shape[lines->ndim - 1] >= LANES;
+    return lines->step[SOFTMAX_X] == 1 && lines->step[SOFTMAX_OUT] == 1 && lines->n <= TRANSPOSED &&
+           lines->shape[lines->ndim - 1] >= LANES;
 }
 
 /* Whether the elements of a line are neighbours in all tensors of a gradient, and more than the lanes of a vector. */
@@ -80,7 +81,8 @@ static void strip_init(struct strip *s, const stn_queue *queue, const struct stn
 }
 
 /* All strips of the fastest of the other dims, `base` being its first line's elements. */
-static void run_row(const struct stni_softmax_args *args, struct strip *s, strip_fn run, int64_t together, const int64_t *base)
+static void run_row(const struct stni_softmax_args *args, struct strip *s, strip_fn run, int64_t together,
+                    const int64_t *base)
 {
     const struct stni_lines *lines = &args->lines;
     const int64_t count = lines->shape[lines->ndim - 1];
@@ -126,7 +128,8 @@ stn_status STNI_ISA_NAME(stni_softmax_forward)(stn_queue *queue, const void *raw
     const struct stni_softmax_args *args = raw;
     static const strip_fn of[] = {forward_f32, forward_f64, forward_bf16, forward_f16};
     static const strip_fn of_short[] = {forward_short_f32, forward_short_f64, forward_short_bf16, forward_short_f16};
-    static const strip_fn of_transposed[] = {forward_transposed_f32, forward_transposed_f64, forward_transposed_bf16, forward_transposed_f16};
+    static const strip_fn of_transposed[] = {forward_transposed_f32, forward_transposed_f64, forward_transposed_bf16,
+                                             forward_transposed_f16};
     static const strip_fn of_columns[] = {forward_columns_f32, forward_columns_f64, forward_columns_bf16,
                                           forward_columns_f16};
     const int transposed = can_transpose(&args->lines);

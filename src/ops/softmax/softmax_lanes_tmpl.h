@@ -221,7 +221,8 @@ static inline struct NAME(lanes) NAME(plain_sum)(const struct strip *s, const vo
 }
 
 /* x - exp(y) sum. */
-static inline void NAME(apply_log_to)(const struct strip *s, const void *x, const void *y, void *out, const struct NAME(lanes) *sum)
+static inline void NAME(apply_log_to)(const struct strip *s, const void *x, const void *y, void *out,
+                                      const struct NAME(lanes) * sum)
 {
     for (int64_t i = 0; i < s->blocks; i++) {
         ACC a[LANES], b[LANES];
@@ -255,7 +256,8 @@ static void NAME(finish)(const struct stni_softmax_args *a, const struct strip *
         NAME(scale_by)(s, a->x, a->out, max, total);
 }
 
-static struct NAME(lanes) NAME(sum_terms)(const struct stni_softmax_args *a, const struct strip *s, const struct NAME(lanes) *max)
+static struct NAME(lanes)
+    NAME(sum_terms)(const struct stni_softmax_args *a, const struct strip *s, const struct NAME(lanes) * max)
 {
     return NAME(sum_of)(s, a->x, a->logarithm ? NULL : a->out, max);
 }

@@ -80,8 +80,10 @@ static void NAME(forward_short)(const struct stni_softmax_args *a, const struct 
 {
     _Alignas(STNI_LINE) ACC line[SHORT];
     _Alignas(STNI_LINE) char buffer[STNI_STREAMING_PAGE + sizeof(T) * SHORT];
-    const int64_t n = a->lines.n, padded = (n + LANES - 1) / LANES * LANES, x_step = a->lines.step[SOFTMAX_X], step = a->lines.step[SOFTMAX_OUT];
-    const int64_t *x_next = a->lines.strides[SOFTMAX_X], *next = a->lines.strides[SOFTMAX_OUT], last = a->lines.ndim - 1;
+    const int64_t n = a->lines.n, padded = (n + LANES - 1) / LANES * LANES, x_step = a->lines.step[SOFTMAX_X],
+                  step = a->lines.step[SOFTMAX_OUT];
+    const int64_t *x_next = a->lines.strides[SOFTMAX_X], *next = a->lines.strides[SOFTMAX_OUT],
+                  last = a->lines.ndim - 1;
     const T *x = (const T *)a->x + s->at[SOFTMAX_X];
     T *out = (T *)a->out + s->at[SOFTMAX_OUT], *to = s->streamed ? stni_block_place(buffer, out) : out;
     ACC max[LANES], total[LANES];
@@ -91,7 +93,8 @@ static void NAME(forward_short)(const struct stni_softmax_args *a, const struct 
     for (int64_t l = 0; l < s->lines; l++)
         max[l] = NAME(largest)(line + l * padded, padded);
     for (int64_t l = 0; l < s->lines; l++)
-        total[l] = a->logarithm ? NAME(lower)(line + l * padded, padded, max[l]) : NAME(raise)(line + l * padded, padded, max[l]);
+        total[l] = a->logarithm ? NAME(lower)(line + l * padded, padded, max[l])
+                                : NAME(raise)(line + l * padded, padded, max[l]);
     for (int64_t l = 0; l < s->lines; l++)
         if (a->logarithm)
             NAME(write_line)(to + l * next[last], line + l * padded, n, step, MATH(log)(total[l]), 1);

@@ -40,14 +40,16 @@ static inline void NAME(raise_transposed)(const T *tile, int64_t n, const ACC *m
 }
 
 /* The results overwrite the transposed lines. */
-static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, const ACC *max, const ACC *term, ACC *total)
+static inline void NAME(finish_transposed)(T *tile, int64_t n, int logarithm, const ACC *max, const ACC *term,
+                                           ACC *total)
 {
     for (int l = 0; l < LANES; l++)
         total[l] = logarithm ? MATH(log)(total[l]) : 1 / total[l];
     for (int64_t i = 0; i < n; i++)
 #pragma omp simd
         for (int l = 0; l < LANES; l++)
-            tile[i * LANES + l] = logarithm ? STORE((LOAD(tile[i * LANES + l]) - max[l]) - total[l]) : STORE(term[i * LANES + l] * total[l]);
+            tile[i * LANES + l] = logarithm ? STORE((LOAD(tile[i * LANES + l]) - max[l]) - total[l])
+                                            : STORE(term[i * LANES + l] * total[l]);
 }
 
 static void NAME(forward_transposed)(const struct stni_softmax_args *a, const struct strip *s)

@@ -14,7 +14,9 @@ namespace {
 enum { THREADS = 256, PER_THREAD = 64, FEW_BINS = 1024 };
 
 /* A thread each index. `takes`: from the whole to the part, zeros where the element is on another rank. */
-template <class W> __global__ void __launch_bounds__(THREADS) move_along(const __grid_constant__ stni_sort_along_args a, int64_t n, int takes)
+template <class W>
+__global__ void __launch_bounds__(THREADS)
+    move_along(const __grid_constant__ stni_sort_along_args a, int64_t n, int takes)
 {
     const stni_sort_lines &lines = a.lines;
     const int64_t t = (int64_t)blockIdx.x * THREADS + threadIdx.x, l = t / a.k, i = t % a.k;
@@ -133,8 +135,10 @@ __global__ void __launch_bounds__(THREADS) search_values(const __grid_constant__
         return;
     const line_element e = element_of(a.lines, t % a.lines.n);
     const uint64_t bits = a.bits;
-    const uint64_t key = a.values ? key_at(a.order, a.values, order_line_at(&a.lines, ORDER_VALUES, l) + e.at) : key_at(a.order, &bits, 0);
-    const int64_t begin = order_line_at(&a.lines, ORDER_IN, l), to = order_line_at(&a.lines, ORDER_INDICES, l) + e.index;
+    const uint64_t key = a.values ? key_at(a.order, a.values, order_line_at(&a.lines, ORDER_VALUES, l) + e.at)
+                                  : key_at(a.order, &bits, 0);
+    const int64_t begin = order_line_at(&a.lines, ORDER_IN, l),
+                  to = order_line_at(&a.lines, ORDER_INDICES, l) + e.index;
     const int64_t place = count_first(a.n, [&](int64_t i) {
         const uint64_t own = key_at(a.order, a.sequence, begin + i * a.step);
         return own < key || (own == key && a.right);
@@ -207,7 +211,8 @@ void launch_range(const stni_sort_histogram_args &a, cudaStream_t stream)
 }
 
 /* Few bins are counted by each block apart first. */
-__global__ void __launch_bounds__(THREADS) count_bins(const __grid_constant__ stni_sort_histogram_args a, stn_value_record *record)
+__global__ void __launch_bounds__(THREADS)
+    count_bins(const __grid_constant__ stni_sort_histogram_args a, stn_value_record *record)
 {
     STNI_SHARED(int64_t, of_block, FEW_BINS);
     const int64_t first = (int64_t)blockIdx.x * THREADS * PER_THREAD, end = first + THREADS * PER_THREAD;

@@ -13,7 +13,8 @@ struct stni_sort_digits stni_sort_digits(stn_dtype dtype, int64_t n)
     return digits;
 }
 
-static void count_line(const struct stni_sort_count_args *a, int64_t base, const struct stni_sort_target *target, int64_t *counts)
+static void count_line(const struct stni_sort_count_args *a, int64_t base, const struct stni_sort_target *target,
+                       int64_t *counts)
 {
     const int64_t size = (int64_t)stn_dtype_size(a->order.dtype);
     struct order_walk walk = {&a->lines, base, 0};

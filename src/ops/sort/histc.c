@@ -35,12 +35,15 @@ static stn_status check(stn_op_call *call)
     const struct histc_attrs *attrs = call->attrs;
     const stn_dtype dtype = call->in_spec[0]->layout.dtype;
     if (!((unsigned)DTYPES >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, which holds few counts, wanted a floating dtype, i64 or i32: "
-                           "cast it", stn_dtype_name(dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE,
+                           "'input' got %s, which holds few counts, wanted a floating dtype, i64 or i32: "
+                           "cast it",
+                           stn_dtype_name(dtype));
     if (attrs->bins < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'bins' got %" PRId64 ", wanted at least 1", attrs->bins);
     if (!isfinite(attrs->min) || !isfinite(attrs->max) || attrs->min > attrs->max)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'min' got %g and 'max' %g, wanted finite ones in order", attrs->min, attrs->max);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'min' got %g and 'max' %g, wanted finite ones in order", attrs->min,
+                           attrs->max);
     call->out_meta[0] = (stn_meta){dtype, 1, {attrs->bins}};
     return STN_OK;
 }
@@ -79,8 +82,13 @@ static stn_status run(stn_op_call *call)
 {
     const struct histc_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0];
-    struct stni_sort_histogram_args args = {.dtype = in->spec->layout.dtype, .in = in->data, .low = attrs->min, .high = attrs->max,
-                                             .bins = attrs->bins, .out = call->out[0]->data, .op = stn_op_number(call->op)};
+    struct stni_sort_histogram_args args = {.dtype = in->spec->layout.dtype,
+                                            .in = in->data,
+                                            .low = attrs->min,
+                                            .high = attrs->max,
+                                            .bins = attrs->bins,
+                                            .out = call->out[0]->data,
+                                            .op = stn_op_number(call->op)};
     stn_comm *comm = NULL;
     void *counts;
     if (in->spec->layout.mesh && !in->spec->layout.mesh->member)

@@ -13,8 +13,9 @@
 static int64_t next(const struct stni_sort_histogram_args *a, struct order_walk *walk, double *out)
 {
     static void (*const widen[STN_DTYPE_COUNT])(const void *, int64_t, int64_t, double *) = {
-        [STN_DTYPE_F32] = widen_f32, [STN_DTYPE_F64] = widen_f64, [STN_DTYPE_BF16] = widen_bf16, [STN_DTYPE_F16] = widen_f16,
-        [STN_DTYPE_I64] = widen_i64, [STN_DTYPE_I32] = widen_i32, [STN_DTYPE_U8] = widen_u8,
+        [STN_DTYPE_F32] = widen_f32, [STN_DTYPE_F64] = widen_f64, [STN_DTYPE_BF16] = widen_bf16,
+        [STN_DTYPE_F16] = widen_f16, [STN_DTYPE_I64] = widen_i64, [STN_DTYPE_I32] = widen_i32,
+        [STN_DTYPE_U8] = widen_u8,
     };
     struct order_block b;
     if (!order_walk_next(walk, &b))

@@ -45,10 +45,12 @@ stn_status stni_sort_copy_in(const stn_op_call *call, const void *from, size_t b
     return stni_queue_copy(call->context->queue, to, from, bytes, STNI_COPY_TO_DEVICE);
 }
 
-stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes)
+stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim,
+                                uint32_t axes)
 {
     *swap = (struct stni_sort_swap){.call = call, .spec = spec, .dim = dim};
-    STNI_TRY(stni_context_not_captured(call->context, "sorting along a sharded dim", "for what goes to which rank depends on values"));
+    STNI_TRY(stni_context_not_captured(call->context, "sorting along a sharded dim",
+                                       "for what goes to which rank depends on values"));
     STNI_TRY(stni_mesh_comm(spec->layout.mesh, axes, &swap->comm));
     swap->p = swap->comm->size;
     STNI_TRY(allocate_host(swap));
@@ -71,7 +73,8 @@ stn_status stni_sort_swap_counts(struct stni_sort_swap *swap, const int64_t *cou
 }
 
 /* Messages to or from each rank. Returns how many there are. */
-static int make_messages(const struct stni_sort_swap *swap, const int64_t *counts, void *data, size_t size, stn_message *out)
+static int make_messages(const struct stni_sort_swap *swap, const int64_t *counts, void *data, size_t size,
+                         stn_message *out)
 {
     int n = 0;
     for (int r = 0; r < swap->p; r++) {

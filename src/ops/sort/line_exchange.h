@@ -25,7 +25,8 @@ struct stni_sort_swap {
 };
 
 /* On failure, as at the end, stni_sort_swap_end is called. */
-stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim, uint32_t axes);
+stn_status stni_sort_swap_begin(struct stni_sort_swap *swap, const stn_op_call *call, const stn_spec *spec, int dim,
+                                uint32_t axes);
 
 /* `counts`: this rank's for each rank, on the device. */
 stn_status stni_sort_swap_counts(struct stni_sort_swap *swap, const int64_t *counts);

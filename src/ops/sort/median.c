@@ -51,7 +51,8 @@ static stn_status kthvalue(stn_op_call *call)
 static stn_status median(stn_op_call *call)
 {
     const struct median_attrs *attrs = call->attrs;
-    struct stni_sort_select_attrs select = {attrs->dim, 1, stni_dtype_is_floating(call->in_spec[0]->layout.dtype), attrs->keepdim};
+    struct stni_sort_select_attrs select = {attrs->dim, 1, stni_dtype_is_floating(call->in_spec[0]->layout.dtype),
+                                            attrs->keepdim};
     uint32_t dims;
     STNI_TRY(stni_sort_check(call, &attrs->dim, attrs->dim.n > 0, &dims));
     select.k = (stni_reduction_count(call->in_spec[0], dims) + 1) / 2;

@@ -40,7 +40,8 @@ stn_tensor *stni_sort_place(stn_tensor *grad, stn_tensor *indices, const stn_spe
 }
 
 /* The part's shape is the indices', which is the whole's but for the dim. */
-static stn_status check_shapes(const stn_op_call *call, const struct stni_layout *whole, const struct stni_layout *indices)
+static stn_status check_shapes(const stn_op_call *call, const struct stni_layout *whole,
+                               const struct stni_layout *indices)
 {
     const struct along_attrs *attrs = call->attrs;
     uint32_t dims;
@@ -55,7 +56,8 @@ static stn_status check_shapes(const stn_op_call *call, const struct stni_layout
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     return same ? STN_OK
                 : stn_op_fail(call, STN_ERR_SHAPE, "'indices' got shape %s, wanted that of %s but for the dim",
-                              stni_shape_text(indices->ndim, indices->shape, got), stni_shape_text(whole->ndim, whole->shape, wanted));
+                              stni_shape_text(indices->ndim, indices->shape, got),
+                              stni_shape_text(whole->ndim, whole->shape, wanted));
 }
 
 static void take_meta(const struct stni_layout *shape, stn_dtype dtype, stn_meta *meta)
@@ -96,7 +98,8 @@ static stn_placement to_part(stn_placement p, uint32_t dims, const int *to)
 }
 
 /* `in` with the placements of the whole, and its cuts. */
-static stn_status want_part(const stn_op_call *call, int i, const struct stni_layout *whole, uint32_t dims, const int *to)
+static stn_status want_part(const stn_op_call *call, int i, const struct stni_layout *whole, uint32_t dims,
+                            const int *to)
 {
     struct stni_layout part = call->in_spec[i]->layout;
     memset(part.split, 0, sizeof part.split);
@@ -120,7 +123,8 @@ static stn_status place_place(stn_op_call *call)
     out.dtype = call->out_meta[0].dtype;
     memset(out.split, 0, sizeof out.split);
     for (int a = 0; out.mesh && a < out.mesh->ndim; a++) {
-        stn_placement part = call->in_spec[PART]->layout.placement[a], index = call->in_spec[INDICES]->layout.placement[a];
+        stn_placement part = call->in_spec[PART]->layout.placement[a],
+                      index = call->in_spec[INDICES]->layout.placement[a];
         stn_placement p = from_part(index, dims, to, like->ndim);
         if (!cuts(p))
             p = from_part(part, dims, to, like->ndim);
@@ -142,8 +146,12 @@ static struct stni_sort_along_args make_args(const stn_op_call *call, const stn_
                                               const stn_tensor *indices)
 {
     const struct along_attrs *attrs = call->attrs;
-    struct stni_sort_along_args args = {.size = stn_dtype_size(whole->spec->layout.dtype), .whole = whole->data, .part = part->data,
-                                         .whole_bytes = whole->spec->local_bytes, .indices = indices->data, .k = 1};
+    struct stni_sort_along_args args = {.size = stn_dtype_size(whole->spec->layout.dtype),
+                                        .whole = whole->data,
+                                        .part = part->data,
+                                        .whole_bytes = whole->spec->local_bytes,
+                                        .indices = indices->data,
+                                        .k = 1};
     uint32_t dims;
     int to[STN_MAX_NDIM];
     part_dims(call, &whole->spec->layout, &dims, to);
@@ -157,7 +165,8 @@ static stn_status place_run(stn_op_call *call)
 {
     const stn_tensor *whole = call->out[0];
     struct stni_sort_along_args args = make_args(call, whole, call->in[PART], call->in[INDICES]);
-    return whole->spec->local_numel > 0 ? stn_op_launch(call, 0, whole->spec->layout.dtype, &args, sizeof args) : STN_OK;
+    return whole->spec->local_numel > 0 ? stn_op_launch(call, 0, whole->spec->layout.dtype, &args, sizeof args)
+                                        : STN_OK;
 }
 
 static uint64_t place_saves(const stn_op_call *call, uint32_t needs)
@@ -230,12 +239,13 @@ static stn_status take_backward(stn_backward_call *call)
 {
     const struct along_attrs *attrs = call->attrs;
     if (call->grad_out[0] && call->needs >> WHOLE & 1)
-        call->grad_in[WHOLE] = stni_sort_place(call->grad_out[0], call->in[TAKE_INDICES], call->want[WHOLE], (int)attrs->dim,
-                                                attrs->keepdim != 0);
+        call->grad_in[WHOLE] = stni_sort_place(call->grad_out[0], call->in[TAKE_INDICES], call->want[WHOLE],
+                                               (int)attrs->dim, attrs->keepdim != 0);
     return stn_context_status(call->context);
 }
 
-static const stn_input_schema place_inputs[] = {[PART] = {.name = "grad"}, [INDICES] = {.name = "indices"}, [LIKE] = {.name = "like"}};
+static const stn_input_schema place_inputs[] = {
+    [PART] = {.name = "grad"}, [INDICES] = {.name = "indices"}, [LIKE] = {.name = "like"}};
 static const stn_input_schema take_inputs[] = {[WHOLE] = {.name = "input"}, [TAKE_INDICES] = {.name = "indices"}};
 static const stn_attr_schema attrs_schema[] = {
     {"dim", STN_ATTR_INT, offsetof(struct along_attrs, dim), NULL},

@@ -84,7 +84,8 @@ stn_status stni_sort_pack_cpu(stn_queue *queue, const void *args)
     for (int64_t i = 0; i < a->n; i++) {
         int64_t index = a->indices[i * a->indices_step], at = a->work[piece_of(a, index)]++;
         if (a->packed)
-            memcpy((char *)a->packed + at * (int64_t)a->size, (const char *)a->grad + i * a->grad_step * (int64_t)a->size, a->size);
+            memcpy((char *)a->packed + at * (int64_t)a->size,
+                   (const char *)a->grad + i * a->grad_step * (int64_t)a->size, a->size);
         if (a->packed_indices)
             a->packed_indices[at] = index;
     }

@@ -26,10 +26,13 @@ static int shared_dims(const stn_op_call *call)
 static stn_status check(stn_op_call *call)
 {
     const struct stni_sort_search_attrs *attrs = call->attrs;
-    const struct stni_layout *sequence = layout_of(call, SEQUENCE), *values = call->in_spec[VALUES] ? layout_of(call, VALUES) : NULL;
+    const struct stni_layout *sequence = layout_of(call, SEQUENCE),
+                             *values = call->in_spec[VALUES] ? layout_of(call, VALUES) : NULL;
     stn_meta *meta = &call->out_meta[0];
-    if (sequence->ndim == 0 || (values && values->dtype != sequence->dtype) || !((unsigned)STNI_SORT_DTYPES >> sequence->dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'sequence' got %s of %d dims, wanted an ordered dtype, the values', and a dim",
+    if (sequence->ndim == 0 || (values && values->dtype != sequence->dtype) ||
+        !((unsigned)STNI_SORT_DTYPES >> sequence->dtype & 1))
+        return stn_op_fail(call, STN_ERR_DTYPE,
+                           "'sequence' got %s of %d dims, wanted an ordered dtype, the values', and a dim",
                            stn_dtype_name(sequence->dtype), sequence->ndim);
     for (int d = 0; d < sequence->ndim - 1; d++)
         if (!values || values->ndim != sequence->ndim || values->shape[d] != sequence->shape[d])
@@ -161,9 +164,14 @@ static stn_status run(stn_op_call *call)
     const stn_tensor *sequence = call->in[SEQUENCE], *values = call->in[VALUES], *out = call->out[0];
     const stn_dtype dtype = sequence->spec->layout.dtype;
     const int last = shared_dims(call);
-    struct stni_sort_search_args args = {.order = {.dtype = dtype}, .n = sequence->spec->local_shape[last], .step = sequence->strides[last],
-                                          .right = attrs->right != 0, .out_dtype = out->spec->layout.dtype, .sequence = sequence->data,
-                                          .values = values ? values->data : NULL, .out = out->data};
+    struct stni_sort_search_args args = {.order = {.dtype = dtype},
+                                         .n = sequence->spec->local_shape[last],
+                                         .step = sequence->strides[last],
+                                         .right = attrs->right != 0,
+                                         .out_dtype = out->spec->layout.dtype,
+                                         .sequence = sequence->data,
+                                         .values = values ? values->data : NULL,
+                                         .out = out->data};
     if (out->spec->local_numel == 0)
         return STN_OK;
     args.bits = values ? 0 : as_stored(dtype, number_bits(dtype, &attrs->value));
@@ -174,7 +182,8 @@ static stn_status run(stn_op_call *call)
     return stn_op_launch(call, 0, dtype, &args, sizeof args);
 }
 
-static const stn_input_schema inputs[] = {[SEQUENCE] = {.name = "sequence"}, [VALUES] = {.name = "values", .optional = 1}};
+static const stn_input_schema inputs[] = {
+    [SEQUENCE] = {.name = "sequence"}, [VALUES] = {.name = "values", .optional = 1}};
 static const stn_attr_schema attrs_schema[] = {
     {"value", STN_ATTR_NUMBER, offsetof(struct stni_sort_search_attrs, value), NULL},
     {"right", STN_ATTR_BOOL, offsetof(struct stni_sort_search_attrs, right), NULL},
@@ -182,8 +191,8 @@ static const stn_attr_schema attrs_schema[] = {
 };
 
 static const stn_kernel_slot slots[] = {{"search", sizeof(struct stni_sort_search_args)}};
-static const stn_kernel kernels[] = {STNI_CPU_ROW("search", STNI_SORT_DTYPES, struct stni_sort_search_args, stni_sort_search_cpu,
-                 stni_sort_search_workspace)};
+static const stn_kernel kernels[] = {STNI_CPU_ROW("search", STNI_SORT_DTYPES, struct stni_sort_search_args,
+                                                  stni_sort_search_cpu, stni_sort_search_workspace)};
 static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
 
 const stn_op_desc stni_op_order_search = {

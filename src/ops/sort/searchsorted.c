@@ -49,21 +49,24 @@ static stn_status check_operands(const stn_op_call *call, const struct operands 
     const stn_dtype dtypes[] = {sequence->dtype, value ? value->dtype : STN_DTYPE_F32};
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     if (!value && o->number->kind == STN_NUMBER_NONE)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is missing, wanted a tensor or a number", names[o->value].name);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' is missing, wanted a tensor or a number",
+                           names[o->value].name);
     for (int i = 0; i < 2; i++)
         if (!((unsigned)STNI_SORT_DTYPES >> dtypes[i] & 1))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a dtype with an order", names[i ? o->value : o->sequence].name,
-                               stn_dtype_name(dtypes[i]));
+            return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a dtype with an order",
+                               names[i ? o->value : o->sequence].name, stn_dtype_name(dtypes[i]));
     int fits = sequence->ndim == 1 || (sequence->ndim > 1 && value && value->ndim == sequence->ndim);
     for (int d = 0; fits && d < sequence->ndim - 1; d++)
         fits = value->shape[d] == sequence->shape[d];
     return fits ? STN_OK
-                : stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s beside values of shape %s, wanted one dim, or theirs but for the last",
+                : stn_op_fail(call, STN_ERR_SHAPE,
+                              "'%s' got shape %s beside values of shape %s, wanted one dim, or theirs but for the last",
                               names[o->sequence].name, stni_shape_text(sequence->ndim, sequence->shape, got),
                               stni_shape_text(value ? value->ndim : 0, value ? value->shape : NULL, wanted));
 }
 
-static stn_tensor *search(const stn_op_call *call, const struct operands *o, stn_tensor *sequence, int64_t right, int64_t out_int32)
+static stn_tensor *search(const stn_op_call *call, const struct operands *o, stn_tensor *sequence, int64_t right,
+                          int64_t out_int32)
 {
     const struct stni_sort_search_attrs attrs = {*o->number, right, out_int32};
     const stn_spec *specs[] = {call->in_spec[o->sequence], call->in_spec[o->value]};
@@ -82,7 +85,8 @@ static stn_status check_sorter(const stn_op_call *call, const struct stni_layout
     if (sorter->ndim == sequence->ndim && memcmp(sorter->shape, sequence->shape, sizeof sorter->shape) == 0)
         return STN_OK;
     return stn_op_fail(call, STN_ERR_SHAPE, "'sorter' got shape %s, wanted that of 'sorted_sequence', %s",
-                       stni_shape_text(sorter->ndim, sorter->shape, got), stni_shape_text(sequence->ndim, sequence->shape, wanted));
+                       stni_shape_text(sorter->ndim, sorter->shape, got),
+                       stni_shape_text(sequence->ndim, sequence->shape, wanted));
 }
 
 /* The sequence in the order that the sorter gives. A sorter puts it in ascending order: where ranks share the dim
@@ -126,7 +130,8 @@ static stn_status bucketize(stn_op_call *call)
 }
 
 static const char *const sides[] = {[LEFT] = "left", [RIGHT] = "right", NULL};
-static const stn_input_schema search_inputs[] = {{.name = "sorted_sequence"}, {.name = "input", .optional = 1}, {.name = "sorter", .optional = 1}};
+static const stn_input_schema search_inputs[] = {
+    {.name = "sorted_sequence"}, {.name = "input", .optional = 1}, {.name = "sorter", .optional = 1}};
 static const stn_input_schema bucketize_inputs[] = {{.name = "input", .optional = 1}, {.name = "boundaries"}};
 static const stn_attr_schema search_schema[] = {
     {"input", STN_ATTR_NUMBER, offsetof(struct searchsorted_attrs, input), NULL},

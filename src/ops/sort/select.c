@@ -41,16 +41,19 @@ static stn_status place(stn_op_call *call)
 }
 
 /* What targets begin with: their places. */
-static stn_status begin(const stn_op_call *call, stn_comm *comm, const struct stni_sort_count_args *count, struct stni_sort_target *targets)
+static stn_status begin(const stn_op_call *call, stn_comm *comm, const struct stni_sort_count_args *count,
+                        struct stni_sort_target *targets)
 {
     const struct stni_sort_select_attrs *attrs = call->attrs;
-    struct stni_sort_narrow_args narrow = {.round = -1, .n_targets = count->n_targets, .place = attrs->k - 1, .targets = targets};
+    struct stni_sort_narrow_args narrow = {
+        .round = -1, .n_targets = count->n_targets, .place = attrs->k - 1, .targets = targets};
     if (attrs->nans) {
         void *nans;
         STNI_TRY(stn_op_scratch(call, (size_t)count->n_targets * sizeof(int64_t), &nans));
         struct stni_sort_nans_args args = {count->order, count->lines, count->in, nans};
         STNI_TRY(stn_op_launch(call, NANS, count->order.dtype, &args, sizeof args));
-        STNI_TRY(stni_comm_all_reduce(comm, call->context->queue, nans, nans, count->n_targets, STN_DTYPE_I64, STN_SUM));
+        STNI_TRY(
+            stni_comm_all_reduce(comm, call->context->queue, nans, nans, count->n_targets, STN_DTYPE_I64, STN_SUM));
         narrow.nans = nans;
     }
     return stn_op_launch(call, NARROW, count->order.dtype, &narrow, sizeof narrow);
@@ -60,16 +63,20 @@ static stn_status run_shared(const stn_op_call *call, struct stni_order order, c
 {
     const struct stni_sort_select_attrs *attrs = call->attrs;
     const int64_t n_lines = order_line_count(lines);
-    struct stni_sort_choice choice = {.call = call, .count_slot = COUNT, .narrow_slot = NARROW,
-                                       .n = stni_reduction_count(call->in[0]->spec, stni_sort_dims(call, &attrs->dim)),
-                                       .count = {.order = order, .lines = *lines, .in = call->in[0]->data, .n_targets = n_lines}};
+    struct stni_sort_choice choice = {
+        .call = call,
+        .count_slot = COUNT,
+        .narrow_slot = NARROW,
+        .n = stni_reduction_count(call->in[0]->spec, stni_sort_dims(call, &attrs->dim)),
+        .count = {.order = order, .lines = *lines, .in = call->in[0]->data, .n_targets = n_lines}};
     void *targets, *bits;
     STNI_TRY(stni_mesh_comm(call->in[0]->spec->layout.mesh, (uint32_t)call->note, &choice.comm));
     STNI_TRY(stn_op_scratch(call, (size_t)n_lines * sizeof(struct stni_sort_target), &targets));
     STNI_TRY(stn_op_scratch(call, (size_t)n_lines * sizeof(uint64_t), &bits));
     STNI_TRY(begin(call, choice.comm, &choice.count, targets));
     STNI_TRY(stni_sort_choose(&choice, targets));
-    struct stni_sort_find_args find = {order, *lines, targets, bits, call->in[0]->data, call->out[VALUES]->data, call->out[INDICES]->data};
+    struct stni_sort_find_args find = {
+        order, *lines, targets, bits, call->in[0]->data, call->out[VALUES]->data, call->out[INDICES]->data};
     STNI_TRY(stn_op_launch(call, FIND, order.dtype, &find, sizeof find));
     STNI_TRY(stni_comm_all_reduce(choice.comm, call->context->queue, bits, bits, n_lines, STN_DTYPE_I64, STN_SUM));
     return stn_op_launch(call, STORE, order.dtype, &find, sizeof find);
@@ -79,8 +86,12 @@ static stn_status run(stn_op_call *call)
 {
     const struct stni_sort_select_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
-    struct stni_sort_select_args args = {.order = {in->spec->layout.dtype, 0, attrs->nans != 0}, .place = attrs->k - 1, .nans = attrs->nans != 0,
-                                          .in = in->data, .values = values->data, .indices = indices->data};
+    struct stni_sort_select_args args = {.order = {in->spec->layout.dtype, 0, attrs->nans != 0},
+                                         .place = attrs->k - 1,
+                                         .nans = attrs->nans != 0,
+                                         .in = in->data,
+                                         .values = values->data,
+                                         .indices = indices->data};
     if (values->spec->local_numel == 0)
         return STN_OK;
     stni_sort_lines_make(&args.lines, stni_sort_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
@@ -104,7 +115,8 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_sort_select_attrs *attrs = call->attrs;
     stn_tensor *grad = call->grad_out[VALUES];
     if (grad && attrs->dim.n > 0)
-        call->grad_in[0] = stni_sort_place(grad, call->out[INDICES], call->want[0], (int)attrs->dim.v[0], attrs->keepdim != 0);
+        call->grad_in[0] =
+            stni_sort_place(grad, call->out[INDICES], call->want[0], (int)attrs->dim.v[0], attrs->keepdim != 0);
     else if (grad)
         call->grad_in[0] = stni_sort_share(grad, call->in[0], call->out[VALUES]);
     return stn_context_status(call->context);

@@ -60,18 +60,21 @@ static int read_next(struct reader *r)
     const struct stni_sort_select_args *a = r->args;
     if (!order_walk_next(&r->walk, &r->block))
         return 0;
-    stni_sort_keys(&a->order, (const char *)a->in + r->block.at * (int64_t)stn_dtype_size(a->order.dtype), r->block.step, r->block.n, r->keys);
+    stni_sort_keys(&a->order, (const char *)a->in + r->block.at * (int64_t)stn_dtype_size(a->order.dtype),
+                   r->block.step, r->block.n, r->keys);
     return 1;
 }
 
 /* The element of this key with `place` of the same before it; index -1: there is none. */
-static struct stni_sort_entry occurrence(const struct stni_sort_select_args *a, int64_t base, uint64_t key, int64_t place)
+static struct stni_sort_entry occurrence(const struct stni_sort_select_args *a, int64_t base, uint64_t key,
+                                         int64_t place)
 {
     struct reader r = {.args = a, .walk = {&a->lines, base, 0}};
     while (read_next(&r))
         for (int64_t i = 0; i < r.block.n; i++)
             if (r.keys[i] == key && place-- == 0)
-                return (struct stni_sort_entry){key, r.block.index + i * r.block.index_step, r.block.at + i * r.block.step};
+                return (struct stni_sort_entry){key, r.block.index + i * r.block.index_step,
+                                                r.block.at + i * r.block.step};
     return (struct stni_sort_entry){0, -1, 0};
 }
 

@@ -126,7 +126,8 @@ void launch_nans(const stni_sort_nans_args &a, cudaStream_t stream)
 }
 
 /* The thread that comes to the target of its line tells its bits. */
-__global__ void __launch_bounds__(THREADS) find_bits(const __grid_constant__ long_lines g, const stni_sort_target *targets, uint64_t *bits)
+__global__ void __launch_bounds__(THREADS)
+    find_bits(const __grid_constant__ long_lines g, const stni_sort_target *targets, uint64_t *bits)
 {
     visit_part(g, [&](int64_t line, int64_t, const line_element &e) {
         if (e.index == (int64_t)targets[line].index)
@@ -184,7 +185,8 @@ void launch_deal(const stni_sort_deal_args &a, cudaStream_t stream)
 }
 
 STNI_CUDA_KERNELS(select) = {
-    STNI_CUDA_KERNEL_WITH("order_select.select", ORDERED_DTYPES, stni_sort_select_args, launch_select, select_workspace),
+    STNI_CUDA_KERNEL_WITH("order_select.select", ORDERED_DTYPES, stni_sort_select_args, launch_select,
+                          select_workspace),
     STNI_CUDA_KERNEL("order_select.count", ORDERED_DTYPES, stni_sort_count_args, launch_count),
     STNI_CUDA_KERNEL("order_select.narrow", ORDERED_DTYPES, stni_sort_narrow_args, launch_narrow),
     STNI_CUDA_KERNEL("order_select.nans", ORDERED_DTYPES, stni_sort_nans_args, launch_nans),
@@ -193,5 +195,4 @@ STNI_CUDA_KERNELS(select) = {
     STNI_CUDA_KERNEL("order_sort.count", ORDERED_DTYPES, stni_sort_count_args, launch_count),
     STNI_CUDA_KERNEL("order_sort.narrow", ORDERED_DTYPES, stni_sort_narrow_args, launch_narrow),
     STNI_CUDA_KERNEL("order_sort.deal", ORDERED_DTYPES, stni_sort_deal_args, launch_deal),
-    STNI_CUDA_KERNELS_END
-};
+    STNI_CUDA_KERNELS_END};

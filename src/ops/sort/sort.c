@@ -132,7 +132,8 @@ static stn_status topk(stn_op_call *call)
     STNI_TRY(check_dim(call, attrs->dim, &dim));
     const int64_t n = in->ndim > 0 ? in->shape[dim] : 1, least = in->ndim > 0 ? 0 : 1; /* without dims, no result can be empty */
     if (attrs->k < least || attrs->k > n)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted %" PRId64 " <= k <= %" PRId64, attrs->k, least, n);
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted %" PRId64 " <= k <= %" PRId64, attrs->k,
+                           least, n);
     const int ranks = in->ndim > 0 ? stni_dim_ranks(in, dim, &axes) : 1;
     if (ranks == 1 || attrs->k <= 1 || attrs->k * ranks <= n) {
         call->out[0] = stni_sort_call(STNI_OP_order_top, call->in[0], &top, &call->out[1]);

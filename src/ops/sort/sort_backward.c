@@ -34,8 +34,8 @@ static stn_status check(stn_op_call *call)
     const struct stni_layout *grad = &call->in_spec[GRAD]->layout, *indices = &call->in_spec[INDICES]->layout;
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
     if (attrs->dim < 0 || attrs->dim >= indices->ndim || stni_sort_lines_of(indices, (int)attrs->dim) != 1)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got %d dims, wanted all of size 1 but 'dim', which got %d", indices->ndim,
-                           (int)attrs->dim);
+        return stn_op_fail(call, STN_ERR_SHAPE, "'indices' got %d dims, wanted all of size 1 but 'dim', which got %d",
+                           indices->ndim, (int)attrs->dim);
     if (indices->dtype != STN_DTYPE_I64)
         return stn_op_fail(call, STN_ERR_DTYPE, "'indices' got %s, wanted i64", stn_dtype_name(indices->dtype));
     if (grad->ndim != indices->ndim || memcmp(grad->shape, indices->shape, sizeof grad->shape) != 0)
@@ -61,26 +61,42 @@ static stn_status place(stn_op_call *call)
 static stn_status place_own(const stn_op_call *call, int dim, const void *grad, const int64_t *indices)
 {
     const stn_tensor *out = call->out[0];
-    struct stni_sort_along_args args = {.size = stn_dtype_size(out->spec->layout.dtype), .whole_bytes = out->spec->local_bytes,
-                                         .k = out->spec->local_shape[dim], .whole = out->data, .part = (void *)grad, .indices = indices};
-    args.lines = (struct stni_sort_lines){.step = {1, 1, 1}, .n_along = 1, .along = {args.k}, .along_in = {out->strides[dim]},
-                                           .along_index = {1}, .first = out->spec->local_offset[dim], .n = args.k};
+    struct stni_sort_along_args args = {.size = stn_dtype_size(out->spec->layout.dtype),
+                                        .whole_bytes = out->spec->local_bytes,
+                                        .k = out->spec->local_shape[dim],
+                                        .whole = out->data,
+                                        .part = (void *)grad,
+                                        .indices = indices};
+    args.lines = (struct stni_sort_lines){.step = {1, 1, 1},
+                                          .n_along = 1,
+                                          .along = {args.k},
+                                          .along_in = {out->strides[dim]},
+                                          .along_index = {1},
+                                          .first = out->spec->local_offset[dim],
+                                          .n = args.k};
     return args.k > 0 ? stn_op_launch(call, PLACE, out->spec->layout.dtype, &args, sizeof args) : STN_OK;
 }
 
-static stn_status pack_args(const stn_op_call *call, const struct stni_sort_swap *swap, struct stni_sort_pack_args *args)
+static stn_status pack_args(const stn_op_call *call, const struct stni_sort_swap *swap,
+                            struct stni_sort_pack_args *args)
 {
     const stn_tensor *grad = call->in[GRAD], *indices = call->in[INDICES];
-    *args = (struct stni_sort_pack_args){.size = stn_dtype_size(grad->spec->layout.dtype), .n = grad->spec->local_shape[swap->dim],
-                                          .grad = grad->data, .grad_step = grad->strides[swap->dim], .indices = indices->data,
-                                          .indices_step = indices->strides[swap->dim], .n_pieces = swap->p, .begins = swap->begins,
-                                          .pieces = swap->pieces};
+    *args = (struct stni_sort_pack_args){.size = stn_dtype_size(grad->spec->layout.dtype),
+                                         .n = grad->spec->local_shape[swap->dim],
+                                         .grad = grad->data,
+                                         .grad_step = grad->strides[swap->dim],
+                                         .indices = indices->data,
+                                         .indices_step = indices->strides[swap->dim],
+                                         .n_pieces = swap->p,
+                                         .begins = swap->begins,
+                                         .pieces = swap->pieces};
     STNI_TRY(stni_rows_memory(call, swap->p, sizeof(int64_t), &args->counts));
     return stni_rows_memory(call, swap->p, sizeof(int64_t), &args->work);
 }
 
 /* Gives back what it took. */
-static stn_status send_indices(const stn_op_call *call, struct stni_sort_swap *swap, struct stni_sort_pack_args args, int64_t *came)
+static stn_status send_indices(const stn_op_call *call, struct stni_sort_swap *swap, struct stni_sort_pack_args args,
+                               int64_t *came)
 {
     const int mark = stni_scratch_mark(call->context);
     STNI_TRY(stni_rows_memory(call, args.n, sizeof(int64_t), &args.packed_indices));
@@ -91,7 +107,8 @@ static stn_status send_indices(const stn_op_call *call, struct stni_sort_swap *s
     return status;
 }
 
-static stn_status send_grad(const stn_op_call *call, const struct stni_sort_swap *swap, struct stni_sort_pack_args args, void *came)
+static stn_status send_grad(const stn_op_call *call, const struct stni_sort_swap *swap, struct stni_sort_pack_args args,
+                            void *came)
 {
     const stn_dtype dtype = call->in[GRAD]->spec->layout.dtype;
     STNI_TRY(stni_rows_memory(call, args.n, args.size, &args.packed));
@@ -137,8 +154,9 @@ static stn_status backward(stn_backward_call *call)
     const struct stni_layout *layout = &call->in_spec[GRAD]->layout;
     const int64_t n = layout->shape[((const struct send_back_attrs *)call->attrs)->dim], rows[] = {n, 1};
     if (call->grad_out[0] && call->needs >> GRAD & 1)
-        call->grad_in[GRAD] = stn_view(stn_embedding(stn_view(call->in[INDICES], 1, rows), stn_view(call->grad_out[0], 2, rows), NULL),
-                                       layout->ndim, layout->shape);
+        call->grad_in[GRAD] =
+            stn_view(stn_embedding(stn_view(call->in[INDICES], 1, rows), stn_view(call->grad_out[0], 2, rows), NULL),
+                     layout->ndim, layout->shape);
     return stn_context_status(call->context);
 }
 

@@ -31,8 +31,8 @@ static void add_along(struct stni_sort_lines *lines, int d, int64_t index_step, 
     lines->n *= lines->along[i];
 }
 
-void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
-                           const stn_tensor *indices)
+void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in,
+                          const stn_tensor *values, const stn_tensor *indices)
 {
     const struct stni_layout *layout = &in->spec->layout;
     const stn_tensor *tensors[] = {in, values, indices};
@@ -62,14 +62,15 @@ stn_status stni_sort_check(const stn_op_call *call, const stn_ints *dim, int nee
     const struct stni_layout *in = &call->in_spec[0]->layout;
     char text[STNI_SHAPE_TEXT];
     if (!((unsigned)STNI_SORT_DTYPES >> in->dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a dtype with an order", stn_dtype_name(in->dtype));
+        return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a dtype with an order",
+                           stn_dtype_name(in->dtype));
     if (dim->n > 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'dim' got %d dims, wanted one", (int)dim->n);
     STNI_TRY(stni_dims_mask(call, "dim", dim, in->ndim, dims));
     *dims &= (1u << in->ndim) - 1; /* dim 0 of a tensor without dims is none */
     if (needs_elements && stni_reduction_count(call->in_spec[0], *dims) == 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted at least one element %s", stni_shape_text(in->ndim, in->shape, text),
-                           dim->n > 0 ? "along 'dim'" : "in all");
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted at least one element %s",
+                           stni_shape_text(in->ndim, in->shape, text), dim->n > 0 ? "along 'dim'" : "in all");
     return STN_OK;
 }
 
@@ -163,11 +164,13 @@ stn_status stni_sort_choose(struct stni_sort_choice *choice, struct stni_sort_ta
     count->targets = targets;
     count->counts = counts;
     count->digits = stni_sort_digits(count->order.dtype, choice->n);
-    struct stni_sort_narrow_args narrow = {.digits = count->digits, .n_targets = count->n_targets, .counts = counts, .targets = targets};
+    struct stni_sort_narrow_args narrow = {
+        .digits = count->digits, .n_targets = count->n_targets, .counts = counts, .targets = targets};
     for (int round = 0; round < count->digits.of_key + count->digits.of_index; round++) {
         count->round = narrow.round = round;
         STNI_TRY(stn_op_launch(call, choice->count_slot, count->order.dtype, count, sizeof *count));
-        STNI_TRY(stni_comm_all_reduce(choice->comm, call->context->queue, counts, counts, n_counts, STN_DTYPE_I64, STN_SUM));
+        STNI_TRY(
+            stni_comm_all_reduce(choice->comm, call->context->queue, counts, counts, n_counts, STN_DTYPE_I64, STN_SUM));
         STNI_TRY(stn_op_launch(call, choice->narrow_slot, count->order.dtype, &narrow, sizeof narrow));
     }
     return STN_OK;

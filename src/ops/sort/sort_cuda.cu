@@ -22,7 +22,8 @@ struct job {
     stni_sort_pair *pairs; /* not NULL: instead of values and indices */
 };
 
-template <class K, class P> __global__ void __launch_bounds__(THREADS) list_elements(const __grid_constant__ job j, sort_entry<K, P> *entries)
+template <class K, class P>
+__global__ void __launch_bounds__(THREADS) list_elements(const __grid_constant__ job j, sort_entry<K, P> *entries)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / j.lines.n, place = i % j.lines.n;
     if (line >= j.n_lines)
@@ -46,7 +47,8 @@ template <class K, class P> STNI_DEVICE void store_first(sort_entry<K, P> first,
 }
 
 /* Of each part of each line. */
-template <class K, class P> __global__ void __launch_bounds__(THREADS) list_one(const __grid_constant__ long_lines g, sort_entry<K, P> *entries)
+template <class K, class P>
+__global__ void __launch_bounds__(THREADS) list_one(const __grid_constant__ long_lines g, sort_entry<K, P> *entries)
 {
     sort_entry<K, P> first = {(K)~(K)0, (P)~(P)0};
     visit_part(g, [&](int64_t, int64_t i, const line_element &e) {
@@ -57,7 +59,8 @@ template <class K, class P> __global__ void __launch_bounds__(THREADS) list_one(
 
 /* A block each line: of those of its parts. */
 template <class K, class P>
-__global__ void __launch_bounds__(THREADS) join_ones(const sort_entry<K, P> *of_parts, int64_t n, sort_entry<K, P> *entries)
+__global__ void __launch_bounds__(THREADS)
+    join_ones(const sort_entry<K, P> *of_parts, int64_t n, sort_entry<K, P> *entries)
 {
     sort_entry<K, P> first = {(K)~(K)0, (P)~(P)0};
     for (int64_t i = threadIdx.x; i < n; i += THREADS)
@@ -66,7 +69,8 @@ __global__ void __launch_bounds__(THREADS) join_ones(const sort_entry<K, P> *of_
 }
 
 /* A block each line: those that come no later than element k - 1, in whichever order. */
-template <class K, class P> __global__ void __launch_bounds__(TARGET_THREADS) list_first(const __grid_constant__ job j, sort_entry<K, P> *entries)
+template <class K, class P>
+__global__ void __launch_bounds__(TARGET_THREADS) list_first(const __grid_constant__ job j, sort_entry<K, P> *entries)
 {
     STNI_SHARED(unsigned, listed, 1);
     const int64_t base = order_line_at(&j.lines, ORDER_IN, j.first_line + blockIdx.x);
@@ -98,7 +102,8 @@ list_long(const __grid_constant__ long_lines g, const stni_sort_target *targets,
     });
 }
 
-template <class K, class P> __global__ void __launch_bounds__(THREADS) store_sorted(const __grid_constant__ job j, const sort_entry<K, P> *entries)
+template <class K, class P>
+__global__ void __launch_bounds__(THREADS) store_sorted(const __grid_constant__ job j, const sort_entry<K, P> *entries)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / j.k, k = i % j.k, l = j.first_line + line;
     const int size = size_of(j.order.dtype);
@@ -162,7 +167,8 @@ sort_rows rows_of(const job &j)
 }
 
 /* The first entry of each line; `work` is for those of parts. */
-template <class K, class P> void launch_one(const long_lines &g, sort_entry<K, P> *entries, void *work, cudaStream_t stream)
+template <class K, class P>
+void launch_one(const long_lines &g, sort_entry<K, P> *entries, void *work, cudaStream_t stream)
 {
     sort_entry<K, P> *of_parts = g.part.count > 1 ? static_cast<sort_entry<K, P> *>(work) : entries;
     STNI_LAUNCH((list_one<K, P>), long_lines_blocks(g), THREADS, stream, g, of_parts);
@@ -201,14 +207,18 @@ template <class K, class P> void run_job(job j, void *work, cudaStream_t stream)
     job some = j;
     for (; some.first_line < end; some.first_line += at_once) {
         some.n_lines = end - some.first_line < at_once ? end - some.first_line : at_once;
-        const sort_space<K, P> space = sort_space_of<K, P>(static_cast<char *>(work) + first_bytes(j), j.n_entries, at_once);
+        const sort_space<K, P> space =
+            sort_space_of<K, P>(static_cast<char *>(work) + first_bytes(j), j.n_entries, at_once);
         if (all)
-            STNI_LAUNCH((list_elements<K, P>), blocks_for(some.n_lines * j.lines.n, THREADS), THREADS, stream, some, space.entries);
+            STNI_LAUNCH((list_elements<K, P>), blocks_for(some.n_lines * j.lines.n, THREADS), THREADS, stream, some,
+                        space.entries);
         else if (j.n_entries == 1)
-            launch_one(long_lines_of(j.order, j.lines, j.in, some.first_line, some.n_lines), space.entries, work, stream);
+            launch_one(long_lines_of(j.order, j.lines, j.in, some.first_line, some.n_lines), space.entries, work,
+                       stream);
         else
             launch_first(some, space.entries, work, stream);
-        const sort_entry<K, P> *sorted = sort_entries(space, j.n_entries, some.n_lines, stni_sort_key_bits(j.order.dtype), stream);
+        const sort_entry<K, P> *sorted =
+            sort_entries(space, j.n_entries, some.n_lines, stni_sort_key_bits(j.order.dtype), stream);
         STNI_LAUNCH((store_sorted<K, P>), blocks_for(some.n_lines * j.k, THREADS), THREADS, stream, some, sorted);
         some.pairs = some.pairs ? some.pairs + some.n_lines * j.k : nullptr;
     }
@@ -224,8 +234,10 @@ size_t bytes_of(const job &j)
     if (j.n_entries == 0 || j.n_lines == 0 || is_of_rows(j))
         return 1;
     if (is_small(j.order, j.lines.n))
-        return first_bytes(j) + sort_bytes<uint32_t, uint32_t>(j.n_entries, sort_lines_at_once<uint32_t, uint32_t>(j.n_entries, j.n_lines));
-    return first_bytes(j) + sort_bytes<uint64_t, uint64_t>(j.n_entries, sort_lines_at_once<uint64_t, uint64_t>(j.n_entries, j.n_lines));
+        return first_bytes(j) + sort_bytes<uint32_t, uint32_t>(
+                                    j.n_entries, sort_lines_at_once<uint32_t, uint32_t>(j.n_entries, j.n_lines));
+    return first_bytes(j) +
+           sort_bytes<uint64_t, uint64_t>(j.n_entries, sort_lines_at_once<uint64_t, uint64_t>(j.n_entries, j.n_lines));
 }
 
 __global__ void __launch_bounds__(THREADS) store_none(stni_sort_pair *pairs, int64_t n)
@@ -296,7 +308,8 @@ size_t top_workspace(stn_queue *, const void *args)
 }
 
 /* Candidates of a line that come before one. Those of a part are in order, and behind them those that are none. */
-STNI_DEVICE int64_t candidates_before(const stni_sort_merge_args &a, const stni_sort_pair *part, uint64_t key, int64_t index)
+STNI_DEVICE int64_t candidates_before(const stni_sort_merge_args &a, const stni_sort_pair *part, uint64_t key,
+                                      int64_t index)
 {
     return count_first(a.k, [&](int64_t i) {
         if (part[i].index < 0)
@@ -309,7 +322,8 @@ STNI_DEVICE int64_t candidates_before(const stni_sort_merge_args &a, const stni_
 /* A thread each candidate: its place is how many come before it. */
 __global__ void __launch_bounds__(THREADS) merge_candidates(const __grid_constant__ stni_sort_merge_args a)
 {
-    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = at / a.k % a.n_lines, l = a.first_line + line;
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = at / a.k % a.n_lines,
+                  l = a.first_line + line;
     int64_t place = 0;
     if (at >= a.n_parts * a.n_lines * a.k || a.pairs[at].index < 0)
         return;
@@ -319,7 +333,8 @@ __global__ void __launch_bounds__(THREADS) merge_candidates(const __grid_constan
         place += candidates_before(a, a.pairs + (part * a.n_lines + line) * a.k, key, pair.index);
     if (place >= a.k_out)
         return;
-    put_bits(a.values, order_line_at(&a.lines, ORDER_VALUES, l) + place * a.lines.step[ORDER_VALUES], size_of(a.order.dtype), pair.bits);
+    put_bits(a.values, order_line_at(&a.lines, ORDER_VALUES, l) + place * a.lines.step[ORDER_VALUES],
+             size_of(a.order.dtype), pair.bits);
     a.indices[order_line_at(&a.lines, ORDER_INDICES, l) + place * a.lines.step[ORDER_INDICES]] = pair.index;
 }
 
@@ -378,12 +393,10 @@ void launch_runs(const stni_sort_runs_args &a, cudaStream_t stream)
 
 }
 
-STNI_CUDA_KERNELS(sort) = {
-    {sizeof(stn_kernel), "order_sort.sort", "cuda", ORDERED_DTYPES, sizeof(stni_sort_sort_args), launch_row<stni_sort_sort_args, launch_sort>,
-     sort_workspace},
-    {sizeof(stn_kernel), "order_top.top", "cuda", ORDERED_DTYPES, sizeof(stni_sort_top_args), launch_row<stni_sort_top_args, launch_top>,
-     top_workspace},
-    STNI_CUDA_KERNEL("order_top.merge", ORDERED_DTYPES, stni_sort_merge_args, launch_merge),
-    STNI_CUDA_KERNEL("order_sort.runs", ORDERED_DTYPES, stni_sort_runs_args, launch_runs),
-    STNI_CUDA_KERNELS_END
-};
+STNI_CUDA_KERNELS(sort) = {{sizeof(stn_kernel), "order_sort.sort", "cuda", ORDERED_DTYPES, sizeof(stni_sort_sort_args),
+                            launch_row<stni_sort_sort_args, launch_sort>, sort_workspace},
+                           {sizeof(stn_kernel), "order_top.top", "cuda", ORDERED_DTYPES, sizeof(stni_sort_top_args),
+                            launch_row<stni_sort_top_args, launch_top>, top_workspace},
+                           STNI_CUDA_KERNEL("order_top.merge", ORDERED_DTYPES, stni_sort_merge_args, launch_merge),
+                           STNI_CUDA_KERNEL("order_sort.runs", ORDERED_DTYPES, stni_sort_runs_args, launch_runs),
+                           STNI_CUDA_KERNELS_END};

@@ -9,15 +9,15 @@
 
 enum {
     STNI_SORT_FLOATING = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_BF16 | 1 << STN_DTYPE_F16,
-    STNI_SORT_DTYPES = STNI_SORT_FLOATING | 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8 | 1 << STN_DTYPE_BOOL |
-                       1 << STN_DTYPE_I8 | 1 << STN_DTYPE_I16,
+    STNI_SORT_DTYPES = STNI_SORT_FLOATING | 1 << STN_DTYPE_I64 | 1 << STN_DTYPE_I32 | 1 << STN_DTYPE_U8 |
+                       1 << STN_DTYPE_BOOL | 1 << STN_DTYPE_I8 | 1 << STN_DTYPE_I16,
     STNI_SORT_ALL = (1 << STN_DTYPE_COUNT) - 1
 };
 
 /* Lines along the dims of a mask: one dim, or all. Outputs lack these dims, or have them with `keepdim`; they may be
  * NULL. */
-void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in, const stn_tensor *values,
-                           const stn_tensor *indices);
+void stni_sort_lines_make(struct stni_sort_lines *lines, uint32_t dims, int keepdim, const stn_tensor *in,
+                          const stn_tensor *values, const stn_tensor *indices);
 
 /* Checks input 0: its dtype has an order, `dim` is one of its dims, and a line has at least one element where
  * `needs_elements`. `dim` absent means all dims; *dims is a mask. */

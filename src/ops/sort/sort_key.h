@@ -84,7 +84,8 @@ STNI_INLINE int stni_sort_digit_shift(const struct stni_sort_digits *digits, int
 }
 
 /* The digit of an element that begins like the target, else -1. */
-STNI_INLINE int stni_sort_digit_of(const struct stni_sort_digits *digits, int round, const struct stni_sort_target *t, uint64_t key, int64_t index)
+STNI_INLINE int stni_sort_digit_of(const struct stni_sort_digits *digits, int round, const struct stni_sort_target *t,
+                                   uint64_t key, int64_t index)
 {
     const int shift = stni_sort_digit_shift(digits, round), of_index = round >= digits->of_key;
     const uint64_t at = (of_index ? (uint64_t)index : key) >> shift;
@@ -94,7 +95,8 @@ STNI_INLINE int stni_sort_digit_of(const struct stni_sort_digits *digits, int ro
 }
 
 /* The target after a round, from how many elements have each of its digits. */
-STNI_INLINE void stni_sort_digit_take(const struct stni_sort_digits *digits, int round, const int64_t *counts, struct stni_sort_target *t)
+STNI_INLINE void stni_sort_digit_take(const struct stni_sort_digits *digits, int round, const int64_t *counts,
+                                      struct stni_sort_target *t)
 {
     uint64_t digit = 0;
     for (; digit < ORDER_DIGITS - 1 && t->place >= counts[digit]; digit++)

@@ -5,7 +5,8 @@
 #include "core/box/as_f32.h"
 #endif
 
-static void NAME(keys)(const struct stni_sort_key_rule *rule, const void *data, int64_t stride, int64_t n, uint64_t *out)
+static void NAME(keys)(const struct stni_sort_key_rule *rule, const void *data, int64_t stride, int64_t n,
+                       uint64_t *out)
 {
     const T *x = data;
     const uint64_t nan = rule->nan, flip = rule->flip;

@@ -40,8 +40,8 @@ void stni_sort_store(void *data, int64_t at, size_t size, uint64_t bits)
         *(unsigned char *)to = (unsigned char)bits;
 }
 
-void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in, int64_t base,
-                        struct stni_sort_entry *out)
+void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in,
+                       int64_t base, struct stni_sort_entry *out)
 {
     const int64_t size = (int64_t)stn_dtype_size(order->dtype);
     struct order_walk walk = {lines, base, 0};

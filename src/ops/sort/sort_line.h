@@ -40,8 +40,8 @@ static inline int order_walk_next(struct order_walk *w, struct order_block *bloc
 }
 
 /* All elements of a line that begins at `base`, in the order of their indices. */
-void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in, int64_t base,
-                        struct stni_sort_entry *out);
+void stni_sort_collect(const struct stni_order *order, const struct stni_sort_lines *lines, const void *in,
+                       int64_t base, struct stni_sort_entry *out);
 
 /* Elements as bits, whatever they stand for. */
 uint64_t stni_sort_load(const void *data, int64_t at, size_t size);

@@ -63,8 +63,10 @@ static stn_status run(stn_op_call *call)
 {
     const struct stni_sort_sort_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
-    struct stni_sort_sort_args args = {.order = {in->spec->layout.dtype, attrs->descending != 0, 0}, .in = in->data, .values = values->data,
-                                        .indices = indices->data};
+    struct stni_sort_sort_args args = {.order = {in->spec->layout.dtype, attrs->descending != 0, 0},
+                                       .in = in->data,
+                                       .values = values->data,
+                                       .indices = indices->data};
     const int dim = dim_of(call);
     if (!stni_sort_has_lines(in->spec, dim))
         return STN_OK;

@@ -26,7 +26,8 @@ struct shared {
 
 static struct stni_sort_lines dense_line(int64_t n, int64_t first)
 {
-    return (struct stni_sort_lines){.step = {1, 1, 1}, .n_along = 1, .along = {n}, .along_in = {1}, .along_index = {1}, .first = first, .n = n};
+    return (struct stni_sort_lines){
+        .step = {1, 1, 1}, .n_along = 1, .along = {n}, .along_in = {1}, .along_index = {1}, .first = first, .n = n};
 }
 
 /* The memory for it is given back. */
@@ -67,8 +68,14 @@ static stn_status choose(struct shared *s, struct stni_sort_target **targets)
 
 static stn_status deal(struct shared *s)
 {
-    struct stni_sort_deal_args args = {.order = s->order, .n = s->n, .values = s->values, .indices = s->indices, .n_pieces = s->swap.p,
-                                        .n_all = s->n_all, .begins = s->swap.begins, .pieces = s->swap.pieces};
+    struct stni_sort_deal_args args = {.order = s->order,
+                                       .n = s->n,
+                                       .values = s->values,
+                                       .indices = s->indices,
+                                       .n_pieces = s->swap.p,
+                                       .n_all = s->n_all,
+                                       .begins = s->swap.begins,
+                                       .pieces = s->swap.pieces};
     struct stni_sort_target *targets;
     STNI_TRY(choose(s, &targets));
     args.targets = targets;
@@ -79,8 +86,15 @@ static stn_status deal(struct shared *s)
 
 static stn_status merge(const struct shared *s, const void *values, const int64_t *indices)
 {
-    struct stni_sort_runs_args args = {.order = s->order, .n_pieces = s->swap.p, .counts = s->swap.theirs, .pieces = s->swap.pieces,
-                                        .in = values, .in_indices = indices, .values = s->values, .indices = s->indices, .n = s->n};
+    struct stni_sort_runs_args args = {.order = s->order,
+                                       .n_pieces = s->swap.p,
+                                       .counts = s->swap.theirs,
+                                       .pieces = s->swap.pieces,
+                                       .in = values,
+                                       .in_indices = indices,
+                                       .values = s->values,
+                                       .indices = s->indices,
+                                       .n = s->n};
     STNI_TRY(stni_rows_memory(s->call, s->swap.p, sizeof *args.runs, &args.runs));
     return stn_op_launch(s->call, STNI_SORT_RUNS, s->order.dtype, &args, sizeof args);
 }

@@ -85,7 +85,8 @@ static void NAME(sort_lines)(const struct stni_sort_sort_args *a)
         const struct NAME(entry) *e = NAME(sort)(a->work, lines->n, bits);
         for (int64_t i = 0; i < lines->n; i++) {
             const int64_t place = (int64_t)e[i].place;
-            stni_sort_store(a->values, value + i * lines->step[ORDER_VALUES], size, stni_sort_load(a->in, in + place * step, size));
+            stni_sort_store(a->values, value + i * lines->step[ORDER_VALUES], size,
+                            stni_sort_load(a->in, in + place * step, size));
             a->indices[index + i * lines->step[ORDER_INDICES]] = lines->first + place;
         }
     }

@@ -10,7 +10,8 @@ namespace {
 enum { TARGET_THREADS = ORDER_DIGITS };
 
 /* Of the line that begins at `base`; the target's index is the element's number in the line. All threads get it. */
-STNI_DEVICE stni_sort_target find_target(const stni_order &order, const stni_sort_lines &lines, const void *in, int64_t base, int64_t place)
+STNI_DEVICE stni_sort_target find_target(const stni_order &order, const stni_sort_lines &lines, const void *in,
+                                         int64_t base, int64_t place)
 {
     STNI_SHARED(int64_t, counts, ORDER_DIGITS);
     STNI_SHARED(stni_sort_target, result, 1);
@@ -22,7 +23,8 @@ STNI_DEVICE stni_sort_target find_target(const stni_order &order, const stni_sor
         counts[threadIdx.x] = 0;
         __syncthreads();
         for (int64_t i = threadIdx.x; i < lines.n; i += TARGET_THREADS) {
-            const int digit = stni_sort_digit_of(&digits, round, &t, key_at(order, in, base + element_of(lines, i).at), i);
+            const int digit =
+                stni_sort_digit_of(&digits, round, &t, key_at(order, in, base + element_of(lines, i).at), i);
             if (digit >= 0)
                 count_more(&counts[digit], 1);
         }

@@ -25,7 +25,9 @@ static stn_status check(stn_op_call *call)
     int64_t n = stni_reduction_count(call->in_spec[0], dims);
     int along_one = attrs->dim.n == 1 && call->in_spec[0]->layout.ndim > 0 && attrs->keepdim;
     if (attrs->k < 0 || attrs->k > n || (attrs->k != 1 && !along_one))
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'k' got %" PRId64 ", wanted 0 <= k <= %" PRId64 ", and 1 without a dim for it", attrs->k, n);
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'k' got %" PRId64 ", wanted 0 <= k <= %" PRId64 ", and 1 without a dim for it", attrs->k,
+                           n);
     stni_sort_line_metas(call, dims, attrs->keepdim != 0, attrs->k);
     return STN_OK;
 }
@@ -64,8 +66,12 @@ static stn_status run_shared(stn_op_call *call, struct stni_sort_top_args *top)
     stn_comm *comm;
     void *own, *all;
     STNI_TRY(stni_mesh_comm(in->spec->layout.mesh, (uint32_t)call->note, &comm));
-    struct stni_sort_merge_args merge = {.order = top->order, .lines = top->lines, .k_out = top->k, .n_parts = comm->size,
-                                          .values = top->values, .indices = top->indices};
+    struct stni_sort_merge_args merge = {.order = top->order,
+                                         .lines = top->lines,
+                                         .k_out = top->k,
+                                         .n_parts = comm->size,
+                                         .values = top->values,
+                                         .indices = top->indices};
     merge.k = top->k = top->k < longest ? top->k : longest;
     STNI_TRY(stn_op_scratch(call, stn_op_workspace(call, MERGE, top->order.dtype, &merge), &merge.work));
     const int64_t line_bytes = top->k * (int64_t)sizeof *top->pairs, fit = BUFFER / (line_bytes * comm->size);
@@ -88,8 +94,11 @@ static stn_status run(stn_op_call *call)
 {
     const struct stni_sort_top_attrs *attrs = call->attrs;
     const stn_tensor *in = call->in[0], *values = call->out[VALUES], *indices = call->out[INDICES];
-    struct stni_sort_top_args args = {.order = {in->spec->layout.dtype, attrs->largest != 0, attrs->nan_first != 0}, .k = attrs->k,
-                                       .in = in->data, .values = values->data, .indices = indices->data};
+    struct stni_sort_top_args args = {.order = {in->spec->layout.dtype, attrs->largest != 0, attrs->nan_first != 0},
+                                      .k = attrs->k,
+                                      .in = in->data,
+                                      .values = values->data,
+                                      .indices = indices->data};
     if (values->spec->local_numel == 0)
         return STN_OK;
     stni_sort_lines_make(&args.lines, stni_sort_dims(call, &attrs->dim), attrs->keepdim != 0, in, values, indices);
@@ -108,7 +117,8 @@ static stn_status backward(stn_backward_call *call)
 {
     const struct stni_sort_top_attrs *attrs = call->attrs;
     if (call->grad_out[VALUES])
-        call->grad_in[0] = stni_sort_place(call->grad_out[VALUES], call->out[INDICES], call->want[0], (int)attrs->dim.v[0], attrs->keepdim != 0);
+        call->grad_in[0] = stni_sort_place(call->grad_out[VALUES], call->out[INDICES], call->want[0],
+                                           (int)attrs->dim.v[0], attrs->keepdim != 0);
     return stn_context_status(call->context);
 }
 
@@ -129,7 +139,8 @@ static const stn_kernel_slot slots[] = {
 
 static const stn_kernel kernels[] = {
     STNI_CPU_ROW("top", STNI_SORT_DTYPES, struct stni_sort_top_args, stni_sort_top_cpu, stni_sort_top_workspace),
-    STNI_CPU_ROW("merge", STNI_SORT_DTYPES, struct stni_sort_merge_args, stni_sort_merge_cpu, stni_sort_merge_workspace),
+    STNI_CPU_ROW("merge", STNI_SORT_DTYPES, struct stni_sort_merge_args, stni_sort_merge_cpu,
+                 stni_sort_merge_workspace),
 };
 
 static const stn_op_impl impl = {

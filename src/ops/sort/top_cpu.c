@@ -22,7 +22,8 @@ static void collect(const struct stni_sort_top_args *a, stni_sort_least_fn *leas
         stni_sort_keys(&a->order, x, b.step, b.n, keys);
         for (int64_t i = 0; i < b.n; i++)
             if (heap->n < heap->k || keys[i] < heap->entries[0].key)
-                stni_sort_heap_put(heap, (struct stni_sort_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
+                stni_sort_heap_put(heap,
+                                   (struct stni_sort_entry){keys[i], b.index + i * b.index_step, b.at + i * b.step});
     }
 }
 
@@ -54,7 +55,8 @@ static void write_pairs(const struct stni_sort_top_args *a, const struct order_h
     const size_t size = stn_dtype_size(a->order.dtype);
     for (int64_t i = 0; i < a->k; i++) {
         const struct stni_sort_entry *e = &heap->entries[i];
-        out[i] = i < heap->n ? (struct stni_sort_pair){stni_sort_load(a->in, e->at, size), e->index} : (struct stni_sort_pair){0, -1};
+        out[i] = i < heap->n ? (struct stni_sort_pair){stni_sort_load(a->in, e->at, size), e->index}
+                             : (struct stni_sort_pair){0, -1};
     }
 }
 
@@ -81,7 +83,8 @@ stn_status stni_sort_top_cpu(stn_queue *queue, const void *args)
         }
         int64_t value = order_line_at(lines, ORDER_VALUES, l), index = order_line_at(lines, ORDER_INDICES, l);
         for (int64_t j = 0; j < heap.n; j++) {
-            stni_sort_store(a->values, value + j * lines->step[ORDER_VALUES], size, stni_sort_load(a->in, heap.entries[j].at, size));
+            stni_sort_store(a->values, value + j * lines->step[ORDER_VALUES], size,
+                            stni_sort_load(a->in, heap.entries[j].at, size));
             a->indices[index + j * lines->step[ORDER_INDICES]] = heap.entries[j].index;
         }
     }

@@ -13,7 +13,8 @@ static int all_told(struct stni_mpi_family *family)
     int all = 1, done;
     for (int r = 0; r < family->size; r++) {
         done = 1;
-        if (family->telling[r] != MPI_REQUEST_NULL && MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        if (family->telling[r] != MPI_REQUEST_NULL &&
+            MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             family->telling[r] = MPI_REQUEST_NULL; /* the notice cannot be sent to it */
         all &= done;
     }
@@ -29,7 +30,8 @@ static void tell(struct stni_mpi_family *family)
     stni_mpi_lock();
     for (int r = 0; r < family->size; r++)
         if (r != family->rank && (r != family->failed.rank || family->failed.status != STN_ERR_PEER))
-            MPI_Isend(&family->failed, (int)sizeof family->failed, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm, &family->telling[r]);
+            MPI_Isend(&family->failed, (int)sizeof family->failed, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm,
+                      &family->telling[r]);
     while (!all_told(family))
         if (stni_mpi_wait_a_little(&backoff) && backoff.now - backoff.begin > TELLING)
             break;
@@ -93,7 +95,8 @@ void stni_mpi_poll_abort(struct stni_mpi_family *family)
     pthread_mutex_unlock(&family->lock);
 }
 
-static stn_status set_error(struct stni_mpi_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+static stn_status set_error(struct stni_mpi_member *member, stn_status status, const char *format, ...)
+    STN_PRINTF(3, 4);
 
 static stn_status set_error(struct stni_mpi_member *member, stn_status status, const char *format, ...)
 {
@@ -130,7 +133,8 @@ stn_status stni_mpi_fail_gone(struct stni_mpi_member *member, int peer)
     char text[96];
     int rank = member->world[peer];
     if (atomic_load(&member->family->has_left[rank]))
-        return stni_mpi_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator", stni_mpi_coll_name(member->kind), rank);
+        return stni_mpi_fail(member, STN_ERR_PEER, "%s: rank %d has destroyed its communicator",
+                             stni_mpi_coll_name(member->kind), rank);
     snprintf(text, sizeof text, "its process %lld has ended", (long long)member->family->peers[rank].pid);
     stni_mpi_abort(member->family, rank, STN_ERR_PEER, text);
     return stni_mpi_fail_aborted(member);
@@ -160,7 +164,7 @@ stn_status stni_mpi_fail_late(struct stni_mpi_member *member)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%d", n ? ", " : "", member->world[r]);
         n++;
     }
-    return stni_mpi_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, rank%s %s %s", stni_mpi_coll_name(member->kind),
-                         member->deadline_seconds, n == 1 ? "" : "s", list,
+    return stni_mpi_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, rank%s %s %s",
+                         stni_mpi_coll_name(member->kind), member->deadline_seconds, n == 1 ? "" : "s", list,
                          member->kind == STNI_COLL_GROUP ? "have not sent or taken their messages" : "had not arrived");
 }

@@ -150,8 +150,8 @@ static stn_status all_to_all(struct stni_mpi_member *m, const struct stni_coll *
     stni_mpi_cut(m, v->recv_counts);
     STNI_TRY(stni_mpi_reserve(m, 2 * (int64_t)m->size, out + all_bytes(m, size)));
     if (own != m->counts[m->rank])
-        return stni_mpi_fail(m, STN_ERR_MISMATCH, "all_to_all: rank %d sends itself %lld elements and wants %lld", m->world[m->rank],
-                             (long long)own, (long long)m->counts[m->rank]);
+        return stni_mpi_fail(m, STN_ERR_MISMATCH, "all_to_all: rank %d sends itself %lld elements and wants %lld",
+                             m->world[m->rank], (long long)own, (long long)m->counts[m->rank]);
     copy(part_of(m, v->recv, m->rank, size), mine, own * (int64_t)size);
     for (int i = 1; i < m->size; i++) {
         int r = (m->rank + i) % m->size;
@@ -240,7 +240,8 @@ stn_status stni_mpi_run(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     m->kind = v->kind;
     if (!stni_mpi_thread_allowed())
-        return stni_mpi_fail(m, STN_ERR_UNSUPPORTED, "%s: MPI was initialised for its main thread alone, and this is another",
+        return stni_mpi_fail(m, STN_ERR_UNSUPPORTED,
+                             "%s: MPI was initialised for its main thread alone, and this is another",
                              stni_mpi_coll_name(v->kind));
     if (m->calls++ % HEED_EVERY == 0 || atomic_load(&m->family->aborted))
         stni_mpi_poll_abort(m->family);

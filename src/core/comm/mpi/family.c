@@ -38,7 +38,8 @@ static void see_machines(struct stni_mpi_member *m)
         m->spans_machines |= peers[m->world[r]].machine != here;
 }
 
-struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number, double deadline_seconds)
+struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number,
+                                               double deadline_seconds)
 {
     struct stni_mpi_member *m = calloc(1, sizeof *m);
     int *ranks = malloc(2 * (size_t)size * sizeof *ranks);
@@ -129,7 +130,8 @@ static struct openings compare(const struct card *cards, int n)
 }
 
 /* Who the ranks are; the family's id is rank 0's. */
-static stn_status introduce(struct stni_mpi_member *world, int64_t opening, struct openings *found, struct stni_error *error)
+static stn_status introduce(struct stni_mpi_member *world, int64_t opening, struct openings *found,
+                            struct stni_error *error)
 {
     struct stni_mpi_family *family = world->family;
     struct card *cards = malloc((size_t)family->size * sizeof *cards), *own = cards + family->rank;
@@ -173,8 +175,8 @@ static stn_status make_world(struct stni_mpi_family *family, double seconds, str
 }
 
 /* A family on `comm`, which it owns from then on. */
-static stn_status create(MPI_Comm comm, int64_t opening, double seconds, struct stni_mpi_member **out, struct openings *found,
-                         struct stni_error *error)
+static stn_status create(MPI_Comm comm, int64_t opening, double seconds, struct stni_mpi_member **out,
+                         struct openings *found, struct stni_error *error)
 {
     struct stni_mpi_family *family = calloc(1, sizeof *family);
     struct stni_mpi_member *world = NULL;
@@ -197,7 +199,8 @@ static stn_status create(MPI_Comm comm, int64_t opening, double seconds, struct 
 }
 
 /* Rounds, until all ranks are at the same opening: in each, all make a duplicate and compare. */
-stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error)
+stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out,
+                                  struct stni_error *error)
 {
     struct stni_mpi_openings *openings = stni_mpi_openings_of(from);
     struct stni_mpi_backoff backoff = {0};
@@ -214,8 +217,10 @@ stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct
             break;
         stni_mpi_member_destroy(world);
         if (found.latest > opening)
-            return stni_mpi_say(error, STN_ERR_PEER, "rank %d has given up waiting: it opens the communicator for time %lld, this rank for time %lld",
-                                found.ahead, (long long)found.latest, (long long)opening);
+            return stni_mpi_say(
+                error, STN_ERR_PEER,
+                "rank %d has given up waiting: it opens the communicator for time %lld, this rank for time %lld",
+                found.ahead, (long long)found.latest, (long long)opening);
     }
     stni_mpi_end_families();
     *out = world;

@@ -107,8 +107,8 @@ static inline size_t stni_mpi_size(stn_dtype dtype)
 /* Openings (opening.c). The openings of a communicator of MPI, NULL without memory; and a duplicate of it: the one
  * that was not finished before, or a new one. It is waited for with `backoff`, at most `seconds`. */
 struct stni_mpi_openings *stni_mpi_openings_of(MPI_Comm comm);
-stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff, double seconds, MPI_Comm *out,
-                              struct stni_error *error);
+stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff,
+                              double seconds, MPI_Comm *out, struct stni_error *error);
 
 /* Leaving (leaving.c). A family is freed when all its ranks have left; leaving also frees the others for which that
  * holds by now. */
@@ -117,10 +117,12 @@ void stni_mpi_end_families(void);
 void stni_mpi_family_free(struct stni_mpi_family *family);
 
 /* Making (family.c). Collective over `from`, of which the family owns a duplicate. */
-stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out, struct stni_error *error);
+stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct stni_mpi_member **out,
+                                  struct stni_error *error);
 
 /* This rank's end of a group of `size` ranks, `world` of them (copied), with a number of its own. Local. */
-struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number, double deadline_seconds);
+struct stni_mpi_member *stni_mpi_member_create(struct stni_mpi_family *family, int size, const int *world, int number,
+                                               double deadline_seconds);
 void stni_mpi_member_destroy(void *impl);
 
 /* Failing (abort.c). All but the first two write member->error and return its status. */

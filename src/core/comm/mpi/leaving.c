@@ -19,8 +19,8 @@ static void tell(struct stni_mpi_family *family)
     family->told_leaving = 1;
     stni_mpi_lock();
     for (int r = 0; r < family->size; r++)
-        if (r != family->rank && MPI_Isend(&family->leaving, (int)sizeof family->leaving, MPI_BYTE, r, STNI_MPI_NOTICE_TAG, family->comm,
-                                           &family->telling[r]) != MPI_SUCCESS)
+        if (r != family->rank && MPI_Isend(&family->leaving, (int)sizeof family->leaving, MPI_BYTE, r,
+                                           STNI_MPI_NOTICE_TAG, family->comm, &family->telling[r]) != MPI_SUCCESS)
             family->telling[r] = MPI_REQUEST_NULL;
     stni_mpi_unlock();
 }
@@ -42,7 +42,8 @@ static int all_taken(struct stni_mpi_family *family)
     stni_mpi_lock();
     for (int r = 0; r < family->size; r++) {
         int done = 1;
-        if (family->telling[r] != MPI_REQUEST_NULL && MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        if (family->telling[r] != MPI_REQUEST_NULL &&
+            MPI_Test(&family->telling[r], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
             done = 1;
         all &= done;
     }

@@ -39,26 +39,29 @@ static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *r
     return run(impl, queue, &coll);
 }
 
-static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
+static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                             stn_dtype dtype)
 {
     struct stni_coll coll = {STNI_COLL_ALL_GATHER, dtype, 0, 0, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
-static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root)
+static stn_status gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                         stn_dtype dtype, int root)
 {
     struct stni_coll coll = {STNI_COLL_GATHER, dtype, 0, root, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
-static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                                 stn_reduce_op op)
+static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                                 stn_dtype dtype, stn_reduce_op op)
 {
     struct stni_coll coll = {STNI_COLL_REDUCE_SCATTER, dtype, op, 0, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
 }
 
-static stn_status scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype, int root)
+static stn_status scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                          stn_dtype dtype, int root)
 {
     struct stni_coll coll = {STNI_COLL_SCATTER, dtype, 0, root, 0, send, recv, counts, NULL, NULL, 0, 0};
     return run(impl, queue, &coll);
@@ -130,8 +133,8 @@ static stn_status agree_on_number(struct stni_mpi_member *m, const int *ranks, i
     STNI_TRY(exchange_proposals(m, ranks, n, at, all));
     for (int i = 0; i < n; i++) {
         if (all[i].ranks != all[at].ranks)
-            return stni_mpi_fail(m, STN_ERR_MISMATCH, "subset: ranks %d and %d pass different lists of ranks", m->world[m->rank],
-                                 m->world[ranks[i]]);
+            return stni_mpi_fail(m, STN_ERR_MISMATCH, "subset: ranks %d and %d pass different lists of ranks",
+                                 m->world[m->rank], m->world[ranks[i]]);
         most = all[i].number > most ? all[i].number : most;
     }
     if (STNI_MPI_TAGS * (most + 1) > m->family->tags)
@@ -164,7 +167,8 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
 {
     struct stni_mpi_member *m = impl, *made = NULL;
     m->kind = STNI_COLL_BARRIER;
-    stn_status status = atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : make_subset(m, ranks, n_ranks, &made);
+    stn_status status =
+        atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : make_subset(m, ranks, n_ranks, &made);
     if (status != STN_OK)
         return host()->queue_fail(queue, status, "%s", m->error.text);
     *out = made;
@@ -265,7 +269,8 @@ static stn_status parse(const char *text, struct wish *wish, struct stni_error *
             return stni_mpi_say(error, STN_ERR_ARGUMENT,
                                 "option got \"%.*s\", wanted deadline=, comm=, ranks= or mpi=", (int)n, at);
         if (n - 4 != strlen(implementation) || strncmp(at + 4, implementation, n - 4) != 0)
-            return stni_mpi_say(error, STN_ERR_VERSION, "the caller's MPI is %.*s, the module's is %s", (int)n - 4, at + 4, implementation);
+            return stni_mpi_say(error, STN_ERR_VERSION, "the caller's MPI is %.*s, the module's is %s", (int)n - 4,
+                                at + 4, implementation);
     }
     return STN_OK;
 }
@@ -296,13 +301,15 @@ static stn_status join(const char *options, struct stni_mpi_member **out, struct
     return STN_OK;
 }
 
-static stn_status comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text,
-                            size_t text_size)
+static stn_status comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size,
+                            char *text, size_t text_size)
 {
     struct stni_mpi_member *member = NULL;
     struct stni_error error = {0};
-    stn_status status = stni_mpi_thread_allowed() ? join(options, &member, &error)
-        : stni_mpi_say(&error, STN_ERR_UNSUPPORTED, "MPI was initialised for its main thread alone, and this is another");
+    stn_status status = stni_mpi_thread_allowed()
+                            ? join(options, &member, &error)
+                            : stni_mpi_say(&error, STN_ERR_UNSUPPORTED,
+                                           "MPI was initialised for its main thread alone, and this is another");
     if (status != STN_OK) {
         snprintf(text, text_size, "%s", error.text);
         return status;

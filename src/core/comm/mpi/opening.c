@@ -42,7 +42,8 @@ static int wait_for(MPI_Request *request, struct stni_mpi_backoff *backoff, doub
         stni_mpi_unlock();
         if (code != MPI_SUCCESS)
             return 0;
-        if (!there && stni_mpi_wait_a_little(backoff) && seconds >= 0 && (double)(backoff->now - backoff->begin) > seconds * 1e9)
+        if (!there && stni_mpi_wait_a_little(backoff) && seconds >= 0 &&
+            (double)(backoff->now - backoff->begin) > seconds * 1e9)
             return 0;
     }
     return 1;
@@ -64,15 +65,16 @@ static stn_status begin(MPI_Comm from, struct stni_mpi_openings *openings, struc
     return STN_OK;
 }
 
-stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff, double seconds, MPI_Comm *out,
-                              struct stni_error *error)
+stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff,
+                              double seconds, MPI_Comm *out, struct stni_error *error)
 {
     if (!openings->unfinished)
         STNI_TRY(begin(from, openings, error));
     backoff->polls = 0;
     if (!wait_for(&openings->request, backoff, seconds)) {
         stni_mpi_give_up();
-        return stni_mpi_say(error, STN_ERR_TIMEOUT, "deadline of %g s passed, not all ranks had come to open the communicator", seconds);
+        return stni_mpi_say(error, STN_ERR_TIMEOUT,
+                            "deadline of %g s passed, not all ranks had come to open the communicator", seconds);
     }
     openings->unfinished = 0;
     *out = openings->made;

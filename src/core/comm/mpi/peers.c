@@ -23,7 +23,8 @@ static int read_stat(int64_t pid, char *state, int64_t *started)
     text[n] = '\0';
     const char *end = strrchr(text, ')');
     long long ticks;
-    if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld", state, &ticks) != 2)
+    if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lld",
+                       state, &ticks) != 2)
         return 0;
     *started = ticks;
     return 1;

@@ -19,7 +19,8 @@ static struct {
     double patience; /* seconds */
     struct stni_mpi_peer *peers;
     int n_peers;
-} process = {.starting = PTHREAD_MUTEX_INITIALIZER, .calling = PTHREAD_MUTEX_INITIALIZER, .patience = STNI_DEADLINE_SECONDS};
+} process = {
+    .starting = PTHREAD_MUTEX_INITIALIZER, .calling = PTHREAD_MUTEX_INITIALIZER, .patience = STNI_DEADLINE_SECONDS};
 
 stn_status stni_mpi_say(struct stni_error *error, stn_status status, const char *format, ...)
 {
@@ -150,7 +151,8 @@ static stn_status initialise(struct stni_error *error)
         return_errors();
     if (!there && atexit(finish) != 0)
         return stni_mpi_say(error, STN_ERR_MEMORY, "out of memory: the end of MPI");
-    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, stni_mpi_openings_delete, &process.openings_key, NULL) != MPI_SUCCESS)
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, stni_mpi_openings_delete, &process.openings_key, NULL) !=
+        MPI_SUCCESS)
         return stni_mpi_say(error, STN_ERR_COMM, "MPI_Comm_create_keyval failed");
     process.serial = level < MPI_THREAD_MULTIPLE;
     process.main_thread = level < MPI_THREAD_SERIALIZED;

@@ -110,7 +110,8 @@ stn_status stni_mpi_reduce(struct stni_mpi_member *m, const struct stni_coll *v)
         int64_t n = v->count - first;
         stni_mpi_cut_evenly(m, first, n < piece(v) ? n : piece(v));
         STNI_TRY(combine(m, v, is_root ? at(v, m->from[m->rank]) : NULL));
-        const char *part = is_root ? at(v, m->from[m->rank]) : m->scratch + (m->size - 1) * m->counts[m->rank] * (int64_t)size;
+        const char *part =
+            is_root ? at(v, m->from[m->rank]) : m->scratch + (m->size - 1) * m->counts[m->rank] * (int64_t)size;
         STNI_TRY(stni_mpi_collect(m, part, v->recv, size, v->root));
     }
     return STN_OK;

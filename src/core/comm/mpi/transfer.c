@@ -134,7 +134,8 @@ static stn_status test(struct stni_mpi_member *m, int i, int *done)
     if (code == MPI_SUCCESS)
         return check(m, &m->parts[i], &status);
     MPI_Error_class(code, &class);
-    return class == MPI_ERR_TRUNCATE ? mismatch(m, &m->parts[i], "more than ", m->parts[i].bytes) : fail_mpi(m, "a message", code);
+    return class == MPI_ERR_TRUNCATE ? mismatch(m, &m->parts[i], "more than ", m->parts[i].bytes)
+                                     : fail_mpi(m, "a message", code);
 }
 
 static int is_open(const struct stni_mpi_member *m, int i)
@@ -227,7 +228,8 @@ static stn_status look_at_lengths(struct stni_mpi_member *m)
         const struct stni_mpi_part *part = &m->parts[i];
         MPI_Status status;
         int there = 0, moved, n;
-        if (!part->receives || !is_open(m, i) || (is_large(part) && !part->unseen) || (!is_large(part) && !has_seen_all(m, part->peer)))
+        if (!part->receives || !is_open(m, i) || (is_large(part) && !part->unseen) ||
+            (!is_large(part) && !has_seen_all(m, part->peer)))
             continue;
         stni_mpi_lock();
         int code = MPI_Iprobe(m->world[part->peer], tag_of(m, !is_large(part)), m->family->comm, &there, &status);
@@ -309,7 +311,8 @@ static int may_be_written(struct stni_mpi_member *m, struct wait *wait)
         wait->gone = 1;
         for (int i = 0; i < m->n && wait->gone; i++)
             if (m->parts[i].receives && m->requests[i] != MPI_REQUEST_NULL)
-                wait->gone = !stni_mpi_may_live(&m->family->peers[m->world[m->parts[i].peer]], &m->family->peers[m->family->rank]);
+                wait->gone = !stni_mpi_may_live(&m->family->peers[m->world[m->parts[i].peer]],
+                                                &m->family->peers[m->family->rank]);
     }
     return !wait->gone;
 }
@@ -370,7 +373,8 @@ static stn_status look_once(struct stni_mpi_member *m)
 
 stn_status stni_mpi_complete(struct stni_mpi_member *m)
 {
-    struct wait wait = {.gone = -1, .backoff.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
+    struct wait wait = {.gone = -1,
+                        .backoff.sleep_after = m->bytes >= LARGE ? LARGE_SLEEP_AFTER : STNI_MPI_SLEEP_AFTER};
     stn_status status = STN_OK;
     while (m->open > 0 && status == STN_OK) {
         int moved = 0;

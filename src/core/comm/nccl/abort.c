@@ -49,7 +49,8 @@ stn_status stni_nccl_fail_aborted(struct stni_nccl_member *member, struct stni_e
     return error->status;
 }
 
-stn_status stni_nccl_fail(struct stni_nccl_member *member, struct stni_error *error, stn_status status, const char *format, ...)
+stn_status stni_nccl_fail(struct stni_nccl_member *member, struct stni_error *error, stn_status status,
+                          const char *format, ...)
 {
     char text[STNI_ERROR_TEXT];
     va_list args;
@@ -61,15 +62,17 @@ stn_status stni_nccl_fail(struct stni_nccl_member *member, struct stni_error *er
 }
 
 /* What went wrong in the GPU's work is the device's failure, all else NCCL's. */
-stn_status stni_nccl_fail_answer(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclResult_t answer)
+stn_status stni_nccl_fail_answer(struct stni_nccl_member *member, struct stni_error *error, const char *call,
+                                 ncclResult_t answer)
 {
     const stn_status status = answer == ncclUnhandledCudaError ? STN_ERR_DEVICE : STN_ERR_COMM;
     const char *last = member->comm ? stni_nccl()->ncclGetLastError(member->comm) : NULL;
-    return stni_nccl_fail(member, error, status, "%s: NCCL answers \"%s\"%s%s", call, stni_nccl()->ncclGetErrorString(answer),
-                          last && last[0] ? ": " : "", last ? last : "");
+    return stni_nccl_fail(member, error, status, "%s: NCCL answers \"%s\"%s%s", call,
+                          stni_nccl()->ncclGetErrorString(answer), last && last[0] ? ": " : "", last ? last : "");
 }
 
-stn_status stni_nccl_fail_control(struct stni_nccl_member *member, struct stni_error *error, const char *call, stn_status status)
+stn_status stni_nccl_fail_control(struct stni_nccl_member *member, struct stni_error *error, const char *call,
+                                  stn_status status)
 {
     const char *text = stni_cuda_host()->comm->error_text(member->control);
     return stni_nccl_fail(member, error, status, "%s%s%s", text[0] ? "" : call, text[0] ? "" : ": ",

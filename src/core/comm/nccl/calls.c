@@ -50,7 +50,8 @@ void stni_nccl_wait_for_room(struct stni_nccl_member *member)
     }
 }
 
-stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclComm_t comm, ncclResult_t answer)
+stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclComm_t comm,
+                           ncclResult_t answer)
 {
     struct stni_nccl_family *family = member->family;
     const int64_t begun = stni_nccl_now();
@@ -58,7 +59,8 @@ stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *e
         if (atomic_load(&family->aborted))
             return stni_nccl_fail_aborted(member, error);
         if (member->deadline >= 0 && (double)(stni_nccl_now() - begun) > member->deadline * 1e9)
-            return stni_nccl_fail(member, error, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, NCCL is still in progress with it on %d ranks", call,
+            return stni_nccl_fail(member, error, STN_ERR_TIMEOUT,
+                                  "%s: deadline of %g s passed, NCCL is still in progress with it on %d ranks", call,
                                   member->deadline, member->size);
         stni_nccl_pause(polls);
         ncclResult_t state = ncclInProgress;
@@ -113,22 +115,25 @@ void stni_nccl_describe(const struct stni_coll *coll, char *text, size_t size)
         snprintf(text, size, "%s of %lld elements", name, (long long)coll->count);
 }
 
-stn_status stni_nccl_check_queue(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, int *records,
-                                 struct stni_error *error)
+stn_status stni_nccl_check_queue(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll,
+                                 int *records, struct stni_error *error)
 {
     enum cudaStreamCaptureStatus recording = cudaStreamCaptureStatusNone;
     const int device = stni_cuda_host()->queue_device_index(queue, "cuda");
     if (device < 0)
-        return stni_nccl_fail(m, error, STN_ERR_ARGUMENT, "%s: the queue is of no CUDA device, wanted one of device %d as the communicator's",
+        return stni_nccl_fail(m, error, STN_ERR_ARGUMENT,
+                              "%s: the queue is of no CUDA device, wanted one of device %d as the communicator's",
                               stni_nccl_name(coll->kind), m->device);
     if (device != m->device)
-        return stni_nccl_fail(m, error, STN_ERR_ARGUMENT, "%s: the queue is of CUDA device %d, wanted %d, the communicator's",
+        return stni_nccl_fail(m, error, STN_ERR_ARGUMENT,
+                              "%s: the queue is of CUDA device %d, wanted %d, the communicator's",
                               stni_nccl_name(coll->kind), device, m->device);
     const cudaError_t answer = cudaStreamIsCapturing(stni_cuda_stream(queue), &recording);
     *records = recording == cudaStreamCaptureStatusActive;
     if (answer == cudaSuccess && recording != cudaStreamCaptureStatusInvalidated)
         return STN_OK;
-    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording of the queue has failed: %s", stni_nccl_name(coll->kind),
+    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording of the queue has failed: %s",
+                          stni_nccl_name(coll->kind),
                           cudaGetErrorString(answer == cudaSuccess ? cudaErrorStreamCaptureInvalidated : answer));
 }
 
@@ -150,11 +155,12 @@ static stn_status order_behind(struct stni_nccl_member *m, struct stni_nccl_watc
     const cudaError_t answer = cudaStreamWaitEvent(m->stream, w->ready, 0);
     if (answer == cudaSuccess)
         return STN_OK;
-    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: its stream does not wait for the queue: %s", w->call, cudaGetErrorString(answer));
+    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: its stream does not wait for the queue: %s", w->call,
+                          cudaGetErrorString(answer));
 }
 
-stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, struct stni_nccl_watched **out,
-                           struct stni_error *error)
+stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll,
+                           struct stni_nccl_watched **out, struct stni_error *error)
 {
     stni_nccl_wait_for_room(m);
     struct stni_nccl_watched *w = stni_nccl_watched_take(m, queue);
@@ -189,7 +195,8 @@ void stni_nccl_add_watched(struct stni_nccl_member *m, struct stni_nccl_watched 
 }
 
 /* Also after a failure: until NCCL's communicator is aborted, what it had begun may read and write the buffers. */
-stn_status stni_nccl_end(struct stni_nccl_member *m, struct stni_nccl_watched *w, ncclResult_t answer, struct stni_error *error)
+stn_status stni_nccl_end(struct stni_nccl_member *m, struct stni_nccl_watched *w, ncclResult_t answer,
+                         struct stni_error *error)
 {
     stn_status status = stni_nccl_await(m, error, w->call, m->comm, answer);
     cudaError_t ordered = cudaEventRecord(w->end, m->stream);
@@ -197,7 +204,8 @@ stn_status stni_nccl_end(struct stni_nccl_member *m, struct stni_nccl_watched *w
     if (ordered == cudaSuccess)
         ordered = cudaStreamWaitEvent(stni_cuda_stream(w->queue), w->end, 0);
     if (status == STN_OK && ordered != cudaSuccess)
-        status = stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the queue does not wait for its stream: %s", w->call, cudaGetErrorString(ordered));
+        status = stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the queue does not wait for its stream: %s", w->call,
+                                cudaGetErrorString(ordered));
     stni_nccl_add_watched(m, w);
     return status;
 }

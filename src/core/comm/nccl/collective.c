@@ -12,10 +12,11 @@ static const struct type {
     int parts; /* numbers that an element has */
     int floats;
 } types[STN_DTYPE_COUNT] = {
-    [STN_DTYPE_F32] = {1, ncclFloat32, 1, 1}, [STN_DTYPE_F64] = {1, ncclFloat64, 1, 1}, [STN_DTYPE_F16] = {1, ncclFloat16, 1, 1},
-    [STN_DTYPE_BF16] = {1, ncclBfloat16, 1, 1}, [STN_DTYPE_C64] = {1, ncclFloat32, 2, 1}, [STN_DTYPE_C128] = {1, ncclFloat64, 2, 1},
-    [STN_DTYPE_I64] = {1, ncclInt64, 1, 0}, [STN_DTYPE_I32] = {1, ncclInt32, 1, 0}, [STN_DTYPE_I8] = {1, ncclInt8, 1, 0},
-    [STN_DTYPE_U8] = {1, ncclUint8, 1, 0},
+    [STN_DTYPE_F32] = {1, ncclFloat32, 1, 1}, [STN_DTYPE_F64] = {1, ncclFloat64, 1, 1},
+    [STN_DTYPE_F16] = {1, ncclFloat16, 1, 1}, [STN_DTYPE_BF16] = {1, ncclBfloat16, 1, 1},
+    [STN_DTYPE_C64] = {1, ncclFloat32, 2, 1}, [STN_DTYPE_C128] = {1, ncclFloat64, 2, 1},
+    [STN_DTYPE_I64] = {1, ncclInt64, 1, 0},   [STN_DTYPE_I32] = {1, ncclInt32, 1, 0},
+    [STN_DTYPE_I8] = {1, ncclInt8, 1, 0},     [STN_DTYPE_U8] = {1, ncclUint8, 1, 0},
 };
 
 static const ncclRedOp_t ops[STN_REDUCE_OP_COUNT] = {
@@ -89,12 +90,14 @@ static ncclResult_t keep(const struct work *w, void *to, const void *from, int64
 
 static ncclResult_t send(const struct work *w, int peer, const void *data, int64_t count)
 {
-    return count == 0 ? ncclSuccess : w->nccl->ncclSend(data, bytes(w, count), ncclUint8, peer, w->m->comm, w->m->stream);
+    return count == 0 ? ncclSuccess
+                      : w->nccl->ncclSend(data, bytes(w, count), ncclUint8, peer, w->m->comm, w->m->stream);
 }
 
 static ncclResult_t receive(const struct work *w, int peer, void *data, int64_t count)
 {
-    return count == 0 ? ncclSuccess : w->nccl->ncclRecv(data, bytes(w, count), ncclUint8, peer, w->m->comm, w->m->stream);
+    return count == 0 ? ncclSuccess
+                      : w->nccl->ncclRecv(data, bytes(w, count), ncclUint8, peer, w->m->comm, w->m->stream);
 }
 
 struct reduction {
@@ -121,7 +124,8 @@ static ncclResult_t reduce(const struct work *w)
 {
     const struct stni_coll *v = w->v;
     const struct reduction r = reduction_of(v);
-    return w->nccl->ncclReduce(v->send, v->recv, (size_t)v->count * r.parts, r.type, r.op, v->root, w->m->comm, w->m->stream);
+    return w->nccl->ncclReduce(v->send, v->recv, (size_t)v->count * r.parts, r.type, r.op, v->root, w->m->comm,
+                               w->m->stream);
 }
 
 static int are_equal(const int64_t *counts, int n)
@@ -140,8 +144,8 @@ static ncclResult_t reduce_parts(const struct work *w, const struct reduction *r
     ncclResult_t answer = w->nccl->ncclGroupStart();
     for (int root = 0; root < w->m->size; from += v->counts[root++])
         if (v->counts[root] > 0)
-            answer = both(answer, w->nccl->ncclReduce(at(w, v->send, from), v->recv, (size_t)v->counts[root] * r->parts, r->type, r->op, root,
-                                                      w->m->comm, w->m->stream));
+            answer = both(answer, w->nccl->ncclReduce(at(w, v->send, from), v->recv, (size_t)v->counts[root] * r->parts,
+                                                      r->type, r->op, root, w->m->comm, w->m->stream));
     return both(answer, w->nccl->ncclGroupEnd());
 }
 
@@ -151,7 +155,8 @@ static ncclResult_t reduce_scatter(const struct work *w)
     const struct reduction r = reduction_of(v);
     if (!are_equal(v->counts, w->m->size))
         return reduce_parts(w, &r);
-    return w->nccl->ncclReduceScatter(v->send, v->recv, (size_t)v->counts[0] * r.parts, r.type, r.op, w->m->comm, w->m->stream);
+    return w->nccl->ncclReduceScatter(v->send, v->recv, (size_t)v->counts[0] * r.parts, r.type, r.op, w->m->comm,
+                                      w->m->stream);
 }
 
 static ncclResult_t gather_parts(const struct work *w)
@@ -249,7 +254,8 @@ static int is_empty(const struct stni_coll *v)
     return v->messages ? v->messages->n_send + v->messages->n_recv == 0 : v->count == 0;
 }
 
-stn_status stni_nccl_run(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *v, struct stni_error *error)
+stn_status stni_nccl_run(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *v,
+                         struct stni_error *error)
 {
     struct stni_nccl_watched *watched = NULL;
     int records = 0;

@@ -32,8 +32,8 @@ static void add_member(struct stni_nccl_family *family, struct stni_nccl_member 
     pthread_mutex_unlock(&family->calls);
 }
 
-stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *control, int device, double deadline, struct stni_nccl_member **out,
-                                   struct stni_error *error)
+stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *control, int device, double deadline,
+                                   struct stni_nccl_member **out, struct stni_error *error)
 {
     const stn_host_comm *hosts = stni_cuda_host()->comm;
     struct stni_nccl_member *m = calloc(1, sizeof *m);
@@ -44,7 +44,8 @@ stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *co
     const cudaError_t answer = create_stream(device, &m->stream);
     if (answer != cudaSuccess) {
         free(m);
-        return stni_nccl_say(error, STN_ERR_DEVICE, "no stream on CUDA device %d: %s", device, cudaGetErrorString(answer));
+        return stni_nccl_say(error, STN_ERR_DEVICE, "no stream on CUDA device %d: %s", device,
+                             cudaGetErrorString(answer));
     }
     add_member(family, m);
     *out = m;
@@ -137,7 +138,8 @@ static int *ranks_of(const stn_comm *control)
     return all;
 }
 
-static stn_status open_alarm(struct stni_nccl_family *family, stn_comm *control, const int *ranks, struct stni_error *error)
+static stn_status open_alarm(struct stni_nccl_family *family, stn_comm *control, const int *ranks,
+                             struct stni_error *error)
 {
     const stn_host_comm *hosts = stni_cuda_host()->comm;
     const stn_status status = hosts->subset(control, ranks, hosts->ranks(control), &family->alarm);
@@ -159,8 +161,8 @@ static struct stni_nccl_family *family_alloc(void)
     return family;
 }
 
-static stn_status begin(struct stni_nccl_family *family, stn_comm *control, const int *ranks, int device, double deadline,
-                        struct stni_nccl_member **out, struct stni_error *error)
+static stn_status begin(struct stni_nccl_family *family, stn_comm *control, const int *ranks, int device,
+                        double deadline, struct stni_nccl_member **out, struct stni_error *error)
 {
     STNI_TRY(open_alarm(family, control, ranks, error));
     STNI_TRY(stni_nccl_member_create(family, control, device, deadline, out, error));
@@ -169,7 +171,8 @@ static stn_status begin(struct stni_nccl_family *family, stn_comm *control, cons
     return stni_nccl_say(error, STN_ERR_MEMORY, "no thread to watch over a communicator of NCCL");
 }
 
-stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out, struct stni_error *error)
+stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out,
+                                   struct stni_error *error)
 {
     struct stni_nccl_family *family = family_alloc();
     int *ranks = ranks_of(control);

@@ -103,11 +103,12 @@ extern const stn_comm_ops stni_nccl_ops;
 
 /* This rank's end of a world, whose control it owns from then on, and the watch; NCCL's communicator is still to be
  * made. All ranks get theirs, or none does. Collective over control. */
-stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out, struct stni_error *error);
+stn_status stni_nccl_family_create(stn_comm *control, int device, double deadline, struct stni_nccl_member **out,
+                                   struct stni_error *error);
 
 /* An end of another communicator of the family. Owns control on success. Local. */
-stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *control, int device, double deadline, struct stni_nccl_member **out,
-                                   struct stni_error *error);
+stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *control, int device, double deadline,
+                                   struct stni_nccl_member **out, struct stni_error *error);
 
 /* Ends NCCL's communicator too, if there is one. The last member's end is the family's. Keeps control if `keeps`. */
 void stni_nccl_member_destroy(struct stni_nccl_member *member, int keeps);
@@ -127,14 +128,17 @@ stn_status stni_nccl_make(struct stni_nccl_member *member, ncclComm_t from, stru
 void stni_nccl_abort(struct stni_nccl_family *family, stn_status status, const char *text, int tells);
 
 /* The same with a text, and the error as this rank's callers get it: the first failure. */
-stn_status stni_nccl_fail(struct stni_nccl_member *member, struct stni_error *error, stn_status status, const char *format, ...) STN_PRINTF(4, 5);
+stn_status stni_nccl_fail(struct stni_nccl_member *member, struct stni_error *error, stn_status status,
+                          const char *format, ...) STN_PRINTF(4, 5);
 stn_status stni_nccl_fail_aborted(struct stni_nccl_member *member, struct stni_error *error);
 
 /* An answer of NCCL's to `call`: fails with its name and NCCL's own last words. */
-stn_status stni_nccl_fail_answer(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclResult_t answer);
+stn_status stni_nccl_fail_answer(struct stni_nccl_member *member, struct stni_error *error, const char *call,
+                                 ncclResult_t answer);
 
 /* What the control answered, to `call`. */
-stn_status stni_nccl_fail_control(struct stni_nccl_member *member, struct stni_error *error, const char *call, stn_status status);
+stn_status stni_nccl_fail_control(struct stni_nccl_member *member, struct stni_error *error, const char *call,
+                                  stn_status status);
 
 /* Waits while the GPU is far behind with what the member has on it, at most until the family fails. Without `calls`. */
 void stni_nccl_wait_for_room(struct stni_nccl_member *member);
@@ -142,17 +146,19 @@ void stni_nccl_wait_for_room(struct stni_nccl_member *member);
 /* Calls (calls.c). With `calls` held. */
 
 /* Waits while NCCL is in progress with `call`: polls `comm`, at most for the member's deadline. */
-stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclComm_t comm, ncclResult_t answer);
+stn_status stni_nccl_await(struct stni_nccl_member *member, struct stni_error *error, const char *call, ncclComm_t comm,
+                           ncclResult_t answer);
 
 /* Between the two NCCL's work goes to the member's stream: behind what is on `queue`, and before what comes there.
  * `begin` takes `calls`, and where it succeeds `end` releases it, whatever NCCL has answered. */
-stn_status stni_nccl_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, struct stni_nccl_watched **out,
-                           struct stni_error *error);
-stn_status stni_nccl_end(struct stni_nccl_member *member, struct stni_nccl_watched *watched, ncclResult_t answer, struct stni_error *error);
+stn_status stni_nccl_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll,
+                           struct stni_nccl_watched **out, struct stni_error *error);
+stn_status stni_nccl_end(struct stni_nccl_member *member, struct stni_nccl_watched *watched, ncclResult_t answer,
+                         struct stni_error *error);
 
 /* Whether the queue is of the member's device, and whether it records. */
-stn_status stni_nccl_check_queue(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, int *records,
-                                 struct stni_error *error);
+stn_status stni_nccl_check_queue(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll,
+                                 int *records, struct stni_error *error);
 
 void stni_nccl_watched_free(struct stni_nccl_watched *watched);
 
@@ -171,8 +177,10 @@ void stni_nccl_describe(const struct stni_coll *coll, char *text, size_t size);
 
 /* As stni_nccl_begin and stni_nccl_end, while the queue records: NCCL's work on the member's stream becomes a part
  * of that. */
-stn_status stni_nccl_record_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, struct stni_error *error);
-stn_status stni_nccl_record_end(struct stni_nccl_member *member, stn_queue *queue, ncclResult_t answer, struct stni_error *error);
+stn_status stni_nccl_record_begin(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll,
+                                  struct stni_error *error);
+stn_status stni_nccl_record_end(struct stni_nccl_member *member, stn_queue *queue, ncclResult_t answer,
+                                struct stni_error *error);
 
 /* The member goes: graphs of its collectives cannot be launched any more. With `lock` held. */
 void stni_nccl_leave_recorded(const struct stni_nccl_member *member);
@@ -187,7 +195,8 @@ stn_status stni_nccl_watch_begin(struct stni_nccl_family *family);
 void stni_nccl_watch_end(struct stni_nccl_family *family);
 
 /* Collectives (collective.c) */
-stn_status stni_nccl_run(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll, struct stni_error *error);
+stn_status stni_nccl_run(struct stni_nccl_member *member, stn_queue *queue, const struct stni_coll *coll,
+                         struct stni_error *error);
 int stni_nccl_reduces(const struct stni_nccl_member *member, stn_dtype dtype, stn_reduce_op op);
 const char *stni_nccl_name(enum stni_coll_kind kind);
 

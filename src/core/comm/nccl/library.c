@@ -28,7 +28,8 @@ static stn_status open_library(struct stni_error *error)
     const int n = sizeof symbols / sizeof *symbols;
     int version = 0;
     if (!stni_cuda_load(files, symbols, n))
-        return stni_nccl_say(error, STN_ERR_NOT_FOUND, "NCCL was not found: the loader has neither %s nor %s with %s and %d more functions",
+        return stni_nccl_say(error, STN_ERR_NOT_FOUND,
+                             "NCCL was not found: the loader has neither %s nor %s with %s and %d more functions",
                              files[0], files[1], symbols[0].name, n - 1);
     if (library.ncclGetVersion(&version) != ncclSuccess || version < LEAST)
         return stni_nccl_say(error, STN_ERR_VERSION, "NCCL's version got %d, wanted %d or later", version, LEAST);

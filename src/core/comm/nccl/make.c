@@ -31,7 +31,8 @@ stn_status stni_nccl_agree(stn_comm *control, stn_status status, struct stni_err
     agreed = hosts->agree_broadcast(control, &report, sizeof report, (int)first);
     if (agreed != STN_OK)
         return control_failed(control, agreed, error);
-    return first == rank ? status : stni_nccl_say(error, (stn_status)report.status, "rank %d: %s", (int)first, report.text);
+    return first == rank ? status
+                         : stni_nccl_say(error, (stn_status)report.status, "rank %d: %s", (int)first, report.text);
 }
 
 static ncclConfig_t config_for(void)
@@ -57,7 +58,8 @@ static stn_status share_id(struct stni_nccl_member *m, ncclUniqueId *id, struct 
     const ncclResult_t answer = m->rank == 0 ? stni_nccl()->ncclGetUniqueId(id) : ncclSuccess;
     stn_status status = STN_OK;
     if (answer != ncclSuccess)
-        status = stni_nccl_say(error, STN_ERR_COMM, "ncclGetUniqueId: NCCL answers \"%s\"", stni_nccl()->ncclGetErrorString(answer));
+        status = stni_nccl_say(error, STN_ERR_COMM, "ncclGetUniqueId: NCCL answers \"%s\"",
+                               stni_nccl()->ncclGetErrorString(answer));
     STNI_TRY(stni_nccl_agree(m->control, status, error));
     status = stni_cuda_host()->comm->agree_broadcast(m->control, id, sizeof *id, 0);
     return status == STN_OK ? STN_OK : control_failed(m->control, status, error);

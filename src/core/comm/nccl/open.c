@@ -27,15 +27,19 @@ static stn_status run_reduction(void *impl, stn_queue *queue, const struct stni_
     return stni_nccl_reduces(impl, coll->dtype, coll->op) ? run(impl, queue, coll) : STN_ERR_UNSUPPORTED;
 }
 
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
     return run_reduction(impl, queue, &coll);
 }
 
-static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op, int root)
+static stn_status reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                         stn_reduce_op op, int root)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_REDUCE, .dtype = dtype, .op = op, .root = root, .count = count, .send = send, .recv = recv};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_REDUCE, .dtype = dtype, .op = op, .root = root, .count = count, .send = send, .recv = recv};
     return run_reduction(impl, queue, &coll);
 }
 
@@ -47,24 +51,35 @@ static int64_t sum_of(const struct stni_nccl_member *m, const int64_t *counts)
     return sum;
 }
 
-static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype)
+static stn_status all_gather(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                             stn_dtype dtype)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_GATHER, .dtype = dtype, .count = sum_of(impl, counts), .send = send, .recv = recv,
+    const struct stni_coll coll = {.kind = STNI_COLL_ALL_GATHER,
+                                   .dtype = dtype,
+                                   .count = sum_of(impl, counts),
+                                   .send = send,
+                                   .recv = recv,
                                    .counts = counts};
     return run(impl, queue, &coll);
 }
 
-static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts, stn_dtype dtype,
-                                 stn_reduce_op op)
+static stn_status reduce_scatter(void *impl, stn_queue *queue, const void *send, void *recv, const int64_t *counts,
+                                 stn_dtype dtype, stn_reduce_op op)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_REDUCE_SCATTER, .dtype = dtype, .op = op, .count = sum_of(impl, counts), .send = send,
-                                   .recv = recv, .counts = counts};
+    const struct stni_coll coll = {.kind = STNI_COLL_REDUCE_SCATTER,
+                                   .dtype = dtype,
+                                   .op = op,
+                                   .count = sum_of(impl, counts),
+                                   .send = send,
+                                   .recv = recv,
+                                   .counts = counts};
     return run_reduction(impl, queue, &coll);
 }
 
 static stn_status broadcast(void *impl, stn_queue *queue, void *buffer, int64_t count, stn_dtype dtype, int root)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_BROADCAST, .dtype = dtype, .root = root, .count = count, .send = buffer, .recv = buffer};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_BROADCAST, .dtype = dtype, .root = root, .count = count, .send = buffer, .recv = buffer};
     return run(impl, queue, &coll);
 }
 
@@ -114,7 +129,8 @@ static stn_status barrier(void *impl, stn_queue *queue)
     return agree(impl, queue, &nothing, 1, STN_MAX);
 }
 
-static stn_status make_subset(struct stni_nccl_member *m, const int *ranks, int n, struct stni_nccl_member **out, struct stni_error *error)
+static stn_status make_subset(struct stni_nccl_member *m, const int *ranks, int n, struct stni_nccl_member **out,
+                              struct stni_error *error)
 {
     stn_comm *control = NULL;
     stn_status status = hosts()->subset(m->control, ranks, n, &control);
@@ -206,9 +222,12 @@ struct wish {
 static stn_status parse(const char *text, struct wish *wish, struct stni_error *error)
 {
     unsigned long long control = 0, from = 0;
-    if (!text || sscanf(text, "nccl control=%llu comm=%llu device=%d deadline=%lf rank_order=%d", &control, &from, &wish->device, &wish->deadline,
-                        &wish->rank_order) != 5 || !control)
-        return stni_nccl_say(error, STN_ERR_ARGUMENT, "options got \"%s\", wanted those of shardtensor/nccl.h", text ? text : "");
+    if (!text ||
+        sscanf(text, "nccl control=%llu comm=%llu device=%d deadline=%lf rank_order=%d", &control, &from, &wish->device,
+               &wish->deadline, &wish->rank_order) != 5 ||
+        !control)
+        return stni_nccl_say(error, STN_ERR_ARGUMENT, "options got \"%s\", wanted those of shardtensor/nccl.h",
+                             text ? text : "");
     wish->control = (stn_comm *)(uintptr_t)control;
     wish->from = (ncclComm_t)(uintptr_t)from;
     if (wish->deadline >= 0 && wish->deadline <= 0)
@@ -227,11 +246,14 @@ static stn_status check_caller(struct wish *wish, struct stni_error *error)
     if (answer == ncclSuccess)
         answer = stni_nccl()->ncclCommCuDevice(wish->from, &device);
     if (answer != ncclSuccess)
-        return stni_nccl_say(error, STN_ERR_ARGUMENT, "comm got one of which NCCL says \"%s\"", stni_nccl()->ncclGetErrorString(answer));
+        return stni_nccl_say(error, STN_ERR_ARGUMENT, "comm got one of which NCCL says \"%s\"",
+                             stni_nccl()->ncclGetErrorString(answer));
     if (rank != want_rank || size != want_size)
-        return stni_nccl_say(error, STN_ERR_ARGUMENT, "comm got rank %d of %d, wanted %d of %d, the control's", rank, size, want_rank, want_size);
+        return stni_nccl_say(error, STN_ERR_ARGUMENT, "comm got rank %d of %d, wanted %d of %d, the control's", rank,
+                             size, want_rank, want_size);
     if (wish->device >= 0 && wish->device != device)
-        return stni_nccl_say(error, STN_ERR_ARGUMENT, "device got %d, wanted %d, the communicator's", wish->device, device);
+        return stni_nccl_say(error, STN_ERR_ARGUMENT, "device got %d, wanted %d, the communicator's", wish->device,
+                             device);
     wish->device = device;
     return STN_OK;
 }
@@ -247,7 +269,8 @@ static stn_status check_device(struct wish *wish, struct stni_error *error)
     if (wish->device < 0)
         wish->device = hosts()->rank(wish->control) % count;
     if (wish->device >= count)
-        return stni_nccl_say(error, STN_ERR_DEVICE, "device got %d, wanted less than %d, the number of CUDA devices", wish->device, count);
+        return stni_nccl_say(error, STN_ERR_DEVICE, "device got %d, wanted less than %d, the number of CUDA devices",
+                             wish->device, count);
     return STN_OK;
 }
 
@@ -295,7 +318,8 @@ static stn_status open_world(const char *options, struct stni_nccl_member **out,
     return make(&wish, out, error);
 }
 
-stn_status stni_cuda_comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text, size_t text_size)
+stn_status stni_cuda_comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size,
+                               char *text, size_t text_size)
 {
     struct stni_nccl_member *member = NULL;
     struct stni_error error = {0};

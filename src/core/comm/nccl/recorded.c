@@ -100,7 +100,9 @@ static stn_status begin_part(struct stni_nccl_part *part, stn_queue *queue, stru
     w->part = part;
     part->launch = w;
     const cudaError_t answer = cudaEventRecord(w->ready, stni_cuda_stream(queue));
-    return answer == cudaSuccess ? STN_OK : stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: %s", w->call, cudaGetErrorString(answer));
+    return answer == cudaSuccess
+               ? STN_OK
+               : stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: %s", w->call, cudaGetErrorString(answer));
 }
 
 static void give_up_launch(struct stni_nccl_recorded *r)
@@ -119,7 +121,8 @@ static stn_status begin(void *arg, stn_queue *queue)
     struct stni_error error = {0};
     stn_status status = STN_OK;
     if (!family)
-        return stni_cuda_host()->queue_fail(queue, STN_ERR_STATE, "%s: its communicator was destroyed since it was recorded", r->parts->calls[0]);
+        return stni_cuda_host()->queue_fail(
+            queue, STN_ERR_STATE, "%s: its communicator was destroyed since it was recorded", r->parts->calls[0]);
     const int device = r->parts->member->device, before = stni_nccl_enter(device);
     for (const struct stni_nccl_part *part = r->parts; part; part = part->next)
         stni_nccl_wait_for_room(part->member);
@@ -241,19 +244,20 @@ static cudaError_t mark(const struct stni_nccl_member *m, int number)
     return stni_nccl_mark(m->stream, (uint32_t *)m->progress, (uint32_t)number);
 }
 
-static stn_status fork(struct stni_nccl_member *m, struct stni_nccl_recorded *r, const struct stni_nccl_part *part, stn_queue *queue,
-                       struct stni_error *error)
+static stn_status fork(struct stni_nccl_member *m, struct stni_nccl_recorded *r, const struct stni_nccl_part *part,
+                       stn_queue *queue, struct stni_error *error)
 {
     cudaError_t answer = follow(r, stni_cuda_stream(queue), m->stream);
     if (answer == cudaSuccess)
         answer = mark(m, 2 * part->n - 1);
     if (answer == cudaSuccess)
         return STN_OK;
-    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording does not go on to its stream: %s", part->calls[part->n - 1],
-                          cudaGetErrorString(answer));
+    return stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording does not go on to its stream: %s",
+                          part->calls[part->n - 1], cudaGetErrorString(answer));
 }
 
-stn_status stni_nccl_record_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll, struct stni_error *error)
+stn_status stni_nccl_record_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll,
+                                  struct stni_error *error)
 {
     stn_status status = STN_OK;
     pthread_mutex_lock(&m->family->calls);
@@ -263,7 +267,8 @@ stn_status stni_nccl_record_begin(struct stni_nccl_member *m, stn_queue *queue, 
         struct stni_nccl_recorded *r = recording_of(m->family, queue);
         struct stni_nccl_part *part = r ? part_of(r, m) : NULL;
         if (!part || !has_progress(m) || !append(part, coll))
-            status = stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no memory or event to record it", stni_nccl_name(coll->kind));
+            status = stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no memory or event to record it",
+                                    stni_nccl_name(coll->kind));
         else
             status = fork(m, r, part, queue, error);
     }
@@ -273,7 +278,8 @@ stn_status stni_nccl_record_begin(struct stni_nccl_member *m, stn_queue *queue, 
 }
 
 /* Also after a failure: a stream that is not joined would keep the capture from ending. */
-stn_status stni_nccl_record_end(struct stni_nccl_member *m, stn_queue *queue, ncclResult_t answer, struct stni_error *error)
+stn_status stni_nccl_record_end(struct stni_nccl_member *m, stn_queue *queue, ncclResult_t answer,
+                                struct stni_error *error)
 {
     struct stni_nccl_recorded *r = m->family->recording;
     const struct stni_nccl_part *part = part_of(r, m);
@@ -283,8 +289,8 @@ stn_status stni_nccl_record_end(struct stni_nccl_member *m, stn_queue *queue, nc
     if (joined == cudaSuccess)
         joined = follow(r, m->stream, stni_cuda_stream(queue));
     if (status == STN_OK && joined != cudaSuccess)
-        status = stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording does not come back from its stream: %s", call,
-                                cudaGetErrorString(joined));
+        status = stni_nccl_fail(m, error, STN_ERR_DEVICE, "%s: the recording does not come back from its stream: %s",
+                                call, cudaGetErrorString(joined));
     pthread_mutex_unlock(&m->family->calls);
     return status;
 }

@@ -51,7 +51,8 @@ static int is_late(struct stni_nccl_member *m, struct stni_error *error)
     const char *call = w->begun ? stni_nccl_place(w, m, now) : NULL;
     if (!call || m->deadline < 0 || (double)(now - w->begun) <= m->deadline * 1e9)
         return 0;
-    stni_nccl_say(error, STN_ERR_TIMEOUT, "%s: deadline of %g s passed on the GPU, not all of %d ranks had come", call, m->deadline, m->size);
+    stni_nccl_say(error, STN_ERR_TIMEOUT, "%s: deadline of %g s passed on the GPU, not all of %d ranks had come", call,
+                  m->deadline, m->size);
     return 1;
 }
 
@@ -86,7 +87,8 @@ static void ask_nccl(struct stni_nccl_family *family)
         return;
     for (struct stni_nccl_member *m = family->members; m; m = m->next) {
         ncclResult_t state = ncclSuccess;
-        if (!m->comm || stni_nccl()->ncclCommGetAsyncError(m->comm, &state) != ncclSuccess || state == ncclSuccess || state == ncclInProgress)
+        if (!m->comm || stni_nccl()->ncclCommGetAsyncError(m->comm, &state) != ncclSuccess || state == ncclSuccess ||
+            state == ncclInProgress)
             continue;
         describe(family, m, call, sizeof call);
         stni_nccl_fail_answer(m, &error, call, state);

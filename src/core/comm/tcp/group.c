@@ -120,7 +120,8 @@ static int find_gone(const struct stni_tcp_family *family, const struct stni_tcp
 }
 
 /* With the lock held. */
-static stn_status wait(struct stni_tcp_member *member, const struct stni_tcp_call *call, const struct stni_tcp_transfer *transfers, int n)
+static stn_status wait(struct stni_tcp_member *member, const struct stni_tcp_call *call,
+                       const struct stni_tcp_transfer *transfers, int n)
 {
     struct stni_tcp_family *family = member->family;
     const double began = stni_tcp_now();
@@ -165,7 +166,9 @@ stn_status stni_tcp_pass(struct stni_tcp_member *member, struct stni_tcp_transfe
         transfers[i].header.channel = member->channel;
         stni_tcp_start(family, &transfers[i], i < n_receives);
     }
-    stn_status status = n == 0 ? look_around(member) : family->aborted ? fail_aborted(member) : wait(member, &call, transfers, n);
+    stn_status status = n == 0            ? look_around(member)
+                        : family->aborted ? fail_aborted(member)
+                                          : wait(member, &call, transfers, n);
     stni_tcp_unlock(family);
     return status;
 }
@@ -176,13 +179,15 @@ static int64_t bytes_of(const stn_message *message, stn_dtype dtype)
 }
 
 /* Adds those that other ranks take part in. @return how many there are now. */
-static int list_messages(const struct stni_tcp_member *member, const stn_message *messages, int n, stn_dtype dtype, struct stni_tcp_transfer *out)
+static int list_messages(const struct stni_tcp_member *member, const stn_message *messages, int n, stn_dtype dtype,
+                         struct stni_tcp_transfer *out)
 {
     int listed = 0;
     for (int i = 0; i < n; i++)
         if (messages[i].peer != member->rank)
-            out[listed++] = (struct stni_tcp_transfer){
-                .peer = member->world[messages[i].peer], .header.bytes = bytes_of(&messages[i], dtype), .data = messages[i].box.data};
+            out[listed++] = (struct stni_tcp_transfer){.peer = member->world[messages[i].peer],
+                                                       .header.bytes = bytes_of(&messages[i], dtype),
+                                                       .data = messages[i].box.data};
     return listed;
 }
 
@@ -197,11 +202,13 @@ static const stn_message *next_own(const struct stni_tcp_member *member, const s
 static stn_status copy_own(struct stni_tcp_member *member, const stn_exchange *m)
 {
     for (int s = 0, r = 0;;) {
-        const stn_message *sent = next_own(member, m->send, m->n_send, &s), *received = next_own(member, m->recv, m->n_recv, &r);
+        const stn_message *sent = next_own(member, m->send, m->n_send, &s),
+                          *received = next_own(member, m->recv, m->n_recv, &r);
         if (!sent && !received)
             return STN_OK;
         if (!sent || !received || bytes_of(sent, m->dtype) != bytes_of(received, m->dtype))
-            return stni_tcp_fail(member, STN_ERR_MISMATCH, "group: what rank %d sends itself is not what it receives from itself",
+            return stni_tcp_fail(member, STN_ERR_MISMATCH,
+                                 "group: what rank %d sends itself is not what it receives from itself",
                                  member->family->rank);
         if (bytes_of(sent, m->dtype) > 0)
             memmove(received->box.data, sent->box.data, (size_t)bytes_of(sent, m->dtype));

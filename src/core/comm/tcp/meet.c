@@ -61,7 +61,8 @@ static stn_status begin_listening(struct meeting *m)
         m->listener = stni_tcp_listen(port, STNI_TCP_LANES * m->wish->ranks + 16);
     if (m->listener >= 0)
         return STN_OK;
-    return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot listen: of the ports %d to %d none is free", m->wish->rank, first, last);
+    return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot listen: of the ports %d to %d none is free",
+                          m->wish->rank, first, last);
 }
 
 /* Rank 0 */
@@ -175,8 +176,10 @@ static int call_each_port(struct meeting *m, enum answer *answer)
 static stn_status refuse(struct meeting *m, enum answer answer)
 {
     if (answer == ANSWER_TAKEN)
-        return stni_error_set(m->error, STN_ERR_ARGUMENT, "rank got %d, which another process of this job is", m->wish->rank);
-    return stni_error_set(m->error, STN_ERR_MISMATCH, "rank %d is one of %d ranks, rank 0 of another number", m->wish->rank, m->wish->ranks);
+        return stni_error_set(m->error, STN_ERR_ARGUMENT, "rank got %d, which another process of this job is",
+                              m->wish->rank);
+    return stni_error_set(m->error, STN_ERR_MISMATCH, "rank %d is one of %d ranks, rank 0 of another number",
+                          m->wish->rank, m->wish->ranks);
 }
 
 static stn_status call_rank_0(struct meeting *m)
@@ -184,15 +187,17 @@ static stn_status call_rank_0(struct meeting *m)
     enum answer answer = ANSWER_LATER;
     while (!call_each_port(m, &answer)) {
         if (stni_tcp_now() >= m->until)
-            return stni_error_set(m->error, STN_ERR_TIMEOUT, "deadline of %g s passed, rank %d did not find rank 0 at %s, ports %d to %d: %s",
-                                  m->wish->deadline_seconds, m->wish->rank, m->wish->host, m->wish->port, m->wish->port + STNI_TCP_PORTS - 1,
-                                  m->why);
+            return stni_error_set(m->error, STN_ERR_TIMEOUT,
+                                  "deadline of %g s passed, rank %d did not find rank 0 at %s, ports %d to %d: %s",
+                                  m->wish->deadline_seconds, m->wish->rank, m->wish->host, m->wish->port,
+                                  m->wish->port + STNI_TCP_PORTS - 1, m->why);
         pause_a_little();
     }
     if (answer != ANSWER_WELCOME)
         return refuse(m, answer);
     if (!stni_tcp_get(m->called[0], m->places, (size_t)m->wish->ranks * sizeof *m->places, m->until))
-        return stni_error_set(m->error, STN_ERR_TIMEOUT, "rank 0 has given up, or other ranks did not come in %g s", m->wish->deadline_seconds);
+        return stni_error_set(m->error, STN_ERR_TIMEOUT, "rank 0 has given up, or other ranks did not come in %g s",
+                              m->wish->deadline_seconds);
     return STN_OK;
 }
 
@@ -217,7 +222,8 @@ static stn_status connect_lane(struct meeting *m, int rank, int lane)
     for (;;) {
         *made = stni_tcp_connect(&m->places[rank], m->until);
         if (*made < 0 || stni_tcp_now() >= m->until)
-            return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank, m->wish->rank);
+            return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank,
+                                  m->wish->rank);
         if (stni_tcp_put(*made, &hello, sizeof hello, m->until) &&
             stni_tcp_get_answer(*made, m->wish->job, &answer, m->until) && answer.rank == rank)
             return STN_OK;

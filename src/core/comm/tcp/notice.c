@@ -80,7 +80,8 @@ void stni_tcp_take_notices(struct stni_tcp_family *family, int rank)
 {
     struct stni_tcp_peer *peer = &family->peers[rank];
     while (peer->lanes[STNI_TCP_NOTICES] >= 0) {
-        ssize_t n = recv(peer->lanes[STNI_TCP_NOTICES], (char *)&peer->notice + peer->notice_done, sizeof peer->notice - peer->notice_done, 0);
+        ssize_t n = recv(peer->lanes[STNI_TCP_NOTICES], (char *)&peer->notice + peer->notice_done,
+                         sizeof peer->notice - peer->notice_done, 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))

@@ -42,7 +42,8 @@ static int64_t whole(const struct stni_tcp_transfer *transfer)
 static void refuse_length(struct stni_tcp_family *family, int peer, int64_t got, int64_t wanted)
 {
     char text[128];
-    snprintf(text, sizeof text, "a message from rank %d has %lld bytes, wanted %lld", peer, (long long)got, (long long)wanted);
+    snprintf(text, sizeof text, "a message from rank %d has %lld bytes, wanted %lld", peer, (long long)got,
+             (long long)wanted);
     stni_tcp_abort_locked(family, family->rank, STN_ERR_MISMATCH, text);
 }
 
@@ -85,7 +86,8 @@ static void begin_message(struct stni_tcp_family *family, int rank)
     if (!to)
         to = keep(&peer->header, rank);
     if (!to) {
-        stni_tcp_abort_locked(family, family->rank, STN_ERR_MEMORY, "out of memory: a message that came before it was asked for");
+        stni_tcp_abort_locked(family, family->rank, STN_ERR_MEMORY,
+                              "out of memory: a message that came before it was asked for");
         return;
     }
     to->done = sizeof to->header;

@@ -27,7 +27,8 @@ static int is_v4(const struct stni_tcp_place *place)
 
 static struct stni_tcp_place place_of(const union address *from)
 {
-    struct stni_tcp_place place = {.port = ntohs(from->any.sa_family == AF_INET ? from->v4.sin_port : from->v6.sin6_port)};
+    struct stni_tcp_place place = {.port =
+                                       ntohs(from->any.sa_family == AF_INET ? from->v4.sin_port : from->v6.sin6_port)};
     if (from->any.sa_family == AF_INET) {
         memcpy(place.address, mapped, sizeof mapped);
         memcpy(place.address + sizeof mapped, &from->v4.sin_addr, 4);
@@ -175,8 +176,9 @@ int stni_tcp_connect(const struct stni_tcp_place *place, double until)
     int made = prepare(socket(at.any.sa_family, SOCK_STREAM, 0));
     if (made < 0)
         return -1;
-    const int is_made = connect(made, &at.any, size) == 0 ||
-        (errno == EINPROGRESS && is_ready(made, POLLOUT, until) && getsockopt(made, SOL_SOCKET, SO_ERROR, &failed, &room) == 0 && !failed);
+    const int is_made =
+        connect(made, &at.any, size) == 0 || (errno == EINPROGRESS && is_ready(made, POLLOUT, until) &&
+                                              getsockopt(made, SOL_SOCKET, SO_ERROR, &failed, &room) == 0 && !failed);
     if (!is_made || is_own_echo(made))
         stni_tcp_close(&made);
     return made;

@@ -73,8 +73,8 @@ static void destroy(void *impl)
 }
 
 /* Rank i of the group is rank ranks[i] of `from`; NULL: of the family. */
-static struct stni_tcp_member *make_member(struct stni_tcp_family *family, const struct stni_tcp_member *from, const int *ranks, int n,
-                                           uint64_t channel)
+static struct stni_tcp_member *make_member(struct stni_tcp_family *family, const struct stni_tcp_member *from,
+                                           const int *ranks, int n, uint64_t channel)
 {
     struct stni_tcp_member *made = stni_calloc(1, sizeof *made);
     if (made)
@@ -115,7 +115,8 @@ static stn_status group(void *impl, stn_queue *queue, const stn_exchange *messag
 }
 
 /* The library adds up in rank order what `group` brings. */
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op)
 {
     (void)impl, (void)queue, (void)send, (void)recv, (void)count, (void)dtype, (void)op;
     return STN_ERR_UNSUPPORTED;
@@ -133,7 +134,8 @@ static stn_status tell_all(struct stni_tcp_member *member, const void *mine, voi
         const int receives = i < n, peer = i % n;
         char *data = receives ? (char *)all + (size_t)peer * size : (char *)(uintptr_t)mine;
         if (peer != member->rank)
-            transfers[at++] = (struct stni_tcp_transfer){.peer = member->world[peer], .header.bytes = (int64_t)size, .data = data};
+            transfers[at++] =
+                (struct stni_tcp_transfer){.peer = member->world[peer], .header.bytes = (int64_t)size, .data = data};
     }
     memcpy((char *)all + (size_t)member->rank * size, mine, size);
     stn_status status = stni_tcp_pass(member, transfers, n - 1, at);
@@ -154,7 +156,8 @@ static stn_status agree(void *impl, stn_queue *queue, int64_t *words, int n, stn
     begin(member, queue);
     int64_t *all = n <= WORDS ? stni_malloc((size_t)member->size * (size_t)n * sizeof *all) : NULL;
     if (!all)
-        return done(member, queue, stni_tcp_fail(member, STN_ERR_MEMORY, "out of memory: %d words of %d ranks", n, member->size));
+        return done(member, queue,
+                    stni_tcp_fail(member, STN_ERR_MEMORY, "out of memory: %d words of %d ranks", n, member->size));
     stn_status status = tell_all(member, words, all, (size_t)n * sizeof *words);
     for (int i = 0; i < n && status == STN_OK; i++) {
         words[i] = all[i];
@@ -177,8 +180,11 @@ static stn_status agree_broadcast(void *impl, stn_queue *queue, void *bytes, siz
         if (r != root)
             messages[sends++] = (stn_message){r, box};
     messages[sends] = (stn_message){root, box};
-    const stn_exchange exchange = {
-        .dtype = STN_DTYPE_U8, .n_send = sends, .n_recv = member->rank != root, .send = messages, .recv = messages + sends};
+    const stn_exchange exchange = {.dtype = STN_DTYPE_U8,
+                                   .n_send = sends,
+                                   .n_recv = member->rank != root,
+                                   .send = messages,
+                                   .recv = messages + sends};
     stn_status status = group(impl, queue, &exchange);
     stni_free(messages);
     return status;
@@ -211,16 +217,17 @@ static stn_status compare(struct stni_tcp_member *member, const int *ranks, int 
     int at = 0;
     for (int i = 0; transfers && all && i < 2 * n; i++)
         if (ranks[i % n] != member->rank)
-            transfers[at++] = (struct stni_tcp_transfer){
-                .peer = member->world[ranks[i % n]], .header.bytes = sizeof hash, .data = i < n ? (char *)&all[i] : (char *)&hash};
+            transfers[at++] = (struct stni_tcp_transfer){.peer = member->world[ranks[i % n]],
+                                                         .header.bytes = sizeof hash,
+                                                         .data = i < n ? (char *)&all[i] : (char *)&hash};
     if (transfers && all)
         status = stni_tcp_pass(member, transfers, n - 1, at);
     else
         stni_tcp_fail(member, status, "out of memory: a communicator of %d ranks", n);
     for (int i = 0; i < n && status == STN_OK; i++)
         if (ranks[i] != member->rank && all[i] != hash)
-            status = stni_tcp_fail(member, STN_ERR_MISMATCH, "subset: ranks %d and %d pass different lists of ranks", member->family->rank,
-                                   member->world[ranks[i]]);
+            status = stni_tcp_fail(member, STN_ERR_MISMATCH, "subset: ranks %d and %d pass different lists of ranks",
+                                   member->family->rank, member->world[ranks[i]]);
     stni_free(transfers);
     stni_free(all);
     return status;
@@ -242,7 +249,8 @@ static stn_status subset(void *impl, stn_queue *queue, const int *ranks, int n_r
     if (times >= 0)
         made = make_member(member->family, member, ranks, n_ranks, stni_fnv(hash, &times, sizeof times));
     if (!made)
-        return done(member, queue, stni_tcp_fail(member, STN_ERR_MEMORY, "out of memory: a communicator of %d ranks", n_ranks));
+        return done(member, queue,
+                    stni_tcp_fail(member, STN_ERR_MEMORY, "out of memory: a communicator of %d ranks", n_ranks));
     *out = made;
     return STN_OK;
 }
@@ -301,11 +309,13 @@ static const stn_comm_ops table = {
 static stn_status check(const stn_tcp_options *o, struct stni_error *error)
 {
     if (!o->host || !*o->host)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "host got %s, wanted the name or address of rank 0's machine", o->host ? "\"\"" : "NULL");
+        return stni_error_set(error, STN_ERR_ARGUMENT, "host got %s, wanted the name or address of rank 0's machine",
+                              o->host ? "\"\"" : "NULL");
     if (o->port < 1 || o->port > 65536 - STNI_TCP_PORTS)
         return stni_error_set(error, STN_ERR_ARGUMENT, "port got %d, wanted 1 to %d", o->port, 65536 - STNI_TCP_PORTS);
     if (o->ranks < 1 || o->rank < 0 || o->rank >= o->ranks)
-        return stni_error_set(error, STN_ERR_ARGUMENT, "rank got %d of %d ranks, wanted 0 <= rank < ranks", o->rank, o->ranks);
+        return stni_error_set(error, STN_ERR_ARGUMENT, "rank got %d of %d ranks, wanted 0 <= rank < ranks", o->rank,
+                              o->ranks);
     return STN_OK;
 }
 

@@ -155,7 +155,8 @@ stn_status stni_thread_reserve(struct stni_thread_member *member, size_t bytes)
 }
 
 /* The subset that these ranks are making and that `rank` of it has not joined yet; NULL if it is the first. */
-static struct stni_thread_group *find_group(const struct stni_thread_member *member, const int *world_ranks, int n, int rank)
+static struct stni_thread_group *find_group(const struct stni_thread_member *member, const int *world_ranks, int n,
+                                            int rank)
 {
     struct stni_thread_group *oldest = NULL;
     for (struct stni_thread_group *g = member->group->family->groups; g; g = g->next)
@@ -219,7 +220,8 @@ stn_status stni_thread_run(stn_comm *comm, stn_queue *queue, const struct stni_c
     if (!queue->immediate && !queue->device->is_cpu && !coll->host)
         status = stni_thread_run_on_device(member, queue, coll);
     else
-        status = coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
+        status =
+            coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
     if (status != STN_OK)
         stn_queue_fail(queue, member->error.status, "%s", member->error.text);
     return status;

@@ -180,8 +180,8 @@ enum stni_thread_wait { STNI_WAIT_READY, STNI_WAIT_ABORTED, STNI_WAIT_GONE, STNI
 /* Waits until *word >= value, which rank `peer` of the group will write. Reads the abort flag too where `poll_abort`
  * is set. `*until`: when it is too late, nanoseconds; computed from the member's deadline when it is first needed
  * (0). */
-enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
-                                       int poll_abort, int64_t *until);
+enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word,
+                                       uint64_t value, int poll_abort, int64_t *until);
 
 /* Writes a word that peers wait for, and wakes those that sleep. */
 void stni_thread_post(struct stni_thread_member *member, stni_thread_word *word, uint64_t value);
@@ -216,7 +216,8 @@ void stni_thread_leave(void *impl, stn_status status, const char *text);
 stn_status stni_thread_fail_aborted(struct stni_thread_member *member);
 
 /* Aborts the family because of what this rank found. */
-stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
+stn_status stni_thread_fail(struct stni_thread_member *member, stn_status status, const char *format, ...)
+    STN_PRINTF(3, 4);
 
 /* The same because of what member->error says. */
 stn_status stni_thread_fail_kept(struct stni_thread_member *member);
@@ -228,8 +229,8 @@ stn_status stni_thread_fail_agreed(struct stni_thread_member *member, stn_status
 /* The failure behind a wait that was not READY; `missing` tells which ranks are waited for, `what` what they have
  * not done. */
 stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
-                                 const struct stni_coll *coll, int (*missing)(const struct stni_thread_member *, int peer),
-                                 const char *what);
+                                 const struct stni_coll *coll,
+                                 int (*missing)(const struct stni_thread_member *, int peer), const char *what);
 
 /* Collectives (threads.c, threads_collective.c, threads_group.c) */
 
@@ -269,7 +270,8 @@ void stni_thread_drop_points(struct stni_thread_member *member);
 
 /* Copies or reduces boxes: at once in host memory, else on the member's queue. A launch that fails is kept in
  * member->launched. */
-static inline void stni_thread_copy_box(struct stni_thread_member *member, const stn_box *dst, const stn_box *src, size_t element_size)
+static inline void stni_thread_copy_box(struct stni_thread_member *member, const stn_box *dst, const stn_box *src,
+                                        size_t element_size)
 {
     if (!member->queue)
         stni_box_copy_now(member->isa, dst, src, element_size);
@@ -284,8 +286,8 @@ static inline void stni_thread_launch_copies(struct stni_thread_member *member)
         member->launched = stni_box_list_launch(member->copies);
 }
 
-static inline void stni_thread_reduce_boxes(struct stni_thread_member *member, int n_dst, const stn_box *dst, int n_src, const stn_box *src,
-                                            stn_dtype dtype, stn_reduce_op op)
+static inline void stni_thread_reduce_boxes(struct stni_thread_member *member, int n_dst, const stn_box *dst, int n_src,
+                                            const stn_box *src, stn_dtype dtype, stn_reduce_op op)
 {
     if (!member->queue)
         stni_box_reduce_now(member->isa, n_dst, dst, n_src, src, dtype, op);
@@ -310,7 +312,8 @@ static inline const struct stni_thread_mail *stni_thread_mail_of(const struct st
 }
 
 /* Bits of enum stni_thread_large; where there are none, the rank's bytes are in the mail. */
-int stni_thread_pack(const struct stni_thread_member *member, const struct stni_coll *coll, struct stni_thread_mail *mail);
+int stni_thread_pack(const struct stni_thread_member *member, const struct stni_coll *coll,
+                     struct stni_thread_mail *mail);
 
 /* Bytes of scratch that the collective's copy needs. */
 size_t stni_thread_scratch(const struct stni_coll *coll, int size);

@@ -80,8 +80,8 @@ stn_status stni_thread_fail_kept(struct stni_thread_member *member)
 }
 
 /* "rank 1", "ranks 1, 3", "ranks 0, 1, …": world ranks of the peers that are missing. */
-static void list_missing(const struct stni_thread_member *member, int (*missing)(const struct stni_thread_member *, int), char *text,
-                         size_t size)
+static void list_missing(const struct stni_thread_member *member,
+                         int (*missing)(const struct stni_thread_member *, int), char *text, size_t size)
 {
     int n = 0;
     size_t at = 0;
@@ -116,8 +116,8 @@ static stn_status fail_gone(struct stni_thread_member *member, int peer, const c
 }
 
 stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_thread_wait wait, int peer,
-                                 const struct stni_coll *coll, int (*missing)(const struct stni_thread_member *, int peer),
-                                 const char *what)
+                                 const struct stni_coll *coll,
+                                 int (*missing)(const struct stni_thread_member *, int peer), const char *what)
 {
     if (wait == STNI_WAIT_ABORTED)
         return stni_thread_fail_aborted(member);
@@ -128,6 +128,6 @@ stn_status stni_thread_fail_wait(struct stni_thread_member *member, enum stni_th
     if (wait == STNI_WAIT_GONE)
         return fail_gone(member, peer, call);
     list_missing(member, missing, who, sizeof who);
-    return stni_thread_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, %s %s", call, member->deadline_seconds,
-                            who, what);
+    return stni_thread_fail(member, STN_ERR_TIMEOUT, "%s: deadline of %g s passed, %s %s", call,
+                            member->deadline_seconds, who, what);
 }

@@ -34,7 +34,8 @@ static int closes(const struct stni_thread_family *family, const struct stni_thr
     return 0;
 }
 
-static void describe(const struct stni_thread_family *family, const struct stni_thread_edge *mine, struct stni_error *out)
+static void describe(const struct stni_thread_family *family, const struct stni_thread_edge *mine,
+                     struct stni_error *out)
 {
     const struct stni_thread_edge *at = mine;
     int n = snprintf(out->text, sizeof out->text, "ranks wait for each other in a circle:");
@@ -42,7 +43,8 @@ static void describe(const struct stni_thread_family *family, const struct stni_
         char call[96];
         stni_coll_describe(at->coll, call, sizeof call);
         if (n < (int)sizeof out->text)
-            n += snprintf(out->text + n, sizeof out->text - (size_t)n, "%s rank %d for rank %d in %s", at == mine ? "" : ",", at->from, at->to, call);
+            n += snprintf(out->text + n, sizeof out->text - (size_t)n, "%s rank %d for rank %d in %s",
+                          at == mine ? "" : ",", at->from, at->to, call);
         at = edge_of(family, at->to);
     } while (at && at != mine);
     out->status = STN_ERR_MISMATCH;

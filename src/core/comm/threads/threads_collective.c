@@ -114,9 +114,11 @@ static stn_status await_quiet(struct stni_thread_member *member, stn_status stat
         if (member->queue)
             follow_quietly(member, r);
         if (wait == STNI_WAIT_LATE)
-            status = stni_thread_fail_agreed(member, STN_ERR_PEER, "rank %d: %.300s; rank %d is still in its copy phase after a "
-                                             "second deadline and may touch this rank's buffers", group->family->failed_rank,
-                                             group->family->failed_text, group->world_ranks[r]);
+            status =
+                stni_thread_fail_agreed(member, STN_ERR_PEER,
+                                        "rank %d: %.300s; rank %d is still in its copy phase after a "
+                                        "second deadline and may touch this rank's buffers",
+                                        group->family->failed_rank, group->family->failed_text, group->world_ranks[r]);
     }
     return status;
 }
@@ -139,11 +141,14 @@ static void describe_mail(const struct stni_thread_mail *mail, char *text, size_
 /* Where some rank's data is on a device: all ranks' has to be. Every rank comes to the same verdict. */
 static stn_status compare_memory(const struct stni_thread_view *view)
 {
-    const int *world = view->member->group->world_ranks, first = stni_thread_mail_of(view, 0)->large & STNI_THREAD_ON_DEVICE;
+    const int *world = view->member->group->world_ranks,
+              first = stni_thread_mail_of(view, 0)->large & STNI_THREAD_ON_DEVICE;
     for (int r = 1; r < view->size; r++)
         if ((stni_thread_mail_of(view, r)->large & STNI_THREAD_ON_DEVICE) != first)
-            return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH, "%s: the data of rank %d is in the memory of %s, that of rank %d is not",
-                                           stni_coll_name(view->coll->kind), world[r], first ? "the host" : "a device", world[0]);
+            return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH,
+                                           "%s: the data of rank %d is in the memory of %s, that of rank %d is not",
+                                           stni_coll_name(view->coll->kind), world[r], first ? "the host" : "a device",
+                                           world[0]);
     return STN_OK;
 }
 

@@ -38,7 +38,8 @@ static void line(stn_box *box, const void *data, int64_t elements, int64_t count
     box->strides[0] = 1;
 }
 
-static void copy_elements(const struct stni_thread_view *view, void *dst, int64_t dst_at, const void *src, int64_t src_at, int64_t count, size_t size)
+static void copy_elements(const struct stni_thread_view *view, void *dst, int64_t dst_at, const void *src,
+                          int64_t src_at, int64_t count, size_t size)
 {
     char *to = (char *)dst + dst_at * (int64_t)size;
     const char *from = (const char *)src + src_at * (int64_t)size;
@@ -62,7 +63,8 @@ static const void *sent_by(const struct stni_thread_view *view, int peer)
 
 /* For more data than the caches hold: each chunk is reduced into a buffer that stays in the L1 cache, then written
  * to every dst by non-temporal stores, so that no load of a source runs ahead of such a store. */
-static void multi_reduce_streamed(enum stni_isa isa, stni_multi_reduce_fn fold, const struct stni_multi_reduce *all, int64_t size)
+static void multi_reduce_streamed(enum stni_isa isa, stni_multi_reduce_fn fold, const struct stni_multi_reduce *all,
+                                  int64_t size)
 {
     const struct stni_copy_kernels *copies = STNI_ISA_PICK(stni_copy_kernels, isa);
     alignas(STNI_THREAD_LINE) char buffer[STNI_STREAMING_PAGE + CHUNK_BYTES];
@@ -226,7 +228,8 @@ static stn_status all_to_all(const struct stni_thread_view *view, int large)
             continue;
         const int64_t *counts = counts_in(view, mail);
         const void *data = mail->large ? mail->data.at.send : (const void *)(counts + view->size);
-        copy_elements(view, v->recv, at, data, sum_before(counts, view->rank), v->recv_counts[i], stn_dtype_size(v->dtype));
+        copy_elements(view, v->recv, at, data, sum_before(counts, view->rank), v->recv_counts[i],
+                      stn_dtype_size(v->dtype));
     }
     return STN_OK;
 }
@@ -297,7 +300,8 @@ static int64_t given(const struct stni_coll *coll, int rank)
     return coll->count;
 }
 
-static int pack_all_to_all(const struct stni_thread_member *member, const struct stni_coll *coll, struct stni_thread_mail *mail)
+static int pack_all_to_all(const struct stni_thread_member *member, const struct stni_coll *coll,
+                           struct stni_thread_mail *mail)
 {
     const int size = member->group->size;
     size_t head = (size_t)size * sizeof *coll->counts, element = stn_dtype_size(coll->dtype);
@@ -310,7 +314,8 @@ static int pack_all_to_all(const struct stni_thread_member *member, const struct
     return 0;
 }
 
-int stni_thread_pack(const struct stni_thread_member *member, const struct stni_coll *coll, struct stni_thread_mail *mail)
+int stni_thread_pack(const struct stni_thread_member *member, const struct stni_coll *coll,
+                     struct stni_thread_mail *mail)
 {
     if (coll->kind == STNI_COLL_EXCHANGE)
         return member->large;
@@ -329,6 +334,7 @@ size_t stni_thread_scratch(const struct stni_coll *coll, int size)
 {
     if (coll->kind == STNI_COLL_EXCHANGE)
         return stni_thread_exchange_scratch(coll->messages);
-    int reduces = coll->kind == STNI_COLL_ALL_REDUCE || coll->kind == STNI_COLL_REDUCE || coll->kind == STNI_COLL_REDUCE_SCATTER;
+    int reduces =
+        coll->kind == STNI_COLL_ALL_REDUCE || coll->kind == STNI_COLL_REDUCE || coll->kind == STNI_COLL_REDUCE_SCATTER;
     return reduces ? 2 * (size_t)size * (sizeof(void *) + sizeof(stn_box)) : 0;
 }

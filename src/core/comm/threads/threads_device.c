@@ -40,7 +40,9 @@ static stn_status mark(struct stni_thread_member *member, enum stni_thread_point
     pthread_mutex_lock(&slot->points_lock);
     stn_status status = stni_event_record(slot->points[point], member->queue);
     pthread_mutex_unlock(&slot->points_lock);
-    return status == STN_OK ? STN_OK : stni_thread_fail_agreed(member, status, "an event of device %s was not recorded", member->queue->device->name);
+    return status == STN_OK ? STN_OK
+                            : stni_thread_fail_agreed(member, status, "an event of device %s was not recorded",
+                                                      member->queue->device->name);
 }
 
 stn_status stni_thread_mark_done(struct stni_thread_member *member)
@@ -61,9 +63,12 @@ stn_status stni_thread_follow(struct stni_thread_member *member, int rank, enum 
         status = device->ops->queue_wait(device->impl, member->queue->impl, event->impl);
     pthread_mutex_unlock(&slot->points_lock);
     if (other)
-        return stni_thread_fail_agreed(member, STN_ERR_MISMATCH, "rank %d and rank %d are on devices of different modules", world[rank],
+        return stni_thread_fail_agreed(member, STN_ERR_MISMATCH,
+                                       "rank %d and rank %d are on devices of different modules", world[rank],
                                        world[member->rank]);
-    return status == STN_OK ? STN_OK : stni_thread_fail_agreed(member, status, "a queue of device %s does not wait", device->name);
+    return status == STN_OK
+               ? STN_OK
+               : stni_thread_fail_agreed(member, status, "a queue of device %s does not wait", device->name);
 }
 
 stn_status stni_thread_copy_on_device(const struct stni_thread_view *view)
@@ -93,7 +98,8 @@ static stn_status begin(struct stni_thread_member *member)
 {
     stn_status status = own_slot(member)->points[0] ? STN_OK : create_points(member);
     if (status != STN_OK)
-        return stni_thread_fail(member, status, "no events of device %s: %s", member->queue->device->name, stn_status_text(status));
+        return stni_thread_fail(member, status, "no events of device %s: %s", member->queue->device->name,
+                                stn_status_text(status));
     return mark(member, STNI_POINT_READY) == STN_OK ? STN_OK : stni_thread_fail_kept(member);
 }
 
@@ -109,7 +115,8 @@ stn_status stni_thread_run_on_device(struct stni_thread_member *member, stn_queu
     member->inline_bytes = member->memcpy_bytes = -1;
     stn_status status = begin(member);
     if (status == STN_OK)
-        status = coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
+        status =
+            coll->kind == STNI_COLL_GROUP ? stni_thread_group_coll(member, coll) : stni_thread_collective(member, coll);
     if (status != STN_OK)
         stn_queue_sync(queue); /* a failed queue skips kernels, and those launched here may be what peers that did not fail wait for */
     member->queue = NULL;

@@ -58,8 +58,8 @@ static int same_shape(const stn_box *a, const stn_box *b)
 
 static stn_status mismatch(const struct stni_thread_view *view, int from, int k, const char *what)
 {
-    return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH, "exchange: message %d from rank %d to rank %d %s", k, from,
-                                   view->rank, what);
+    return stni_thread_fail_agreed(view->member, STN_ERR_MISMATCH, "exchange: message %d from rank %d to rank %d %s", k,
+                                   from, view->rank, what);
 }
 
 /* Pairs the messages received from `peer`, which begin at `at`, with those it sends; returns where they end in *end. */

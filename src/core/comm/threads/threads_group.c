@@ -257,7 +257,8 @@ static stn_status complete(struct call *call, const struct stni_coll *coll)
         STNI_TRY(check_gone(call, coll));
         enum stni_thread_wait wait = stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 1, &member->until);
         if (wait != STNI_WAIT_READY)
-            return stni_thread_fail_wait(member, wait, STNI_THREAD_ANY, coll, waits_for, "have not sent or taken their messages");
+            return stni_thread_fail_wait(member, wait, STNI_THREAD_ANY, coll, waits_for,
+                                         "have not sent or taken their messages");
     }
 }
 
@@ -300,7 +301,8 @@ static stn_status withdraw(struct call *call, stn_status status)
         if (stni_thread_wait(member, STNI_THREAD_ANY, events, seen + 1, 0, &until) != STNI_WAIT_LATE)
             continue;
         keep_pending_sends(call);
-        return stni_thread_fail_agreed(member, STN_ERR_PEER, "group: a message is still being copied after a second deadline, "
+        return stni_thread_fail_agreed(member, STN_ERR_PEER,
+                                       "group: a message is still being copied after a second deadline, "
                                        "by a rank that may touch this rank's buffers");
     }
 }

@@ -115,15 +115,16 @@ static enum stni_thread_wait sleep_until(const struct waiting *w, int64_t *until
 static enum stni_thread_wait sleep_in_agreement(const struct waiting *w, int64_t *until)
 {
     const int *world = w->member->group->world_ranks;
-    struct stni_thread_edge edge = {NULL, world[w->member->rank], world[w->peer], w->word, w->value, w->member->agreement};
+    struct stni_thread_edge edge = {NULL,     world[w->member->rank], world[w->peer], w->word,
+                                    w->value, w->member->agreement};
     const int circle = stni_thread_edge_add(w->member, &edge);
     const enum stni_thread_wait result = circle ? STNI_WAIT_CIRCLE : sleep_until(w, until);
     stni_thread_edge_remove(w->member, &edge);
     return result;
 }
 
-enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word, uint64_t value,
-                                       int poll_abort, int64_t *until)
+enum stni_thread_wait stni_thread_wait(struct stni_thread_member *member, int peer, const stni_thread_word *word,
+                                       uint64_t value, int poll_abort, int64_t *until)
 {
     for (int i = 0; i < PAUSES; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) >= value)

@@ -71,9 +71,11 @@ template <class S> void launch_box_add_of(const stn_box &dst, const stn_box &src
     if (a.elements.count == 0)
         return;
     if (is_small(a.elements) && is_small(a.repeated))
-        STNI_LAUNCH((add_box<S, uint32_t>), blocks, ADD_THREADS, stream, a, static_cast<S *>(dst.data), static_cast<const S *>(src.data));
+        STNI_LAUNCH((add_box<S, uint32_t>), blocks, ADD_THREADS, stream, a, static_cast<S *>(dst.data),
+                    static_cast<const S *>(src.data));
     else
-        STNI_LAUNCH((add_box<S, int64_t>), blocks, ADD_THREADS, stream, a, static_cast<S *>(dst.data), static_cast<const S *>(src.data));
+        STNI_LAUNCH((add_box<S, int64_t>), blocks, ADD_THREADS, stream, a, static_cast<S *>(dst.data),
+                    static_cast<const S *>(src.data));
 }
 
 inline void launch_box_add(const stn_box &dst, const stn_box &src, stn_dtype dtype, cudaStream_t stream)

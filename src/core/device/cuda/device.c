@@ -98,14 +98,16 @@ static cudaError_t memory_stream(struct device *device, cudaStream_t *out)
 
 /* Asks the caller, whose function may leave another device behind, and with nothing to give an error that the
  * runtime keeps. */
-static cudaError_t ask(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, size_t bytes, void **out)
+static cudaError_t ask(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, size_t bytes,
+                       void **out)
 {
     *out = allocator->allocate(allocator->arg, bytes, stream);
     enter(device);
     return *out ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-static void give(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, void *pointer, size_t bytes)
+static void give(struct device *device, const stn_device_allocator *allocator, cudaStream_t stream, void *pointer,
+                 size_t bytes)
 {
     allocator->deallocate(allocator->arg, pointer, bytes, stream);
     enter(device);
@@ -127,12 +129,14 @@ static cudaError_t ask_for_all(struct device *device, const stn_device_allocator
     return error;
 }
 
-static stn_status allocate_from(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes, void **out)
+static stn_status allocate_from(void *impl, const stn_device_allocator *allocator, void *queue, size_t bytes,
+                                void **out)
 {
     const int before = enter(impl);
     const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     *out = NULL;
-    const cudaError_t error = queue ? ask(impl, allocator, queue, bytes, out) : ask_for_all(impl, allocator, bytes, out);
+    const cudaError_t error =
+        queue ? ask(impl, allocator, queue, bytes, out) : ask_for_all(impl, allocator, bytes, out);
     stni_cuda_permit_in_capture(mode);
     return leave(impl, before, error);
 }
@@ -215,7 +219,8 @@ static stn_status queue_sync(void *impl, void *queue)
 }
 
 /* A kernel's function is host code that puts grids on the stream, so it runs at once. */
-static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_fn kernel, const void *args, size_t args_size)
+static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_fn kernel, const void *args,
+                         size_t args_size)
 {
     (void)queue, (void)args_size;
     int before = enter(impl);
@@ -307,7 +312,8 @@ static stn_status event_sync(void *impl, void *handle)
 
 static stn_status copy(void *impl, void *queue, void *dst, const void *src, size_t bytes, int kind)
 {
-    static const enum cudaMemcpyKind kinds[] = {cudaMemcpyDeviceToDevice, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost};
+    static const enum cudaMemcpyKind kinds[] = {cudaMemcpyDeviceToDevice, cudaMemcpyHostToDevice,
+                                                cudaMemcpyDeviceToHost};
     int before = enter(impl);
     return leave(impl, before, cudaMemcpyAsync(dst, src, bytes, kinds[kind], queue));
 }

@@ -20,7 +20,8 @@ inline divider divider_of(int64_t divisor)
     divider by = {(uint32_t)divisor, 0, 0};
     while (((int64_t)1 << by.shift) < divisor)
         by.shift++;
-    by.multiplier = (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << by.shift) - (uint64_t)divisor)) / (uint64_t)divisor + 1);
+    by.multiplier =
+        (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << by.shift) - (uint64_t)divisor)) / (uint64_t)divisor + 1);
     return by;
 }
 

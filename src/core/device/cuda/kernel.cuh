@@ -47,7 +47,8 @@ inline size_t aligned_bytes(size_t bytes)
     return (bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
 }
 
-template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)> stn_status launch_row(stn_queue *queue, const void *args)
+template <class ARGS, void (*LAUNCH)(const ARGS &, cudaStream_t)>
+stn_status launch_row(stn_queue *queue, const void *args)
 {
     LAUNCH(*static_cast<const ARGS *>(args), static_cast<cudaStream_t>(stni_cuda_stream(queue)));
     return stni_cuda_launched(queue);

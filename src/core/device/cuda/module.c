@@ -8,8 +8,12 @@
 #include <string.h>
 
 static const stn_host *host;
-static stn_module module = {.size = sizeof module, .abi = STN_MODULE_ABI, .name = "cuda", .device_join = stni_cuda_device_join,
-                            .device_count = stni_cuda_device_count, .comm_join = stni_cuda_comm_join};
+static stn_module module = {.size = sizeof module,
+                            .abi = STN_MODULE_ABI,
+                            .name = "cuda",
+                            .device_join = stni_cuda_device_join,
+                            .device_count = stni_cuda_device_count,
+                            .comm_join = stni_cuda_comm_join};
 
 const stn_host *stni_cuda_host(void)
 {

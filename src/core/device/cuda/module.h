@@ -22,7 +22,8 @@ stn_status stni_cuda_device_check(int index, char *text, size_t text_size);
 stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 
 /* A stn_module.comm_join: communicators of NCCL, by the words that shardtensor/nccl.h writes. */
-stn_status stni_cuda_comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size, char *text, size_t text_size);
+stn_status stni_cuda_comm_join(const char *options, const stn_comm_ops **ops, void **impl, int *rank, int *size,
+                               char *text, size_t text_size);
 
 /* The kernels' tables, each ended by a row without a name; the list itself ends in NULL. Generated: one table a .cu
  * file. */

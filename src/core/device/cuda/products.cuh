@@ -68,7 +68,8 @@ STNI_DEVICE uint32_t multiply_add(uint32_t a, uint32_t b, uint32_t sum)
 
 template <class F> STNI_DEVICE stni_complex<F> multiply_add(stni_complex<F> a, stni_complex<F> b, stni_complex<F> sum)
 {
-    return {multiply_add(-a.im, b.im, multiply_add(a.re, b.re, sum.re)), multiply_add(a.im, b.re, multiply_add(a.re, b.im, sum.im))};
+    return {multiply_add(-a.im, b.im, multiply_add(a.re, b.re, sum.re)),
+            multiply_add(a.im, b.re, multiply_add(a.re, b.im, sum.im))};
 }
 
 /* A term as a total. */

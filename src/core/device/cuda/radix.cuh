@@ -37,7 +37,8 @@ inline int64_t sort_tiles(int64_t n)
 
 template <class K, class P> size_t sort_bytes(int64_t n, int64_t lines)
 {
-    const int64_t entries = n * lines * (int64_t)sizeof(sort_entry<K, P>), counts = lines * SORT_DIGITS * (sort_tiles(n) + 1) * (int64_t)sizeof(P);
+    const int64_t entries = n * lines * (int64_t)sizeof(sort_entry<K, P>),
+                  counts = lines * SORT_DIGITS * (sort_tiles(n) + 1) * (int64_t)sizeof(P);
     return (size_t)(n <= SORT_SHORT ? entries : 2 * entries + counts);
 }
 
@@ -58,7 +59,8 @@ template <class K, class P> STNI_DEVICE bool comes_before(const sort_entry<K, P>
 }
 
 /* `size`: a power of two, at least n. What is missing from it comes last. */
-template <class K, class P> __global__ void __launch_bounds__(SORT_THREADS) sort_short(sort_entry<K, P> *entries, int n, int size)
+template <class K, class P>
+__global__ void __launch_bounds__(SORT_THREADS) sort_short(sort_entry<K, P> *entries, int n, int size)
 {
     typedef sort_entry<K, P> entry;
     STNI_SHARED(entry, e, SORT_SHORT);
@@ -114,7 +116,8 @@ template <class K, class P> __global__ void __launch_bounds__(SORT_THREADS)
 count_digits(const sort_entry<K, P> *entries, P *counts, int64_t n, int64_t tiles, int shift)
 {
     STNI_SHARED(unsigned, of_digit, SORT_DIGITS);
-    const int64_t line = blockIdx.x / tiles, tile = blockIdx.x % tiles, end = n < (tile + 1) * SORT_TILE ? n : (tile + 1) * SORT_TILE;
+    const int64_t line = blockIdx.x / tiles, tile = blockIdx.x % tiles,
+                  end = n < (tile + 1) * SORT_TILE ? n : (tile + 1) * SORT_TILE;
     of_digit[threadIdx.x] = 0;
     __syncthreads();
     for (int64_t i = tile * SORT_TILE + threadIdx.x; i < end; i += SORT_THREADS)
@@ -152,13 +155,16 @@ STNI_DEVICE unsigned lanes_with(int digit, bool is_there)
 
 /* A block each tile: its entries go where those of their digit are, SORT_THREADS at a time so that they keep their
  * order. */
-template <class K, class P> __global__ void __launch_bounds__(SORT_THREADS)
-deal_digits(const sort_entry<K, P> *from, sort_entry<K, P> *to, const P *counts, const P *totals, int64_t n, int64_t tiles, int shift)
+template <class K, class P>
+__global__ void __launch_bounds__(SORT_THREADS)
+    deal_digits(const sort_entry<K, P> *from, sort_entry<K, P> *to, const P *counts, const P *totals, int64_t n,
+                int64_t tiles, int shift)
 {
     enum { WARPS = SORT_THREADS / WARP };
     STNI_SHARED(P, begin, SORT_DIGITS);
     STNI_SHARED(unsigned, of_warp, WARPS * SORT_DIGITS);
-    const int64_t line = blockIdx.x / tiles, tile = blockIdx.x % tiles, end = n < (tile + 1) * SORT_TILE ? n : (tile + 1) * SORT_TILE;
+    const int64_t line = blockIdx.x / tiles, tile = blockIdx.x % tiles,
+                  end = n < (tile + 1) * SORT_TILE ? n : (tile + 1) * SORT_TILE;
     const int me = (int)threadIdx.x, lane = me % WARP, warp = me / WARP;
     P all;
     begin[me] = sum_before(totals[line * SORT_DIGITS + me], &all) + counts[(line * SORT_DIGITS + me) * tiles + tile];
@@ -187,15 +193,19 @@ deal_digits(const sort_entry<K, P> *from, sort_entry<K, P> *to, const P *counts,
     }
 }
 
-template <class K, class P> const sort_entry<K, P> *sort_long(const sort_space<K, P> &space, int64_t n, int64_t lines, int bits, cudaStream_t stream)
+template <class K, class P>
+const sort_entry<K, P> *sort_long(const sort_space<K, P> &space, int64_t n, int64_t lines, int bits,
+                                  cudaStream_t stream)
 {
     const int64_t tiles = sort_tiles(n);
     const unsigned blocks = (unsigned)(lines * tiles);
     sort_entry<K, P> *from = space.entries, *to = space.others;
     for (int shift = 0; shift < bits; shift += 8) {
         STNI_LAUNCH((count_digits<K, P>), blocks, SORT_THREADS, stream, from, space.counts, n, tiles, shift);
-        STNI_LAUNCH(sum_digits<P>, (unsigned)(lines * SORT_DIGITS), SORT_THREADS, stream, space.counts, space.totals, tiles);
-        STNI_LAUNCH((deal_digits<K, P>), blocks, SORT_THREADS, stream, from, to, space.counts, space.totals, n, tiles, shift);
+        STNI_LAUNCH(sum_digits<P>, (unsigned)(lines * SORT_DIGITS), SORT_THREADS, stream, space.counts, space.totals,
+                    tiles);
+        STNI_LAUNCH((deal_digits<K, P>), blocks, SORT_THREADS, stream, from, to, space.counts, space.totals, n, tiles,
+                    shift);
         sort_entry<K, P> *held = from;
         from = to;
         to = held;

@@ -22,7 +22,8 @@ static stn_status refuse_all(cudaError_t error, char *text, size_t text_size)
     if (driver == 0)
         snprintf(text, text_size, "no CUDA driver was found (%s)", cudaGetErrorString(error));
     else if (driver / 1000 < CUDART_VERSION / 1000)
-        snprintf(text, text_size, "the driver's CUDA version got %d.%d, wanted %d.0 or later: the module was built with CUDA %d.%d (%s)",
+        snprintf(text, text_size,
+                 "the driver's CUDA version got %d.%d, wanted %d.0 or later: the module was built with CUDA %d.%d (%s)",
                  NUMBERS(driver), CUDART_VERSION / 1000, NUMBERS(CUDART_VERSION), cudaGetErrorString(error));
     else
         snprintf(text, text_size, "%s", cudaGetErrorString(error));
@@ -58,11 +59,15 @@ static stn_status check_code(int index, char *text, size_t text_size)
     if (code == MACHINE_CODE || (code == PTX && driver >= CUDART_VERSION))
         return STN_OK;
     if (code == NO_CODE)
-        snprintf(text, text_size, "the GPU's compute capability got %d.%d, wanted one that the module has code for (-Dnvcc_archs=%s)", major, minor,
-                 STNI_CUDA_ARCHS);
+        snprintf(text, text_size,
+                 "the GPU's compute capability got %d.%d, wanted one that the module has code for (-Dnvcc_archs=%s)",
+                 major, minor, STNI_CUDA_ARCHS);
     else
-        snprintf(text, text_size, "the driver's CUDA version got %d.%d, wanted %d.%d or later: for compute capability %d.%d the module has PTX alone "
-                 "(-Dnvcc_archs=%s)", NUMBERS(driver), NUMBERS(CUDART_VERSION), major, minor, STNI_CUDA_ARCHS);
+        snprintf(text, text_size,
+                 "the driver's CUDA version got %d.%d, wanted %d.%d or later: for compute capability %d.%d the module "
+                 "has PTX alone "
+                 "(-Dnvcc_archs=%s)",
+                 NUMBERS(driver), NUMBERS(CUDART_VERSION), major, minor, STNI_CUDA_ARCHS);
     return STN_ERR_DEVICE;
 }
 

@@ -13,7 +13,8 @@ namespace {
  * host. Of several errors any one is reported. At most STN_VALUE_NUMBERS numbers. */
 STNI_DEVICE void report_value(stn_value_record *record, int op, int what, int n, const int64_t *numbers)
 {
-    if (!record || atomicCAS(&record->state, (unsigned)STN_VALUE_FREE, (unsigned)STN_VALUE_CLAIMED) != (unsigned)STN_VALUE_FREE)
+    if (!record ||
+        atomicCAS(&record->state, (unsigned)STN_VALUE_FREE, (unsigned)STN_VALUE_CLAIMED) != (unsigned)STN_VALUE_FREE)
         return;
     record->op = op;
     record->what = what;
@@ -34,7 +35,8 @@ STNI_DEVICE void report_value(stn_value_record *record, int op, int what)
 template <class ARGS, void (*LAUNCH)(const ARGS &, stn_value_record *, cudaStream_t)>
 stn_status launch_reporting_row(stn_queue *queue, const void *args)
 {
-    LAUNCH(*static_cast<const ARGS *>(args), stni_cuda_host()->queue_value_record(queue), static_cast<cudaStream_t>(stni_cuda_stream(queue)));
+    LAUNCH(*static_cast<const ARGS *>(args), stni_cuda_host()->queue_value_record(queue),
+           static_cast<cudaStream_t>(stni_cuda_stream(queue)));
     return stni_cuda_launched(queue);
 }
 

@@ -19,8 +19,8 @@ struct piece {
 
 /* The piece from element `at` on; `size` is that of the operands' elements. This function and the next are not
  * inlined: the loops have no registers to spare. */
-static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at, size_t size,
-                                                         size_t result_size)
+static __attribute__((noinline)) struct piece open_piece(const struct stni_pointwise_block *block, int64_t at,
+                                                         size_t size, size_t result_size)
 {
     const char *out = (const char *)block->out + at * (int64_t)result_size;
     const int64_t n = stni_block_length(out, block->n - at, result_size, block->piece);

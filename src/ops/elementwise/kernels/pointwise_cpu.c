@@ -64,7 +64,8 @@ static inline stn_status run_block(const struct stni_pointwise_args *args, int64
     return STN_OK;
 }
 
-static stn_status run_form(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n, stni_pointwise_block_fn block)
+static stn_status run_form(stn_queue *queue, const struct stni_pointwise_args *args, int64_t n,
+                           stni_pointwise_block_fn block)
 {
     const int64_t bytes = n * (int64_t)stn_dtype_size(args->out.dtype);
     if ((args->one_run || stni_pointwise_is_one_run(args)) && !stni_pointwise_is_streamed(args, bytes))

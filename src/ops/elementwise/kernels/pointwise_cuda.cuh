@@ -135,7 +135,8 @@ template <class S> void launch_dense(const struct stni_pointwise_args &args, cud
     g.b = number_of<T>(args.b);
     g.c = number_of<T>(args.c);
     for (int i = 0; i < args.n_in; i++)
-        g.in[i] = {static_cast<const S *>(args.in[i].data), number_of<T>(args.number[i]), args.in[i].data && args.ndim && args.in[i].strides[0] != 0};
+        g.in[i] = {static_cast<const S *>(args.in[i].data), number_of<T>(args.number[i]),
+                   args.in[i].data && args.ndim && args.in[i].strides[0] != 0};
     g.out = static_cast<S *>(args.out.data);
     for (int64_t done = 0; done < n; done += DENSE_AT_ONCE) {
         g.n = (uint32_t)(n - done < DENSE_AT_ONCE ? n - done : DENSE_AT_ONCE);
@@ -249,12 +250,14 @@ template <class T> __global__ void any(const __grid_constant__ any_args<T> g)
     write_element(g.data[OUT], g.dtype[OUT], at[OUT], value_of_any<T>(g, {in[0], in[1], in[2], g.a, g.b, g.c}));
 }
 
-template <class T> void launch_any(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream)
+template <class T>
+void launch_any(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream)
 {
     any_args<T> g = {};
     g.space = no_dims<MAX_IN + 1>();
     for (int d = 0; d < args.ndim; d++)
-        add_dim(g.space, args.shape[d], {args.in[0].strides[d], args.in[1].strides[d], args.in[2].strides[d], args.out.strides[d]});
+        add_dim(g.space, args.shape[d],
+                {args.in[0].strides[d], args.in[1].strides[d], args.in[2].strides[d], args.out.strides[d]});
     end_dims(g.space);
     for (int k = 0; k < args.n_in; k++) {
         g.data[k] = args.in[k].data;

@@ -6,11 +6,16 @@
 #include "core/device/cuda/grid.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 
-void stni_pointwise_launch_arithmetic(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream);
-void stni_pointwise_launch_comparison(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream);
-void stni_pointwise_launch_exponential(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream);
-void stni_pointwise_launch_trigonometry(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream);
-void stni_pointwise_launch_activation(const struct stni_pointwise_args &args, stn_value_record *values, cudaStream_t stream);
+void stni_pointwise_launch_arithmetic(const struct stni_pointwise_args &args, stn_value_record *values,
+                                      cudaStream_t stream);
+void stni_pointwise_launch_comparison(const struct stni_pointwise_args &args, stn_value_record *values,
+                                      cudaStream_t stream);
+void stni_pointwise_launch_exponential(const struct stni_pointwise_args &args, stn_value_record *values,
+                                       cudaStream_t stream);
+void stni_pointwise_launch_trigonometry(const struct stni_pointwise_args &args, stn_value_record *values,
+                                        cudaStream_t stream);
+void stni_pointwise_launch_activation(const struct stni_pointwise_args &args, stn_value_record *values,
+                                      cudaStream_t stream);
 
 /* Operands that repeat along dims: false, and nothing is put on the stream, where its kernels do not serve. */
 bool stni_pointwise_launch_broadcast(const struct stni_pointwise_args &args, cudaStream_t stream);

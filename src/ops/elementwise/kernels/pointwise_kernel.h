@@ -41,7 +41,8 @@ static inline stn_dtype stni_pointwise_result(enum stni_pointwise_op op, stn_dty
     return op >= STNI_POINTWISE_eq && op <= STNI_POINTWISE_isfinite ? STN_DTYPE_BOOL : compute;
 }
 
-static inline int stni_pointwise_is_run(const struct stni_pointwise_args *args, const struct stni_pointwise_operand *operand, stn_dtype dtype)
+static inline int stni_pointwise_is_run(const struct stni_pointwise_args *args,
+                                        const struct stni_pointwise_operand *operand, stn_dtype dtype)
 {
     return operand->data && operand->dtype == dtype && (args->ndim == 0 || operand->strides[0] == 1);
 }
@@ -100,12 +101,17 @@ struct stni_pointwise_kernels {
     stni_pointwise_block_fn block[STN_DTYPE_COUNT];
 };
 
-extern const struct stni_pointwise_kernels stni_arithmetic_kernels_base, stni_arithmetic_kernels_avx2, stni_arithmetic_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_arithmetic_kernels_base, stni_arithmetic_kernels_avx2,
+    stni_arithmetic_kernels_avx512;
 extern const struct stni_pointwise_kernels stni_truth_kernels_base, stni_truth_kernels_avx2, stni_truth_kernels_avx512;
-extern const struct stni_pointwise_kernels stni_comparison_kernels_base, stni_comparison_kernels_avx2, stni_comparison_kernels_avx512;
-extern const struct stni_pointwise_kernels stni_exponential_kernels_base, stni_exponential_kernels_avx2, stni_exponential_kernels_avx512;
-extern const struct stni_pointwise_kernels stni_trigonometry_kernels_base, stni_trigonometry_kernels_avx2, stni_trigonometry_kernels_avx512;
-extern const struct stni_pointwise_kernels stni_activation_kernels_base, stni_activation_kernels_avx2, stni_activation_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_comparison_kernels_base, stni_comparison_kernels_avx2,
+    stni_comparison_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_exponential_kernels_base, stni_exponential_kernels_avx2,
+    stni_exponential_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_trigonometry_kernels_base, stni_trigonometry_kernels_avx2,
+    stni_trigonometry_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_activation_kernels_base, stni_activation_kernels_avx2,
+    stni_activation_kernels_avx512;
 
 /* The block that computes an op in a type; NULL where its list has none for it. */
 stni_pointwise_block_fn stni_pointwise_block_of(enum stni_pointwise_op op, stn_dtype compute, enum stni_isa isa);

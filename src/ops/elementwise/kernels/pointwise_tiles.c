@@ -114,7 +114,8 @@ static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, i
     if (is_direct(s, lane, rows, cols))
         return (struct view){from, lane->row * (int64_t)lane->size};
     int repeats = lane->row == 0;
-    const struct stni_tile tile = {repeats ? 1 : rows, cols, dense / s->compute_size, 1, lane->row, lane->col, 0, lane->ahead};
+    const struct stni_tile tile = {repeats ? 1 : rows, cols, dense / s->compute_size, 1, lane->row, lane->col, 0,
+                                   lane->ahead};
     stni_tile_read(&lane->kernels, lane->buffer, from, &tile);
     if (repeats && cols >= ROW_RUN)
         return (struct view){lane->buffer, 0};
@@ -125,7 +126,8 @@ static struct view read_tile(struct space *s, int l, int64_t row, int64_t col, i
 
 /* How far ahead, in bytes, the block prefetches while it reads row r of an operand; 0 where it reads a buffer. After
  * the last rows of a tile that is transposed it prefetches the first rows of the next tile. */
-static size_t ahead_of_row(const struct space *s, const struct lane *lane, const struct view *view, int64_t r, int64_t rows)
+static size_t ahead_of_row(const struct space *s, const struct lane *lane, const struct view *view, int64_t r,
+                           int64_t rows)
 {
     int64_t ahead = view->at == lane->buffer ? 0 : lane->ahead;
     if (s->pad > 0 && ahead != 0 && r + ACROSS_AHEAD >= rows)
@@ -170,7 +172,8 @@ static int is_out_direct(const struct space *s, int64_t rows, int64_t cols)
 }
 
 /* From where the block has put the output's tile, or from the operand of a cast, to where it belongs. */
-static void put_tile(const struct space *s, char *to, const struct view *from, int64_t ahead, int64_t rows, int64_t cols)
+static void put_tile(const struct space *s, char *to, const struct view *from, int64_t ahead, int64_t rows,
+                     int64_t cols)
 {
     const struct lane *out = &s->lane[OUT];
     const int64_t from_row = from->row / out->kernels.from_size;
@@ -190,7 +193,8 @@ static void run_tile(struct space *s, int64_t row, int64_t col, int64_t rows, in
     struct view view[LANES];
     for (int l = 0; l < STNI_POINTWISE_MAX_IN; l++)
         view[l] = l < s->args->n_in ? read_tile(s, l, row, col, rows, cols) : view[0];
-    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size} : (struct view){out->buffer, row_of_buffer(s, cols, s->result_size)};
+    view[OUT] = direct ? (struct view){to, out->row * (int64_t)out->size}
+                       : (struct view){out->buffer, row_of_buffer(s, cols, s->result_size)};
     if (s->args->op == STNI_POINTWISE_cast && out->dtype != s->args->compute) { /* its arithmetic would be a copy */
         put_tile(s, to, &view[0], s->lane[0].ahead, rows, cols);
         return;
@@ -239,8 +243,11 @@ static void run_outer(struct space *s)
 static void set_lane(struct space *s, int l, const struct stni_pointwise_operand *operand)
 {
     int ndim = s->args->ndim;
-    s->lane[l] = (struct lane){.at = operand->data, .size = stn_dtype_size(operand->dtype), .dtype = operand->dtype,
-                               .row = ndim > 1 ? operand->strides[ndim - 2] : 0, .col = ndim > 0 ? operand->strides[ndim - 1] : 1};
+    s->lane[l] = (struct lane){.at = operand->data,
+                               .size = stn_dtype_size(operand->dtype),
+                               .dtype = operand->dtype,
+                               .row = ndim > 1 ? operand->strides[ndim - 2] : 0,
+                               .col = ndim > 0 ? operand->strides[ndim - 1] : 1};
 }
 
 /* A number fills its buffer as an f64 or, where that is what is computed in, as an i64. */
@@ -248,7 +255,8 @@ static void fill(struct space *s, int l)
 {
     const struct stni_pointwise_operand *operand = &s->args->in[l];
     const struct stni_pointwise_number *number = &s->args->number[l];
-    const int64_t n = s->n_of_number ? s->n_of_number : s->tile_rows * row_of_buffer(s, s->tile_cols, s->compute_size) / s->compute_size;
+    const int64_t n = s->n_of_number ? s->n_of_number
+                                     : s->tile_rows * row_of_buffer(s, s->tile_cols, s->compute_size) / s->compute_size;
     int whole = s->args->compute == STN_DTYPE_I64;
     const void *value = operand->data ? operand->data : whole ? (const void *)&number->i : &number->f;
     stn_dtype dtype = operand->data ? operand->dtype : whole ? STN_DTYPE_I64 : STN_DTYPE_F64;
