@@ -39,7 +39,8 @@ static stn_status use(stn_context *ctx, struct counts *counts, double *value)
     const stn_op *softmax = stn_op_find(ctx, "softmax");
     const stn_attr dim = {"dim", STN_ATTR_INT, {.i = -1}}, first = {"dim", STN_ATTR_INTS, {.ints = {1, {0}}}};
     stn_scope_begin(ctx);
-    stn_tensor *x = stn_wrap(ctx, STN_DTYPE_F32, 2, (int64_t[]){2, 3}, NULL, memory, count_release, counts), *y, *sum, *all;
+    stn_tensor *x = stn_wrap(ctx, STN_DTYPE_F32, 2, (int64_t[]){2, 3}, NULL, memory, count_release, counts), *y, *sum,
+               *all;
     stn_op_invoke(softmax, 1, &x, 1, &dim, 1, &y);
     stn_call(ctx, "sum", 1, &y, 1, &first, 1, &sum); /* (3): what the two rows give together */
     stn_call(ctx, "sum", 1, &sum, 0, NULL, 1, &all);
@@ -52,9 +53,13 @@ int main(void)
     struct counts counts = {0, 0, 0};
     const stn_allocator allocator = {sizeof allocator, &counts, count_allocate, count_deallocate};
     char error[256] = "";
-    stn_context_options options = {.size = sizeof options, .allocator = &allocator, .log = print_log, .log_level = STN_LOG_WARNING,
+    stn_context_options options = {.size = sizeof options,
+                                   .allocator = &allocator,
+                                   .log = print_log,
+                                   .log_level = STN_LOG_WARNING,
                                    .queue = {.size = sizeof options.queue, .kind = STN_QUEUE_WORKER},
-                                   .error_text = error, .error_text_size = sizeof error};
+                                   .error_text = error,
+                                   .error_text_size = sizeof error};
     stn_context *ctx;
     double value = 0;
     if (stn_context_create(&options, &ctx) != STN_OK) {
@@ -63,7 +68,8 @@ int main(void)
     }
     stn_status status = use(ctx, &counts, &value);
     stn_context_destroy(&ctx);
-    printf("two rows of softmax sum to %g; %ld allocations, %ld freed, the wrapped memory given back %ld times\n", value,
-           counts.allocated, counts.freed, counts.released);
-    return status == STN_OK && fabs(value - 2) < 1e-6 && counts.allocated == counts.freed && counts.released == 1 ? 0 : 1;
+    printf("two rows of softmax sum to %g; %ld allocations, %ld freed, the wrapped memory given back %ld times\n",
+           value, counts.allocated, counts.freed, counts.released);
+    return status == STN_OK && fabs(value - 2) < 1e-6 && counts.allocated == counts.freed && counts.released == 1 ? 0
+                                                                                                                  : 1;
 }

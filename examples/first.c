@@ -38,7 +38,8 @@ static stn_status rank_main(stn_context *ctx, void *arg)
 int main(void)
 {
     char why[256] = "";
-    stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
+    stn_launch_options options = {
+        .size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
     const stn_status status = stn_launch(&options, rank_main, NULL);
     if (status == STN_OK)
         return 0;

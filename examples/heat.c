@@ -42,7 +42,8 @@ static stn_tensor *start(stn_context *ctx, const stn_mesh *mesh)
     const int64_t *const sizes[] = {NULL, NULL, cut, NULL}; /* of each dim, for the ranks along it */
     const stn_spec_options uneven = {.size = sizeof uneven, .sizes = sizes};
     cut_rows(stn_context_size(ctx), cut);
-    if (stn_spec_create(ctx, mesh, &shard, STN_DTYPE_F32, 4, (int64_t[]){1, 1, ROWS, COLUMNS}, &uneven, &spec) != STN_OK)
+    if (stn_spec_create(ctx, mesh, &shard, STN_DTYPE_F32, 4, (int64_t[]){1, 1, ROWS, COLUMNS}, &uneven, &spec) !=
+        STN_OK)
         return NULL;
     int64_t rows = stn_spec_local_shape(spec)[2], first = stn_spec_local_offset(spec)[2];
     float *u = malloc((size_t)(rows * COLUMNS + 1) * sizeof *u);
@@ -106,7 +107,8 @@ static stn_status rank_main(stn_context *ctx, void *arg)
 int main(void)
 {
     char why[256] = "";
-    stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
+    stn_launch_options options = {
+        .size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
     const stn_status status = stn_launch(&options, rank_main, NULL);
     if (status == STN_OK)
         return 0;

@@ -70,14 +70,16 @@ static stn_status rank_main(stn_context *ctx, void *arg)
     stn_item(stn_sum(stn_mul(stn_detach(x), grad), 0, NULL, 0), &product[1]);
     if (stn_context_rank(ctx) == 0)
         printf("<A x, y> %.12f, <x, A* y> %.12f\n", product[0], product[1]);
-    stn_agree(ctx, fabs(product[0] - product[1]) <= 1e-12 * fabs(product[0]) ? STN_OK : STN_ERR_VALUE, "the products differ");
+    stn_agree(ctx, fabs(product[0] - product[1]) <= 1e-12 * fabs(product[0]) ? STN_OK : STN_ERR_VALUE,
+              "the products differ");
     return stn_scope_end(ctx);
 }
 
 int main(void)
 {
     char why[256] = "";
-    const stn_launch_options options = {.size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
+    const stn_launch_options options = {
+        .size = sizeof options, .ranks = 3, .context = {.error_text = why, .error_text_size = sizeof why}};
     const stn_status status = stn_launch(&options, rank_main, NULL);
     if (status == STN_OK)
         return 0;

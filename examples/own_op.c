@@ -44,7 +44,8 @@ static stn_status cube_place(stn_op_call *call)
 
 static stn_status cube_run(stn_op_call *call)
 {
-    struct cube_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])), stn_tensor_data(call->in[0]), stn_tensor_data(call->out[0])};
+    struct cube_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])), stn_tensor_data(call->in[0]),
+                             stn_tensor_data(call->out[0])};
     return args.n == 0 ? STN_OK : stn_op_launch(call, 0, STN_DTYPE_F32, &args, sizeof args);
 }
 
@@ -67,7 +68,8 @@ static const stn_kernel kernels[] = {
     {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct cube_args), cube_kernel, NULL}};
 static const stn_op_impl impl = {.check = cube_check, .place = cube_place, .run = cube_run, .saves = cube_saves,
                                  .backward = cube_backward, STN_SLOTS(slots), STN_KERNELS(kernels)};
-static const stn_op_desc cube = {.size = sizeof cube, .name = "cube", STN_INPUTS(inputs), .n_outputs = 1, .impl = &impl};
+static const stn_op_desc cube = {
+    .size = sizeof cube, .name = "cube", STN_INPUTS(inputs), .n_outputs = 1, .impl = &impl};
 
 static stn_status rank_main(stn_context *ctx, void *arg)
 {
@@ -93,7 +95,8 @@ int main(void)
 {
     double slope = 0; /* 3 (1 + 4 + 9) = 42 */
     char why[256] = "";
-    const stn_launch_options options = {.size = sizeof options, .context = {.error_text = why, .error_text_size = sizeof why}};
+    const stn_launch_options options = {.size = sizeof options,
+                                        .context = {.error_text = why, .error_text_size = sizeof why}};
     stn_status status = stn_launch(&options, rank_main, &slope);
     if (status != STN_OK)
         fprintf(stderr, "own_op: %s\n", why);

@@ -11,7 +11,8 @@ enum { ROWS = 17, COLUMNS = 12 };
 
 /* Weights of the cell itself, above, below, left, right: not symmetric, so that the adjoint is another stencil. */
 static const double weights[5] = {0.35, 0.3, 0.1, 0.2, 0.05};
-static const stn_halo halo = {.size = sizeof halo, .below = {1, 1}, .above = {1, 1}, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_CIRCULAR}};
+static const stn_halo halo = {
+    .size = sizeof halo, .below = {1, 1}, .above = {1, 1}, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_CIRCULAR}};
 
 struct stencil_args {
     double *wide, *chunk; /* (rows + 2) x (columns + 2) and rows x columns, row-major */
@@ -22,7 +23,8 @@ struct stencil_args {
 static void neighbours(const struct stencil_args *a, int64_t r, int64_t c, double *at[5])
 {
     double *centre = a->wide + (r + 1) * (a->columns + 2) + c + 1;
-    at[0] = centre, at[1] = centre - (a->columns + 2), at[2] = centre + (a->columns + 2), at[3] = centre - 1, at[4] = centre + 1;
+    at[0] = centre, at[1] = centre - (a->columns + 2), at[2] = centre + (a->columns + 2), at[3] = centre - 1,
+    at[4] = centre + 1;
 }
 
 static stn_status forward_kernel(stn_queue *queue, const void *args)
@@ -59,7 +61,8 @@ static stn_status check(stn_op_call *call)
 {
     const stn_spec *x = call->in_spec[0];
     if (stn_spec_dtype(x) != STN_DTYPE_F64 || stn_spec_ndim(x) != 2)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "input got %s of %d dims, wanted f64 of 2", stn_dtype_name(stn_spec_dtype(x)), stn_spec_ndim(x));
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "input got %s of %d dims, wanted f64 of 2",
+                           stn_dtype_name(stn_spec_dtype(x)), stn_spec_ndim(x));
     call->out_meta[0] = (stn_meta){STN_DTYPE_F64, 2, {stn_spec_shape(x)[0], stn_spec_shape(x)[1]}};
     return STN_OK;
 }
@@ -77,7 +80,8 @@ static stn_status place(stn_op_call *call)
 
 static struct stencil_args args_of(const stn_box *wide, stn_tensor *chunk)
 {
-    return (struct stencil_args){wide->data, stn_tensor_data(chunk), stn_tensor_local_shape(chunk)[0], stn_tensor_local_shape(chunk)[1]};
+    return (struct stencil_args){wide->data, stn_tensor_data(chunk), stn_tensor_local_shape(chunk)[0],
+                                 stn_tensor_local_shape(chunk)[1]};
 }
 
 static stn_status run_forward(stn_op_call *call)
@@ -110,14 +114,30 @@ static const stn_kernel forward_kernels[] = {
     {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct stencil_args), forward_kernel, NULL}};
 static const stn_kernel adjoint_kernels[] = {
     {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct stencil_args), adjoint_kernel, NULL}};
-static const stn_op_impl forward = {.check = check, .place = place, .run = run_forward, .backward = backward, STN_SLOTS(slots),
+static const stn_op_impl forward = {.check = check,
+                                    .place = place,
+                                    .run = run_forward,
+                                    .backward = backward,
+                                    STN_SLOTS(slots),
                                     STN_KERNELS(forward_kernels)};
-static const stn_op_impl adjoint = {.check = check, .place = place, .run = run_adjoint, .backward = backward, STN_SLOTS(slots),
+static const stn_op_impl adjoint = {.check = check,
+                                    .place = place,
+                                    .run = run_adjoint,
+                                    .backward = backward,
+                                    STN_SLOTS(slots),
                                     STN_KERNELS(adjoint_kernels)};
-static const stn_op_desc advect = {.size = sizeof advect, .name = "advect", STN_INPUTS(inputs), .n_outputs = 1, .impl = &forward,
+static const stn_op_desc advect = {.size = sizeof advect,
+                                   .name = "advect",
+                                   STN_INPUTS(inputs),
+                                   .n_outputs = 1,
+                                   .impl = &forward,
                                    .arg = "advect_adjoint"};
-static const stn_op_desc advect_adjoint = {.size = sizeof advect_adjoint, .name = "advect_adjoint", STN_INPUTS(inputs), .n_outputs = 1,
-                                           .impl = &adjoint, .arg = "advect"};
+static const stn_op_desc advect_adjoint = {.size = sizeof advect_adjoint,
+                                           .name = "advect_adjoint",
+                                           STN_INPUTS(inputs),
+                                           .n_outputs = 1,
+                                           .impl = &adjoint,
+                                           .arg = "advect"};
 
 static stn_tensor *advance(stn_tensor *u)
 {

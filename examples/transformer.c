@@ -22,7 +22,8 @@ struct model {
 
 /* A weight by its name, made where it is asked for first, scaled by the number of its inputs, and in the dtype of
  * computing: its gradient comes back through the cast, in f32. */
-static stn_tensor *weight(const struct model *m, int layer, const char *what, const char *layout, int64_t rows, int64_t columns)
+static stn_tensor *weight(const struct model *m, int layer, const char *what, const char *layout, int64_t rows,
+                          int64_t columns)
 {
     char name[32];
     snprintf(name, sizeof name, "%d.%s", layer, what);
@@ -82,7 +83,8 @@ static stn_tensor *batch(const struct model *m, int64_t number)
     for (int b = 0; b < BATCH; b++)
         for (int t = 0; t <= TIME; t++)
             letters[b][t] = text[(number * 37 + b * 11) % (int64_t)(sizeof text - TIME - 2) + t];
-    return stn_from_host_global(m->ctx, stn_spec_of(m->mesh, STN_DTYPE_I64, "S0,R", 2, (int64_t[]){BATCH, TIME + 1}), letters);
+    return stn_from_host_global(m->ctx, stn_spec_of(m->mesh, STN_DTYPE_I64, "S0,R", 2, (int64_t[]){BATCH, TIME + 1}),
+                                letters);
 }
 
 /* One step: gradients of the micro-batches add up on each rank, and are reduced over the data axis once. */

@@ -93,7 +93,8 @@ bool test_check_i64(int64_t got, int64_t want, const char *file, int line, const
 bool test_check_str(const char *got, const char *want, const char *file, int line, const char *text)
 {
     bool held = got == want || (got != NULL && want != NULL && strcmp(got, want) == 0);
-    return verdict(held, file, line, "%s: got \"%s\", wanted \"%s\"", text, got ? got : "(null)", want ? want : "(null)");
+    return verdict(held, file, line, "%s: got \"%s\", wanted \"%s\"", text, got ? got : "(null)",
+                   want ? want : "(null)");
 }
 
 bool test_check_near(double got, double want, double rel, const char *file, int line, const char *text)
@@ -162,7 +163,8 @@ static bool selected(const char *name, int argc, char **argv)
 static bool isa_is_offered(void)
 {
     char text[512] = "";
-    const stn_context_options options = {.size = sizeof options, .isa = test_isa(), .error_text = text, .error_text_size = sizeof text};
+    const stn_context_options options = {
+        .size = sizeof options, .isa = test_isa(), .error_text = text, .error_text_size = sizeof text};
     stn_context *context = NULL;
     const stn_status status = test_isa() ? stn_context_create(&options, &context) : STN_OK;
     stn_context_destroy(&context);

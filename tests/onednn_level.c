@@ -14,7 +14,10 @@ enum { LACKING = 77 };
 static const struct {
     const char *name;
     dnnl_cpu_isa_t isa;
-} levels[] = {{"SSE41", dnnl_cpu_isa_sse41}, {"AVX", dnnl_cpu_isa_avx}, {"AVX2", dnnl_cpu_isa_avx2}, {"AVX512_CORE", dnnl_cpu_isa_avx512_core}};
+} levels[] = {{"SSE41", dnnl_cpu_isa_sse41},
+              {"AVX", dnnl_cpu_isa_avx},
+              {"AVX2", dnnl_cpu_isa_avx2},
+              {"AVX512_CORE", dnnl_cpu_isa_avx512_core}};
 
 int main(int argc, char **argv)
 {
@@ -30,6 +33,7 @@ int main(int argc, char **argv)
         perror(argv[1]);
         return EXIT_FAILURE;
     }
-    fprintf(stderr, "onednn_level: wanted a program, and a level that is known in ONEDNN_MAX_CPU_ISA, got %s\n", name ? name : "none");
+    fprintf(stderr, "onednn_level: wanted a program, and a level that is known in ONEDNN_MAX_CPU_ISA, got %s\n",
+            name ? name : "none");
     return EXIT_FAILURE;
 }

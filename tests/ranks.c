@@ -20,7 +20,8 @@ static stn_status rank_main(stn_context *context, void *arg)
         stn_context_stats(context, &stats);
         CHECK_I64(stats.live_tensors, 0);
     } else {
-        fprintf(stderr, "rank %d: %s: %s\n", stn_context_rank(context), stn_status_text(status), stn_context_error_text(context));
+        fprintf(stderr, "rank %d: %s: %s\n", stn_context_rank(context), stn_status_text(status),
+                stn_context_error_text(context));
     }
     test_set_rank(-1);
     return status;
@@ -57,10 +58,12 @@ void test_worlds(stn_rank_main body, void *arg)
         test_ranks(worlds[i], body, arg);
 }
 
-bool test_check_error(stn_context *context, stn_status status, const char *text, int is_part, const char *file, int line)
+bool test_check_error(stn_context *context, stn_status status, const char *text, int is_part, const char *file,
+                      int line)
 {
     char got[2048] = "";
-    const bool held = test_check_status((int)stn_context_take_error(context, got, sizeof got), (int)status, file, line, "kept error");
+    const bool held =
+        test_check_status((int)stn_context_take_error(context, got, sizeof got), (int)status, file, line, "kept error");
     if (is_part && strstr(got, text) != NULL)
         return test_check(true, file, line, text) && held;
     return test_check_str(got, text, file, line, "kept error") && held;
@@ -83,7 +86,8 @@ double test_value(int64_t i)
 /* Linear global index of element `at` of a chunk. */
 static int64_t global_index(const stn_spec *spec, int64_t at)
 {
-    const int64_t *shape = stn_spec_shape(spec), *local = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec);
+    const int64_t *shape = stn_spec_shape(spec), *local = stn_spec_local_shape(spec),
+                  *offset = stn_spec_local_offset(spec);
     int64_t index = 0, stride = 1;
     for (int d = stn_spec_ndim(spec) - 1; d >= 0; d--) {
         index += (offset[d] + at % local[d]) * stride;
@@ -102,8 +106,8 @@ static int holds_values(const stn_spec *spec)
     return 1;
 }
 
-stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
-                        const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i))
+stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype,
+                        int ndim, const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i))
 {
     stn_spec_options options = {.size = sizeof options, .sizes = sizes};
     const stn_spec *spec;
@@ -133,7 +137,9 @@ void test_read(stn_tensor *tensor, double *out, int64_t n)
     void *data = calloc((size_t)n + 1, stn_dtype_size(dtype));
     CHECK_STATUS(stn_to_host(full, data, (size_t)n * stn_dtype_size(dtype)), STN_OK);
     for (int64_t i = 0; i < n; i++)
-        out[i] = dtype == STN_DTYPE_F64 ? ((double *)data)[i] : dtype == STN_DTYPE_I64 ? (double)((int64_t *)data)[i] : ((float *)data)[i];
+        out[i] = dtype == STN_DTYPE_F64   ? ((double *)data)[i]
+                 : dtype == STN_DTYPE_I64 ? (double)((int64_t *)data)[i]
+                                          : ((float *)data)[i];
     free(data);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }

@@ -27,8 +27,8 @@ const stn_mesh *test_mesh(stn_context *context, int rows, int columns);
 /** A tensor on `mesh` whose element at linear global index i (row-major) is value(i). Not a leaf. Uneven cuts by
  * `sizes` as in stn_spec_options (NULL: balanced). Partial placements: axis rank 0 holds the values, the others
  * zeros. f32 or f64. */
-stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
-                        const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i));
+stn_tensor *test_tensor(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype,
+                        int ndim, const int64_t *shape, const int64_t *const *sizes, double (*value)(int64_t i));
 
 /** The whole tensor, row-major, as doubles (f32, f64, i64), on every rank; collective. `n` must be its number of
  * elements. */
@@ -45,7 +45,8 @@ void test_compare(stn_tensor *tensor, const double *want, int64_t n, double tole
 #define CHECK_REFUSED(context, result, status, text) \
     (CHECK(stn_tensor_is_error(result)), CHECK_ERROR(context, status, text))
 
-bool test_check_error(stn_context *context, stn_status status, const char *text, int is_part, const char *file, int line);
+bool test_check_error(stn_context *context, stn_status status, const char *text, int is_part, const char *file,
+                      int line);
 
 /** A value without ties: about -1 to 1, decided by i alone. */
 double test_value(int64_t i);

@@ -38,7 +38,8 @@ static int is_whole(int file, const struct subject *s)
         int ndims = 0, dims[NC_MAX_VAR_DIMS];
         nc_type type;
         size_t bytes = 0;
-        if (nc_inq_var(file, v, NULL, &type, &ndims, dims, NULL) != NC_NOERR || nc_inq_type(file, type, NULL, &bytes) != NC_NOERR)
+        if (nc_inq_var(file, v, NULL, &type, &ndims, dims, NULL) != NC_NOERR ||
+            nc_inq_type(file, type, NULL, &bytes) != NC_NOERR)
             continue;
         for (int d = 0; d < ndims; d++) {
             size_t length = 0;
@@ -49,7 +50,8 @@ static int is_whole(int file, const struct subject *s)
     }
     if (stat(s->path, &status) == 0 && status.st_size >= wanted)
         return 1;
-    snprintf(s->error, s->size, "%s: truncated: %lld bytes, wanted more than %lld", s->path, (long long)status.st_size, wanted);
+    snprintf(s->error, s->size, "%s: truncated: %lld bytes, wanted more than %lld", s->path, (long long)status.st_size,
+             wanted);
     return 0;
 }
 
@@ -134,7 +136,8 @@ static double attribute(int file, int id, const char *name, double missing)
 {
     double value;
     size_t length;
-    if (nc_inq_attlen(file, id, name, &length) != NC_NOERR || length != 1 || nc_get_att_double(file, id, name, &value) != NC_NOERR)
+    if (nc_inq_attlen(file, id, name, &length) != NC_NOERR || length != 1 ||
+        nc_get_att_double(file, id, name, &value) != NC_NOERR)
         return missing;
     return value;
 }
@@ -153,8 +156,8 @@ static size_t unpack(int file, int id, const double *raw, size_t n, float *out, 
     return n_missing;
 }
 
-static int read_tile(int file, const struct tile *tile, const struct grid *grid, float *out, uint8_t *present, size_t *n_missing,
-                     const struct subject *s)
+static int read_tile(int file, const struct tile *tile, const struct grid *grid, float *out, uint8_t *present,
+                     size_t *n_missing, const struct subject *s)
 {
     int id = 0, ndims = 0, code = nc_inq_varid(file, s->variable, &id);
     if (code == NC_NOERR)
@@ -172,8 +175,8 @@ static int read_tile(int file, const struct tile *tile, const struct grid *grid,
     return code == NC_NOERR ? 1 : failed(s, s->variable, code);
 }
 
-int tile_read(const char *path, const char *variable, const struct tile *tile, const struct grid *grid, float *out, uint8_t *present,
-              size_t *n_missing, char *error, size_t error_size)
+int tile_read(const char *path, const char *variable, const struct tile *tile, const struct grid *grid, float *out,
+              uint8_t *present, size_t *n_missing, char *error, size_t error_size)
 {
     const struct subject s = {path, variable, error, error_size};
     int file, ok;

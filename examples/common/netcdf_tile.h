@@ -28,7 +28,7 @@ int grid_equal(const struct grid *a, const struct grid *b);
 /* Reads all times of a tile into out[times][rows][columns]. Packed values are unpacked (scale_factor, add_offset);
  * where the file has none (_FillValue, missing_value, not finite) out is 0 and present, of the same shape, is 0,
  * elsewhere 1. `*n_missing` counts them. */
-int tile_read(const char *path, const char *variable, const struct tile *tile, const struct grid *grid, float *out, uint8_t *present,
-              size_t *n_missing, char *error, size_t error_size);
+int tile_read(const char *path, const char *variable, const struct tile *tile, const struct grid *grid, float *out,
+              uint8_t *present, size_t *n_missing, char *error, size_t error_size);
 
 #endif

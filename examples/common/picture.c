@@ -36,8 +36,9 @@ void picture_fill(struct picture *p, int x, int y, int width, int height, struct
 /* Five rows of three dots, the top row first, as octal digits. */
 static unsigned glyph(char c)
 {
-    static const unsigned letters[] = {025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227, 011152, 055655, 044447, 057755,
-                                       065555, 025552, 065644, 025563, 065655, 034216, 072222, 055557, 055522, 055775, 055255, 055222, 071247};
+    static const unsigned letters[] = {025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227,
+                                       011152, 055655, 044447, 057755, 065555, 025552, 065644, 025563, 065655,
+                                       034216, 072222, 055557, 055522, 055775, 055255, 055222, 071247};
     static const unsigned digits[] = {075557, 026227, 061247, 061216, 055711, 074616, 034757, 071222, 075757, 075716};
     if (isalpha((unsigned char)c))
         return letters[toupper((unsigned char)c) - 'A'];
@@ -53,7 +54,8 @@ int picture_text(struct picture *p, int x, int y, const char *text)
         unsigned dots = glyph(*text);
         for (int i = 0; i < GLYPH_WIDTH * GLYPH_HEIGHT; i++)
             if (dots >> (GLYPH_WIDTH * GLYPH_HEIGHT - 1 - i) & 1)
-                picture_fill(p, x + i % GLYPH_WIDTH * SCALE, y + i / GLYPH_WIDTH * SCALE, SCALE, SCALE, (struct colour){0, 0, 0});
+                picture_fill(p, x + i % GLYPH_WIDTH * SCALE, y + i / GLYPH_WIDTH * SCALE, SCALE, SCALE,
+                             (struct colour){0, 0, 0});
     }
     return x - begin;
 }
@@ -84,7 +86,10 @@ struct colour picture_distinct(int i)
 
 int picture_write(const struct picture *p, const char *path)
 {
-    png_image image = {.version = PNG_IMAGE_VERSION, .width = (png_uint_32)p->width, .height = (png_uint_32)p->height, .format = PNG_FORMAT_RGB};
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)p->width,
+                       .height = (png_uint_32)p->height,
+                       .format = PNG_FORMAT_RGB};
     FILE *file = fopen(path, "wb");
     if (!file)
         return 0;

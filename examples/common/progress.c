@@ -23,8 +23,8 @@ void progress_show(int done, int all, int every, double seconds, const char *tex
         return;
     }
     int full = all ? done * WIDTH / all : WIDTH;
-    printf("\r[%.*s%*s] %3d %%  %s  %.0f s left \033[K", full, "##############################", WIDTH - full, "", all ? done * 100 / all : 100, text,
-           left);
+    printf("\r[%.*s%*s] %3d %%  %s  %.0f s left \033[K", full, "##############################", WIDTH - full, "",
+           all ? done * 100 / all : 100, text, left);
     if (done == all)
         printf("\n");
     fflush(stdout);

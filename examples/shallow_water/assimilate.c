@@ -8,7 +8,8 @@ struct segment {
 };
 
 /* The part of the run that is computed again. */
-static stn_status run_segment(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+static stn_status run_segment(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                              stn_tensor **outputs)
 {
     const struct segment *segment = user;
     (void)context, (void)n_inputs, (void)n_outputs;
@@ -36,7 +37,8 @@ static stn_tensor *at_rest(const struct model *m, stn_tensor *height)
     return stn_redistribute(stn_cat(FIELDS, (stn_tensor *[]){height, still, still}, 0), m->spec);
 }
 
-stn_tensor *assimilation_misfit(const struct model *m, const struct assimilation *a, stn_tensor *height, stn_tensor *observed)
+stn_tensor *assimilation_misfit(const struct model *m, const struct assimilation *a, stn_tensor *height,
+                                stn_tensor *observed)
 {
     stn_tensor *state = at_rest(m, height);
     for (int done = 0; done < a->steps; done += a->segment)
@@ -66,8 +68,8 @@ static void search_fini(struct search *s)
 
 /* The misfit of s->height, its gradient, and the next length: <s, s> / <s, y> for the last step s and the change y of
  * the gradient along it. */
-static stn_status look(const struct model *m, const struct assimilation *a, stn_tensor *observed, const struct search *last, struct search *s,
-                       double *misfit)
+static stn_status look(const struct model *m, const struct assimilation *a, stn_tensor *observed,
+                       const struct search *last, struct search *s, double *misfit)
 {
     stn_tensor *gradient = NULL;
     stn_scope_begin(m->context);
@@ -78,7 +80,8 @@ static stn_status look(const struct model *m, const struct assimilation *a, stn_
     stn_grad_of(s->height, &gradient);
     s->length = 1; /* the model takes h to h, and to no more of it */
     if (last->gradient && gradient) {
-        stn_tensor *step = stn_sub(stn_detach(s->height), stn_detach(last->height)), *change = stn_sub(gradient, last->gradient);
+        stn_tensor *step = stn_sub(stn_detach(s->height), stn_detach(last->height)),
+                   *change = stn_sub(gradient, last->gradient);
         const double along = dot(step, change);
         if (along > 0)
             s->length = dot(step, step) / along;
@@ -89,7 +92,8 @@ static stn_status look(const struct model *m, const struct assimilation *a, stn_
 static stn_status advance(const struct model *m, const struct search *s, struct search *next)
 {
     stn_scope_begin(m->context);
-    return stn_scope_end_keep(m->context, stn_add_scaled(stn_detach(s->height), s->gradient, -s->length), &next->height);
+    return stn_scope_end_keep(m->context, stn_add_scaled(stn_detach(s->height), s->gradient, -s->length),
+                              &next->height);
 }
 
 /* Keeps the best height of all: lengths of this kind lead up now and then. */
@@ -102,8 +106,8 @@ static void remember(const struct search *here, double misfit, struct search *be
     *least = misfit;
 }
 
-stn_status assimilate(const struct model *m, const struct assimilation *a, stn_tensor *observed, stn_tensor **height, double *least,
-                      void (*show)(void *arg, int iteration, double misfit), void *arg)
+stn_status assimilate(const struct model *m, const struct assimilation *a, stn_tensor *observed, stn_tensor **height,
+                      double *least, void (*show)(void *arg, int iteration, double misfit), void *arg)
 {
     struct search last = {0}, here = {.height = *height}, best = {0};
     stn_status status = STN_OK;

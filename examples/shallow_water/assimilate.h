@@ -12,12 +12,14 @@ struct assimilation {
 
 /* Half the sum of squared differences in h between the model's end, from a state with the given height, and `observed`.
  * Differentiable with respect to `height` ((1, rows, columns)), which is a leaf. */
-stn_tensor *assimilation_misfit(const struct model *model, const struct assimilation *a, stn_tensor *height, stn_tensor *observed);
+stn_tensor *assimilation_misfit(const struct model *model, const struct assimilation *a, stn_tensor *height,
+                                stn_tensor *observed);
 
 /* Puts the best height that was found in the place of *height, the caller's; *least is its misfit. `show` is called for
  * each that was tried, the first one included. Steps along the gradient have the lengths of Barzilai and Borwein
  * (1988). */
-stn_status assimilate(const struct model *model, const struct assimilation *a, stn_tensor *observed, stn_tensor **height, double *least,
-                      void (*show)(void *arg, int iteration, double misfit), void *arg);
+stn_status assimilate(const struct model *model, const struct assimilation *a, stn_tensor *observed,
+                      stn_tensor **height, double *least, void (*show)(void *arg, int iteration, double misfit),
+                      void *arg);
 
 #endif

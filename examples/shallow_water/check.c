@@ -74,8 +74,8 @@ static stn_status observe(const struct model *m, int steps, double size, stn_ten
     return status == STN_OK ? kept : status;
 }
 
-static double misfit_at(const struct model *m, const struct assimilation *a, stn_tensor *height, stn_tensor *direction, double along,
-                        stn_tensor *observed)
+static double misfit_at(const struct model *m, const struct assimilation *a, stn_tensor *height, stn_tensor *direction,
+                        double along, stn_tensor *observed)
 {
     double misfit = NAN;
     stn_scope_begin(m->context);
@@ -102,7 +102,8 @@ static stn_status run_slope(const struct model *m, void *arg)
     if (stn_grad_of(leaf, &gradient) == STN_OK)
         stn_item(stn_sum(stn_mul(gradient, direction), 0, NULL, 0), &slope[0]);
     const double width = 1e-3;
-    slope[1] = (misfit_at(m, &a, stn_detach(leaf), direction, width, observed) - misfit_at(m, &a, stn_detach(leaf), direction, -width, observed)) /
+    slope[1] = (misfit_at(m, &a, stn_detach(leaf), direction, width, observed) -
+                misfit_at(m, &a, stn_detach(leaf), direction, -width, observed)) /
                (2 * width);
     if (is_first(m))
         memcpy(out->slope, slope, sizeof slope);
@@ -138,7 +139,8 @@ static stn_status run_assimilation(const struct model *m, void *arg)
     return status;
 }
 
-static int run(enum scenario scenario, int64_t n, const int ranks[2], stn_status (*work)(const struct model *, void *), struct outcome *out)
+static int run(enum scenario scenario, int64_t n, const int ranks[2], stn_status (*work)(const struct model *, void *),
+               struct outcome *out)
 {
     const struct job job = {scenario, n, {ranks[0], ranks[1]}, work, out};
     return job_run(&job);
@@ -181,8 +183,9 @@ static int check_balance(const int ranks[2])
     char text[160];
     if (!run(ZONAL, 12, ranks, run_zonal, &coarse) || !run(ZONAL, 24, ranks, run_zonal, &fine))
         return 1;
-    snprintf(text, sizeof text, "steady zonal flow after %d hours: h has moved by %.1e, on a grid twice as fine by %.1e", HOURS, coarse.balance,
-             fine.balance);
+    snprintf(text, sizeof text,
+             "steady zonal flow after %d hours: h has moved by %.1e, on a grid twice as fine by %.1e", HOURS,
+             coarse.balance, fine.balance);
     return report(text, fine.balance < 1e-3 && fine.balance * 3 < coarse.balance);
 }
 
@@ -192,9 +195,11 @@ static int check_gradient(const int ranks[2])
     char text[160];
     if (!run(DROP, 14, ranks, run_slope, &out) || !run(DROP, 16, ranks, run_assimilation, &out))
         return 1;
-    snprintf(text, sizeof text, "slope of the misfit: %.9e by the adjoint, %.9e by differences", out.slope[0], out.slope[1]);
+    snprintf(text, sizeof text, "slope of the misfit: %.9e by the adjoint, %.9e by differences", out.slope[0],
+             out.slope[1]);
     int failed = report(text, fabs(out.slope[0] - out.slope[1]) < 1e-6 * fabs(out.slope[0]));
-    snprintf(text, sizeof text, "misfit after %d adjoint runs: %.1e of the first", ITERATIONS, out.misfit[1] / out.misfit[0]);
+    snprintf(text, sizeof text, "misfit after %d adjoint runs: %.1e of the first", ITERATIONS,
+             out.misfit[1] / out.misfit[0]);
     return failed + report(text, out.misfit[1] * 100 < out.misfit[0]);
 }
 

@@ -22,8 +22,10 @@ static stn_status rank_main(stn_context *context, void *arg)
 int job_run(const struct job *job)
 {
     char why[512] = "no memory for the grid";
-    stn_launch_options options = {.size = sizeof options, .ranks = stn_job_size() > 0 ? 0 : job->ranks[0] * job->ranks[1],
-                                  .context = {.size = sizeof options.context, .error_text = why, .error_text_size = sizeof why}};
+    stn_launch_options options = {
+        .size = sizeof options,
+        .ranks = stn_job_size() > 0 ? 0 : job->ranks[0] * job->ranks[1],
+        .context = {.size = sizeof options.context, .error_text = why, .error_text_size = sizeof why}};
     struct shared shared = {.job = job};
     stn_status status = STN_ERR_MEMORY;
     if (model_grid(job->scenario, job->n, &shared.grid, &shared.dt)) {

@@ -53,7 +53,8 @@ static stn_status march(const struct model *m, stn_tensor **state, const struct 
             status = write_output(m, *state, o, begin + done * m->dt / 3600);
     }
     if (is_first(m) && steps > 0)
-        printf("%d steps of %.0f s, %.3f ms each with their output\n", steps, m->dt, 1e3 * (progress_now() - start) / steps);
+        printf("%d steps of %.0f s, %.3f ms each with their output\n", steps, m->dt,
+               1e3 * (progress_now() - start) / steps);
     return status == STN_OK ? output_state(m, *state, begin + steps * m->dt / 3600, o->out) : status;
 }
 
@@ -66,7 +67,8 @@ static stn_status run_forward(const struct model *m, void *arg)
     if (status == STN_OK)
         status = march(m, &state, o, begin);
     if (status == STN_OK) {
-        const double before = model_volume(m, first), after = model_volume(m, state), moved = model_difference(m, state, first);
+        const double before = model_volume(m, first), after = model_volume(m, state),
+                     moved = model_difference(m, state, first);
         if (is_first(m))
             printf("water: %.1e of it is lost\n", fabs(after / before - 1));
         if (is_first(m) && o->scenario == ZONAL)
@@ -92,7 +94,8 @@ static void show_misfit(void *arg, int iteration, double misfit)
 }
 
 /* The height that was there, what was seen in the end, and a guess: water at rest without a dome. */
-static stn_status observe(const struct model *m, int steps, stn_tensor **height, stn_tensor **observed, stn_tensor **guess)
+static stn_status observe(const struct model *m, int steps, stn_tensor **height, stn_tensor **observed,
+                          stn_tensor **guess)
 {
     stn_tensor *state = model_start(m, DROP, 1), *flat = model_start(m, DROP, 0);
     stn_scope_begin(m->context);
@@ -126,7 +129,8 @@ static stn_status run_backward(const struct model *m, void *arg)
     if (status == STN_OK)
         status = output_picture(m, guess, MODEL_DEPTH, 50, o->out, 1);
     if (status == STN_OK && is_first(m))
-        printf("misfit: %.1e of the first; %s/h_00000.png is the dome, h_00001.png what was found\n", least / log.first, o->out);
+        printf("misfit: %.1e of the first; %s/h_00000.png is the dome, h_00001.png what was found\n", least / log.first,
+               o->out);
     stn_tensor_release(&height);
     stn_tensor_release(&observed);
     stn_tensor_release(&guess);
@@ -143,6 +147,7 @@ int main(int argc, char **argv)
         return check_all(o.ranks) ? EXIT_FAILURE : EXIT_SUCCESS;
     if (!output_folder(o.out))
         return BAD_INPUT;
-    const struct job job = {o.scenario, o.rows, {o.ranks[0], o.ranks[1]}, o.assimilate ? run_backward : run_forward, &o};
+    const struct job job = {
+        o.scenario, o.rows, {o.ranks[0], o.ranks[1]}, o.assimilate ? run_backward : run_forward, &o};
     return job_run(&job) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

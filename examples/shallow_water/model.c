@@ -19,7 +19,8 @@ int model_grid(enum scenario scenario, int64_t n, struct grid *grid, double *dt)
 
 static stn_status make_area(struct model *m)
 {
-    const int64_t *local = stn_spec_local_shape(m->spec), first = stn_spec_local_offset(m->spec)[1], whole[] = {1, m->grid->rows, m->grid->columns};
+    const int64_t *local = stn_spec_local_shape(m->spec), first = stn_spec_local_offset(m->spec)[1],
+                  whole[] = {1, m->grid->rows, m->grid->columns};
     const int64_t rows = local[1], columns = local[2];
     const stn_placement cut[] = {stn_shard(1), stn_shard(2)};
     const stn_spec *spec;
@@ -35,7 +36,8 @@ static stn_status make_area(struct model *m)
     return status == STN_OK && !m->area ? STN_ERR_MEMORY : status;
 }
 
-stn_status model_create(stn_context *context, const struct grid *grid, const int ranks[2], double dt, struct model *model)
+stn_status model_create(stn_context *context, const struct grid *grid, const int ranks[2], double dt,
+                        struct model *model)
 {
     static const char *const names[] = {"y", "x"};
     const stn_placement cut[] = {stn_shard(1), stn_shard(2)};
@@ -44,7 +46,8 @@ stn_status model_create(stn_context *context, const struct grid *grid, const int
     if (status == STN_OK)
         status = stn_mesh_create(context, 2, ranks, names, NULL, &model->mesh);
     if (status == STN_OK)
-        status = stn_spec_create(context, model->mesh, cut, STN_DTYPE_F64, 3, (int64_t[]){FIELDS, grid->rows, grid->columns}, NULL, &model->spec);
+        status = stn_spec_create(context, model->mesh, cut, STN_DTYPE_F64, 3,
+                                 (int64_t[]){FIELDS, grid->rows, grid->columns}, NULL, &model->spec);
     return status == STN_OK ? make_area(model) : status;
 }
 
@@ -73,7 +76,8 @@ static void zonal(const struct grid *g, int64_t r, double cell[FIELDS])
 
 stn_tensor *model_start(const struct model *m, enum scenario scenario, double size)
 {
-    const int64_t *local = stn_spec_local_shape(m->spec), *first = stn_spec_local_offset(m->spec), plane = local[1] * local[2];
+    const int64_t *local = stn_spec_local_shape(m->spec), *first = stn_spec_local_offset(m->spec),
+                  plane = local[1] * local[2];
     double *all = malloc((size_t)(FIELDS * plane + 1) * sizeof *all), cell[FIELDS];
     for (int64_t i = 0; all && i < plane; i++) {
         const int64_t r = first[1] + i / local[2], c = first[2] + i % local[2];

@@ -25,7 +25,8 @@ struct model {
 int model_grid(enum scenario scenario, int64_t n, struct grid *grid, double *dt);
 
 /* `ranks`: rows x columns of the mesh. Collective. */
-stn_status model_create(stn_context *context, const struct grid *grid, const int ranks[2], double dt, struct model *model);
+stn_status model_create(stn_context *context, const struct grid *grid, const int ranks[2], double dt,
+                        struct model *model);
 void model_fini(struct model *model);
 
 /* The scenario's first state, the caller's. `size`: of the dome's height, m (1 stands for the usual one). */

@@ -7,23 +7,27 @@
 
 enum { MOST_RANKS = 256, MOST_ROWS = 100000, MOST_ITERATIONS = 10000 };
 
-static const struct options defaults = {.scenario = DROP, .rows = 128, .ranks = {2, 1}, .hours = 24, .every = 6, .out = "out/shallow_water"};
+static const struct options defaults = {
+    .scenario = DROP, .rows = 128, .ranks = {2, 1}, .hours = 24, .every = 6, .out = "out/shallow_water"};
 
 static void print_help(void)
 {
-    printf("usage: shallow_water [--case drop|zonal] [--rows N] [--mesh YxX] [--hours H] [--every H] [--out DIR] [--restart FILE]\n"
-           "                     [--assimilate ITERATIONS] [--check]\n"
-           "Rotating shallow water, its grid spread over ranks.\n"
-           "  --case drop    a dome of water on a turning plane falls apart (the default)\n"
-           "         zonal   the steady flow of Williamson et al. 1992 (case 2) between 60 S and 60 N; its error is told\n"
-           "  --rows N       of the grid (%d)       --mesh YxX  ranks along rows and columns (%dx%d)\n"
-           "  --hours H      of the run (%g)          --every H   hours between pictures and tiles (%g)\n"
-           "  --out DIR      for pictures of h, a NetCDF tile of each rank, and state.safetensors (%s)\n"
-           "  --restart FILE a state.safetensors, of any mesh\n"
-           "  --assimilate N drop: finds the dome again from the height after --hours, by N runs of the adjoint model\n"
-           "  --check        conservation, balance, the same bits on one rank and on the mesh, gradients; exit status 1 if one fails\n"
-           "Under mpirun the processes are the ranks.\n",
-           (int)defaults.rows, defaults.ranks[0], defaults.ranks[1], defaults.hours, defaults.every, defaults.out);
+    printf(
+        "usage: shallow_water [--case drop|zonal] [--rows N] [--mesh YxX] [--hours H] [--every H] [--out DIR] "
+        "[--restart FILE]\n"
+        "                     [--assimilate ITERATIONS] [--check]\n"
+        "Rotating shallow water, its grid spread over ranks.\n"
+        "  --case drop    a dome of water on a turning plane falls apart (the default)\n"
+        "         zonal   the steady flow of Williamson et al. 1992 (case 2) between 60 S and 60 N; its error is told\n"
+        "  --rows N       of the grid (%d)       --mesh YxX  ranks along rows and columns (%dx%d)\n"
+        "  --hours H      of the run (%g)          --every H   hours between pictures and tiles (%g)\n"
+        "  --out DIR      for pictures of h, a NetCDF tile of each rank, and state.safetensors (%s)\n"
+        "  --restart FILE a state.safetensors, of any mesh\n"
+        "  --assimilate N drop: finds the dome again from the height after --hours, by N runs of the adjoint model\n"
+        "  --check        conservation, balance, the same bits on one rank and on the mesh, gradients; exit status 1 "
+        "if one fails\n"
+        "Under mpirun the processes are the ranks.\n",
+        (int)defaults.rows, defaults.ranks[0], defaults.ranks[1], defaults.hours, defaults.every, defaults.out);
 }
 
 static int complain(const char *name, const char *got, const char *wanted)
@@ -57,8 +61,8 @@ static int parse_whole(const char *name, const char *text, int least, int most, 
 static int parse_mesh(const char *text, int ranks[2])
 {
     int used = 0;
-    if (text && sscanf(text, "%4dx%4d%n", &ranks[0], &ranks[1], &used) == 2 && !text[used] && ranks[0] > 0 && ranks[1] > 0 &&
-        ranks[0] * ranks[1] <= MOST_RANKS)
+    if (text && sscanf(text, "%4dx%4d%n", &ranks[0], &ranks[1], &used) == 2 && !text[used] && ranks[0] > 0 &&
+        ranks[1] > 0 && ranks[0] * ranks[1] <= MOST_RANKS)
         return 1;
     return complain("--mesh", text, "two numbers of ranks like 2x3, at most 256 in all");
 }

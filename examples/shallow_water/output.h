@@ -8,7 +8,8 @@
 int output_folder(const char *path);
 
 /* DIR/h_HHHHH.png by the first rank. `middle` is white; `reach` above it red, below it blue. Collective. */
-stn_status output_picture(const struct model *model, stn_tensor *height, double middle, double reach, const char *folder, int number);
+stn_status output_picture(const struct model *model, stn_tensor *height, double middle, double reach,
+                          const char *folder, int number);
 
 /* DIR/tile_RRRR_HHHHH.nc: this rank's part of h, u and v, and where it lies. Local. */
 stn_status output_tile(const struct model *model, stn_tensor *state, double hours, const char *folder, int number);

@@ -15,7 +15,8 @@ static int draw(const struct grid *grid, const double *h, double middle, double 
         return 0;
     for (int64_t r = 0; r < grid->rows; r++)
         for (int64_t c = 0; c < grid->columns; c++)
-            picture.pixels[(grid->rows - 1 - r) * grid->columns + c] = picture_diverging((h[r * grid->columns + c] - middle) / reach);
+            picture.pixels[(grid->rows - 1 - r) * grid->columns + c] =
+                picture_diverging((h[r * grid->columns + c] - middle) / reach);
     const int ok = picture_write(&picture, path);
     if (!ok)
         fprintf(stderr, "shallow_water: %s: %s\n", path, strerror(errno));
@@ -23,7 +24,8 @@ static int draw(const struct grid *grid, const double *h, double middle, double 
     return ok;
 }
 
-stn_status output_picture(const struct model *m, stn_tensor *height, double middle, double reach, const char *folder, int number)
+stn_status output_picture(const struct model *m, stn_tensor *height, double middle, double reach, const char *folder,
+                          int number)
 {
     const size_t bytes = (size_t)(m->grid->rows * m->grid->columns) * sizeof(double);
     const int first = stn_context_rank(m->context) == 0;

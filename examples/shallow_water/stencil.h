@@ -21,15 +21,24 @@ struct cell {
 
 static inline struct cell west(struct cell c) { return (struct cell){c.h - 1, c.row}; }
 static inline struct cell east(struct cell c) { return (struct cell){c.h + 1, c.row}; }
-static inline struct cell south(const struct stencil *s, struct cell c) { return (struct cell){c.h - s->line, c.row - 1}; }
-static inline struct cell north(const struct stencil *s, struct cell c) { return (struct cell){c.h + s->line, c.row + 1}; }
+static inline struct cell south(const struct stencil *s, struct cell c)
+{
+    return (struct cell){c.h - s->line, c.row - 1};
+}
+static inline struct cell north(const struct stencil *s, struct cell c)
+{
+    return (struct cell){c.h + s->line, c.row + 1};
+}
 
 static inline double u_of(const struct stencil *s, struct cell c) { return c.h[s->plane]; }
 static inline double v_of(const struct stencil *s, struct cell c) { return c.h[2 * s->plane]; }
 
 /* h u through the western face, h v through the southern one. */
 static inline double flux_x(const struct stencil *s, struct cell c) { return u_of(s, c) * (c.h[-1] + c.h[0]) / 2; }
-static inline double flux_y(const struct stencil *s, struct cell c) { return v_of(s, c) * (c.h[-s->line] + c.h[0]) / 2; }
+static inline double flux_y(const struct stencil *s, struct cell c)
+{
+    return v_of(s, c) * (c.h[-s->line] + c.h[0]) / 2;
+}
 
 /* At the south-western corner: the mean h of the four cells, and (f + dv/dx - du/dy) / h. */
 static inline double corner_h(const struct stencil *s, struct cell c)
@@ -40,7 +49,8 @@ static inline double corner_h(const struct stencil *s, struct cell c)
 static inline double potential_vorticity(const struct stencil *s, struct cell c)
 {
     const struct grid *g = s->grid;
-    const double across = v_of(s, c) - v_of(s, west(c)), along = g->dx[c.row] * u_of(s, c) - g->dx[c.row - 1] * u_of(s, south(s, c));
+    const double across = v_of(s, c) - v_of(s, west(c)),
+                 along = g->dx[c.row] * u_of(s, c) - g->dx[c.row - 1] * u_of(s, south(s, c));
     const double area = g->dx_south[c.row] * g->dy;
     return (g->coriolis[c.row] + (across * g->dy - along) / area) / corner_h(s, c);
 }

@@ -75,9 +75,10 @@ static stn_status check(stn_op_call *call)
     const int64_t want[] = {FIELDS, grid->rows, grid->columns};
     for (int i = 0; i < call->n_in; i++) {
         const stn_spec *spec = call->in_spec[i];
-        if (stn_spec_dtype(spec) != STN_DTYPE_F64 || stn_spec_ndim(spec) != 3 || memcmp(stn_spec_shape(spec), want, sizeof want) != 0)
-            return stn_op_fail(call, STN_ERR_SHAPE, "input %d is no f64 tensor of shape (%d, %lld, %lld)", i, FIELDS, (long long)want[1],
-                               (long long)want[2]);
+        if (stn_spec_dtype(spec) != STN_DTYPE_F64 || stn_spec_ndim(spec) != 3 ||
+            memcmp(stn_spec_shape(spec), want, sizeof want) != 0)
+            return stn_op_fail(call, STN_ERR_SHAPE, "input %d is no f64 tensor of shape (%d, %lld, %lld)", i, FIELDS,
+                               (long long)want[1], (long long)want[2]);
     }
     call->out_meta[0] = (stn_meta){STN_DTYPE_F64, 3, {want[0], want[1], want[2]}};
     return STN_OK;
@@ -101,8 +102,12 @@ static stn_status place(stn_op_call *call)
 static struct args args_of(const stn_op_call *call, const stn_box *values, stn_tensor *chunk)
 {
     const int64_t *shape = stn_tensor_local_shape(chunk);
-    return (struct args){.grid = tendency_of_arg(call->arg)->grid, .values = values->data, .chunk = stn_tensor_data(chunk), .rows = shape[1],
-                         .columns = shape[2], .first_row = stn_spec_local_offset(stn_tensor_spec(chunk))[1]};
+    return (struct args){.grid = tendency_of_arg(call->arg)->grid,
+                         .values = values->data,
+                         .chunk = stn_tensor_data(chunk),
+                         .rows = shape[1],
+                         .columns = shape[2],
+                         .first_row = stn_spec_local_offset(stn_tensor_spec(chunk))[1]};
 }
 
 static stn_status run_forward(stn_op_call *call)
@@ -142,20 +147,39 @@ static stn_status backward(stn_backward_call *call)
 
 static const stn_input_schema inputs[] = {{.name = "state"}, {.name = "cotangent"}};
 static const stn_kernel_slot slots[] = {{"run", sizeof(struct args)}};
-static const stn_kernel forward_kernels[] = {{sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct args), forward_kernel, NULL}};
-static const stn_kernel adjoint_kernels[] = {{sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct args), adjoint_kernel, NULL}};
-static const stn_op_impl forward = {.check = check, .place = place, .run = run_forward, .saves = saves, .backward = backward,
-                                    STN_SLOTS(slots), STN_KERNELS(forward_kernels)};
-static const stn_op_impl adjoint = {.check = check, .place = place, .run = run_adjoint, STN_SLOTS(slots), STN_KERNELS(adjoint_kernels)};
+static const stn_kernel forward_kernels[] = {
+    {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct args), forward_kernel, NULL}};
+static const stn_kernel adjoint_kernels[] = {
+    {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct args), adjoint_kernel, NULL}};
+static const stn_op_impl forward = {.check = check,
+                                    .place = place,
+                                    .run = run_forward,
+                                    .saves = saves,
+                                    .backward = backward,
+                                    STN_SLOTS(slots),
+                                    STN_KERNELS(forward_kernels)};
+static const stn_op_impl adjoint = {
+    .check = check, .place = place, .run = run_adjoint, STN_SLOTS(slots), STN_KERNELS(adjoint_kernels)};
 
 stn_status tendency_register(stn_context *context, const struct grid *grid, struct tendency *tendency)
 {
     const stn_op *op;
     tendency->grid = grid;
-    tendency->forward = (stn_op_desc){.size = sizeof(stn_op_desc), .name = "shallow_water", .n_inputs = 1, .inputs = inputs, .n_outputs = 1,
-                                      .impl = &forward, .arg = tendency, .flags = STN_OP_FIRST_ORDER};
-    tendency->adjoint = (stn_op_desc){.size = sizeof(stn_op_desc), .name = "shallow_water_adjoint", .n_inputs = 2, .inputs = inputs,
-                                      .n_outputs = 1, .impl = &adjoint, .arg = tendency};
+    tendency->forward = (stn_op_desc){.size = sizeof(stn_op_desc),
+                                      .name = "shallow_water",
+                                      .n_inputs = 1,
+                                      .inputs = inputs,
+                                      .n_outputs = 1,
+                                      .impl = &forward,
+                                      .arg = tendency,
+                                      .flags = STN_OP_FIRST_ORDER};
+    tendency->adjoint = (stn_op_desc){.size = sizeof(stn_op_desc),
+                                      .name = "shallow_water_adjoint",
+                                      .n_inputs = 2,
+                                      .inputs = inputs,
+                                      .n_outputs = 1,
+                                      .impl = &adjoint,
+                                      .arg = tendency};
     stn_status status = stn_op_register(context, &tendency->adjoint, &tendency->adjoint_op);
     return status == STN_OK ? stn_op_register(context, &tendency->forward, &op) : status;
 }

@@ -17,7 +17,8 @@ struct tile {
 static int define(int file, const struct tile *t, int variable[FIELDS], int *latitude)
 {
     static const char *const names[FIELDS] = {"h", "u", "v"}, *const units[FIELDS] = {"m", "m s-1", "m s-1"};
-    const long long whole[] = {t->model->grid->rows, t->model->grid->columns}, first[] = {t->first_row, t->first_column};
+    const long long whole[] = {t->model->grid->rows, t->model->grid->columns},
+                    first[] = {t->first_row, t->first_column};
     int dims[2], code = nc_def_dim(file, "y", (size_t)t->rows, &dims[0]);
     if (code == NC_NOERR)
         code = nc_def_dim(file, "x", (size_t)t->columns, &dims[1]);

@@ -49,9 +49,11 @@ static stn_tensor *gaussian(const struct data *d, int along_rows)
 static stn_tensor *smooth(const struct data *d, stn_tensor *field)
 {
     const stn_conv_attrs rows = {.size = sizeof rows, .padding = {radius_of(d, 1), 0}, .mode = {STN_PADDING_REPLICATE}};
-    const stn_conv_attrs columns = {.size = sizeof columns, .padding = {0, radius_of(d, 0)}, .mode = {STN_PADDING_ZEROS, STN_PADDING_CIRCULAR}};
+    const stn_conv_attrs columns = {
+        .size = sizeof columns, .padding = {0, radius_of(d, 0)}, .mode = {STN_PADDING_ZEROS, STN_PADDING_CIRCULAR}};
     stn_tensor *images = stn_transpose(field, 0, 1); /* components one after the other */
-    return stn_transpose(stn_conv2d(stn_conv2d(images, gaussian(d, 1), NULL, &rows), gaussian(d, 0), NULL, &columns), 0, 1);
+    return stn_transpose(stn_conv2d(stn_conv2d(images, gaussian(d, 1), NULL, &rows), gaussian(d, 0), NULL, &columns), 0,
+                         1);
 }
 
 static stn_tensor *cross(stn_tensor *a, stn_tensor *b, stn_tensor *c, stn_tensor *e)

@@ -121,8 +121,8 @@ static double worst(const struct record *one, float *const *a, float *const *b, 
 static int verdict(const char *what, int compared, int of, double found, double bound)
 {
     int ok = compared > 0 && found <= bound;
-    printf("check: %-22s %2d of %2d compared, differ by at most %.1e (bound %.0e): %s\n", what, compared, of, found, bound,
-           ok ? "agree" : "DO NOT AGREE");
+    printf("check: %-22s %2d of %2d compared, differ by at most %.1e (bound %.0e): %s\n", what, compared, of, found,
+           bound, ok ? "agree" : "DO NOT AGREE");
     return ok;
 }
 

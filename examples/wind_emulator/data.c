@@ -46,17 +46,19 @@ static int read_grids(struct data *d, const struct source *source, const char *p
         return 0;
     for (int c = 1; c < source->components; c++) {
         struct grid other;
-        int ok = grid_read(path, source->variables[c], 3, &other, error, size), same = ok && grid_equal(&d->grid, &other);
+        int ok = grid_read(path, source->variables[c], 3, &other, error, size),
+            same = ok && grid_equal(&d->grid, &other);
         grid_fini(&other);
         if (ok && !same)
-            snprintf(error, size, "%s: %s and %s lie on different grids", path, source->variables[0], source->variables[c]);
+            snprintf(error, size, "%s: %s and %s lie on different grids", path, source->variables[0],
+                     source->variables[c]);
         if (!same)
             return 0;
     }
     if (d->grid.times >= LEAST_MONTHS && d->grid.times < 100000 && d->grid.rows >= 3 && d->grid.columns >= 3)
         return 1;
-    snprintf(error, size, "%s: %s: %zu months of %zu x %zu cells, wanted at least %d of 3 x 3", path, source->variables[0], d->grid.times,
-             d->grid.rows, d->grid.columns, LEAST_MONTHS);
+    snprintf(error, size, "%s: %s: %zu months of %zu x %zu cells, wanted at least %d of 3 x 3", path,
+             source->variables[0], d->grid.times, d->grid.rows, d->grid.columns, LEAST_MONTHS);
     return 0;
 }
 
@@ -73,7 +75,8 @@ static int allocate(struct data *d, char *error, size_t size)
 }
 
 /* One variable of all months, interleaved with the others. */
-static int read_component(struct data *d, const char *path, const char *variable, int component, size_t *missing, char *error, size_t size)
+static int read_component(struct data *d, const char *path, const char *variable, int component, size_t *missing,
+                          char *error, size_t size)
 {
     size_t n = data_cells(d), all = (size_t)d->months * n;
     float *values = malloc((all + 1) * sizeof *values);
@@ -106,17 +109,21 @@ static int read_relief(struct data *d, const struct source *source, char *error,
         ok = 0;
     }
     ok = ok && tile_read(path, "ROSE", &whole, &grid, height, present, &missing, error, size);
-    double row_step = ok ? grid.latitude[1] - grid.latitude[0] : 1, column_step = ok ? grid.longitude[1] - grid.longitude[0] : 1;
+    double row_step = ok ? grid.latitude[1] - grid.latitude[0] : 1,
+           column_step = ok ? grid.longitude[1] - grid.longitude[0] : 1;
     for (size_t r = 0; ok && r < d->tile.rows; r++)
         for (size_t c = 0; c < d->tile.columns; c++) {
             double y = (d->grid.latitude[d->tile.first_row + r] - grid.latitude[0]) / row_step;
-            double x = fmod((d->grid.longitude[d->tile.first_column + c] - grid.longitude[0]) / column_step + 2 * (double)grid.columns,
+            double x = fmod((d->grid.longitude[d->tile.first_column + c] - grid.longitude[0]) / column_step +
+                                2 * (double)grid.columns,
                             (double)grid.columns);
             y = fmin(fmax(y, 0), (double)(grid.rows - 1));
-            size_t i = (size_t)fmin(floor(y), (double)(grid.rows - 2)), j = (size_t)floor(x) % grid.columns, k = (j + 1) % grid.columns;
+            size_t i = (size_t)fmin(floor(y), (double)(grid.rows - 2)), j = (size_t)floor(x) % grid.columns,
+                   k = (j + 1) % grid.columns;
             double fy = y - (double)i, fx = x - floor(x);
             const float *low = height + i * grid.columns, *high = low + grid.columns;
-            double value = (1 - fy) * ((1 - fx) * (double)low[j] + fx * (double)low[k]) + fy * ((1 - fx) * (double)high[j] + fx * (double)high[k]);
+            double value = (1 - fy) * ((1 - fx) * (double)low[j] + fx * (double)low[k]) +
+                           fy * ((1 - fx) * (double)high[j] + fx * (double)high[k]);
             d->geography[2 * data_cells(d) + r * d->tile.columns + c] = (float)(value / RELIEF_UNIT);
         }
     free(height);
@@ -138,7 +145,8 @@ static void set_angles(struct data *d)
     }
 }
 
-static int read_all(struct data *d, const struct source *source, const char *path, size_t *missing, char *error, size_t size)
+static int read_all(struct data *d, const struct source *source, const char *path, size_t *missing, char *error,
+                    size_t size)
 {
     if (!allocate(d, error, size) || !read_relief(d, source, error, size))
         return 0;

@@ -108,8 +108,11 @@ static int run(struct job *job)
 {
     char error[700] = "";
     stn_launch_options launch = {.size = sizeof launch, .ranks = job->options.ranks};
-    launch.context = (stn_context_options){.size = sizeof launch.context, .seed = job->options.seed, .threads = job->options.threads,
-                                           .error_text = error, .error_text_size = sizeof error};
+    launch.context = (stn_context_options){.size = sizeof launch.context,
+                                           .seed = job->options.seed,
+                                           .threads = job->options.threads,
+                                           .error_text = error,
+                                           .error_text_size = sizeof error};
     job->agrees = 1;
     stn_status status = stn_launch(&launch, rank_main, job);
     if (status == STN_OK)

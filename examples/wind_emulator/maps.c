@@ -55,7 +55,8 @@ static void draw_field(const struct frame *f, const char *title, const float *fi
     picture_text(f->picture, f->x, f->y - PICTURE_TEXT_HEIGHT - 2, title);
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < columns; c++)
-            picture_fill(f->picture, f->x + CELL * c, frame_row(f, r), CELL, CELL, picture_diverging((double)field[r * columns + c] / most));
+            picture_fill(f->picture, f->x + CELL * c, frame_row(f, r), CELL, CELL,
+                         picture_diverging((double)field[r * columns + c] / most));
     draw_coasts(f);
 }
 
@@ -86,14 +87,17 @@ static int panel_height(const struct data *d)
     return CELL * (int)d->grid.rows + 2 * MARGIN;
 }
 
-static int draw_month(const struct data *d, const char *path, const float *relief, const float *truth, const float *forecast)
+static int draw_month(const struct data *d, const char *path, const float *relief, const float *truth,
+                      const float *forecast)
 {
-    static const char *const titles[PANELS] = {"truth: anomaly of the first test month", "forecast", "error: forecast less truth"};
+    static const char *const titles[PANELS] = {"truth: anomaly of the first test month", "forecast",
+                                               "error: forecast less truth"};
     int n = (int)(d->grid.rows * d->grid.columns), ok;
     double most = scale_of(n, truth);
     struct picture picture;
     float *error = malloc((size_t)n * sizeof *error);
-    ok = picture_make(CELL * (int)d->grid.columns + 2 * MARGIN, PANELS * panel_height(d) + LEGEND_HEIGHT, &picture) && error;
+    ok = picture_make(CELL * (int)d->grid.columns + 2 * MARGIN, PANELS * panel_height(d) + LEGEND_HEIGHT, &picture) &&
+         error;
     for (int i = 0; ok && i < n; i++)
         error[i] = forecast[i] - truth[i];
     const float *const fields[PANELS] = {truth, forecast, error};
@@ -121,9 +125,11 @@ static void draw_rank(const struct frame *first, const stn_spec *spec, int rank)
     if (shape[0] * shape[2] * shape[3] == 0)
         return;
     for (int64_t r = offset[2]; r < offset[2] + shape[2]; r++)
-        picture_fill(f.picture, f.x + CELL * (int)offset[3], frame_row(&f, (int)r), CELL * (int)shape[3], CELL, picture_distinct(rank));
+        picture_fill(f.picture, f.x + CELL * (int)offset[3], frame_row(&f, (int)r), CELL * (int)shape[3], CELL,
+                     picture_distinct(rank));
     snprintf(text, sizeof text, "%d", rank);
-    picture_text(f.picture, f.x + CELL * (int)(offset[3] + shape[3] / 2), frame_row(&f, (int)(offset[2] + shape[2] / 2)), text);
+    picture_text(f.picture, f.x + CELL * (int)(offset[3] + shape[3] / 2),
+                 frame_row(&f, (int)(offset[2] + shape[2] / 2)), text);
 }
 
 static int draw_ranks(const struct data *d, const char *path, const float *relief, const stn_spec *spec, int groups)
@@ -137,7 +143,8 @@ static int draw_ranks(const struct data *d, const char *path, const float *relie
                 draw_rank(&frame, spec, rank);
         frame.y += g * panel_height(d);
         char title[48];
-        snprintf(title, sizeof title, "ranks of part %d of %d of a batch", g + 1, stn_mesh_axis_size(d->mesh, AXIS_DATA));
+        snprintf(title, sizeof title, "ranks of part %d of %d of a batch", g + 1,
+                 stn_mesh_axis_size(d->mesh, AXIS_DATA));
         picture_text(&picture, MARGIN, frame.y - PICTURE_TEXT_HEIGHT - 2, title);
         draw_coasts(&frame);
     }
@@ -162,8 +169,8 @@ static stn_status gather_relief(const struct data *d, float *relief)
 }
 
 /* Rank 0's part. 0: the picture at `path` cannot be written. */
-static int draw(const struct data *d, const char *folder, char *path, size_t size, const float *relief, const float *truth, const float *forecast,
-                const stn_spec *spec)
+static int draw(const struct data *d, const char *folder, char *path, size_t size, const float *relief,
+                const float *truth, const float *forecast, const stn_spec *spec)
 {
     size_t n = d->grid.rows * d->grid.columns;
     for (int c = 0; c < d->components; c++) {
@@ -179,7 +186,8 @@ static int draw(const struct data *d, const char *folder, char *path, size_t siz
 stn_status maps_write(const struct data *d, const struct model *model, const char *folder)
 {
     size_t n = d->grid.rows * d->grid.columns, all = n * (size_t)d->components;
-    float *relief = malloc(n * sizeof *relief), *truth = malloc(all * sizeof *truth), *forecast = malloc(all * sizeof *forecast);
+    float *relief = malloc(n * sizeof *relief), *truth = malloc(all * sizeof *truth),
+          *forecast = malloc(all * sizeof *forecast);
     char path[1100] = "", text[1300];
     const stn_spec *spec = NULL;
     int ok = relief && truth && forecast;

@@ -10,16 +10,27 @@ static const double DROPOUT = 0.1, EPSILON = 1e-5, FIRST_FACTOR = 0.3;
 /* Longitudes wrap around; at the poles the last row is repeated. */
 static const stn_conv_attrs same = {
     .size = sizeof same, .padding = {1, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}};
-static const stn_conv_attrs halving = {
-    .size = sizeof halving, .stride = {HALF, HALF}, .padding = {1, 1}, .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}};
+static const stn_conv_attrs halving = {.size = sizeof halving,
+                                       .stride = {HALF, HALF},
+                                       .padding = {1, 1},
+                                       .mode = {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}};
 
 /* Parameters in their order: each convolution's weight and bias, each norm's, the factors. */
-enum { ENCODE_1, ENCODE_2, MIDDLE, DECODE, OUTPUT, NORMS = 2 * CONVOLUTIONS, FACTORS = NORMS + 2 * HIDDEN_CONVOLUTIONS };
+enum {
+    ENCODE_1,
+    ENCODE_2,
+    MIDDLE,
+    DECODE,
+    OUTPUT,
+    NORMS = 2 * CONVOLUTIONS,
+    FACTORS = NORMS + 2 * HIDDEN_CONVOLUTIONS
+};
 
 static const char *const names[PARAMETERS] = {
-    "encode1.weight", "encode1.bias", "encode2.weight", "encode2.bias", "middle.weight", "middle.bias", "decode.weight", "decode.bias",
-    "output.weight", "output.bias", "encode1.norm.weight", "encode1.norm.bias", "encode2.norm.weight", "encode2.norm.bias",
-    "middle.norm.weight", "middle.norm.bias", "decode.norm.weight", "decode.norm.bias", "factor1", "factor2"};
+    "encode1.weight",      "encode1.bias",       "encode2.weight",      "encode2.bias",      "middle.weight",
+    "middle.bias",         "decode.weight",      "decode.bias",         "output.weight",     "output.bias",
+    "encode1.norm.weight", "encode1.norm.bias",  "encode2.norm.weight", "encode2.norm.bias", "middle.norm.weight",
+    "middle.norm.bias",    "decode.norm.weight", "decode.norm.bias",    "factor1",           "factor2"};
 
 /* Channels that a convolution reads and gives. */
 static void channels(const struct data *d, int convolution, int64_t *in, int64_t *out)
@@ -46,7 +57,8 @@ static struct start start_of(const struct data *d, int k)
 {
     int64_t in, out;
     if (k >= FACTORS)
-        return (struct start){3, {d->components, half(d->grid.rows), half(d->grid.columns)}, k == FACTORS ? FIRST_FACTOR : 0, 0};
+        return (struct start){
+            3, {d->components, half(d->grid.rows), half(d->grid.columns)}, k == FACTORS ? FIRST_FACTOR : 0, 0};
     channels(d, k < NORMS ? k / 2 : (k - NORMS) / 2, &in, &out);
     int is_bias = k % 2;
     if (k >= NORMS)
@@ -72,7 +84,8 @@ static stn_status make_parameter(struct model *m, int k, uint64_t seed)
     const struct start start = start_of(d, k);
     const stn_placement replicate[AXES] = {stn_replicate(), stn_replicate(), stn_replicate()};
     const stn_spec *spec;
-    stn_status status = stn_spec_create(d->context, d->mesh, replicate, STN_DTYPE_F32, start.ndim, start.shape, NULL, &spec);
+    stn_status status =
+        stn_spec_create(d->context, d->mesh, replicate, STN_DTYPE_F32, start.ndim, start.shape, NULL, &spec);
     if (status != STN_OK)
         return status;
     int64_t n = stn_spec_numel(spec);
@@ -115,7 +128,8 @@ static stn_tensor *hidden(const struct model *m, int k, stn_tensor *x, const stn
 
 static stn_tensor *resize(stn_tensor *x, int64_t rows, int64_t columns)
 {
-    const stn_interpolate_attrs attrs = {.size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {rows, columns}};
+    const stn_interpolate_attrs attrs = {
+        .size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {rows, columns}};
     return stn_interpolate(x, &attrs);
 }
 
@@ -141,7 +155,8 @@ stn_tensor *model_forward(const struct model *m, const struct batch *batch, int 
     stn_tensor *y = resize(convolve(m, OUTPUT, hidden(m, DECODE, both, &same, training), &same), rows, columns);
     stn_tensor *forecast = stn_slice(y, 1, 0, c, 1);
     for (int lag = 1; lag <= LAGS; lag++) {
-        stn_tensor *factor = stn_add(stn_slice(y, 1, lag * c, (lag + 1) * c, 1), spread(m, m->parameter[FACTORS + lag - 1].tensor));
+        stn_tensor *factor =
+            stn_add(stn_slice(y, 1, lag * c, (lag + 1) * c, 1), spread(m, m->parameter[FACTORS + lag - 1].tensor));
         forecast = stn_add(forecast, stn_mul(factor, batch->lag[lag]));
     }
     return forecast;

@@ -15,9 +15,11 @@ enum { DEFAULT_RANKS = 2 };
 
 void options_print_help(void)
 {
-    printf("usage: wind_emulator [--mesh DxHxW] [--ranks N] [--epochs E] [--seed S] [--data DIR] [--file F --vars A,B] [--out DIR]\n"
+    printf("usage: wind_emulator [--mesh DxHxW] [--ranks N] [--epochs E] [--seed S] [--data DIR] [--file F --vars A,B] "
+           "[--out DIR]\n"
            "                     [--parameters FILE] [--trace FILE] [--threads T] [--check]\n"
-           "Trains a neural emulator of monthly mean winds, its fields spread over ranks, and scores it on months that it never saw.\n"
+           "Trains a neural emulator of monthly mean winds, its fields spread over ranks, and scores it on months that "
+           "it never saw.\n"
            "  --mesh DxHxW   D groups of ranks share a batch, H cut the latitudes, W the longitudes (1x%dx1)\n"
            "  --ranks N      alone: --mesh 1xNx1\n"
            "  --epochs E     (%d)      --seed S  (0)      --threads T  compute threads of a rank (%d)\n"
@@ -147,7 +149,8 @@ static int settle_mesh(struct options *o)
     }
     int product = o->mesh[0] * o->mesh[1] * o->mesh[2];
     if (o->ranks && o->ranks != product) {
-        fprintf(stderr, "wind_emulator: --mesh %dx%dx%d has %d ranks, --ranks got %d\n", o->mesh[0], o->mesh[1], o->mesh[2], product, o->ranks);
+        fprintf(stderr, "wind_emulator: --mesh %dx%dx%d has %d ranks, --ranks got %d\n", o->mesh[0], o->mesh[1],
+                o->mesh[2], product, o->ranks);
         return 0;
     }
     o->ranks = product;

@@ -47,8 +47,10 @@ static int write_metrics(const struct report *r, const struct options *o, const 
     FILE *file = fopen(path, "w");
     if (!file)
         return 0;
-    fprintf(file, "{\n  \"ranks\": %d,\n  \"mesh\": \"%dx%dx%d\",\n  \"seed\": %llu,\n  \"epochs\": %d,\n  \"seconds_per_epoch\": %.4f,\n", o->ranks,
-            o->mesh[0], o->mesh[1], o->mesh[2], (unsigned long long)o->seed, o->epochs, r->seconds_per_epoch);
+    fprintf(file,
+            "{\n  \"ranks\": %d,\n  \"mesh\": \"%dx%dx%d\",\n  \"seed\": %llu,\n  \"epochs\": %d,\n  "
+            "\"seconds_per_epoch\": %.4f,\n",
+            o->ranks, o->mesh[0], o->mesh[1], o->mesh[2], (unsigned long long)o->seed, o->epochs, r->seconds_per_epoch);
     fprintf(file, "  \"peak_bytes\": %lld,\n", (long long)r->peak_bytes);
     print_table(file, "test_rmse", r->scores.rmse, ",");
     print_table(file, "test_acc", r->scores.acc, "");
@@ -68,8 +70,9 @@ static void print_scores(const struct report *r, const struct data *d)
         printf("  %-28s %6.3f   ", name, r->scores.rmse[m]);
         printf(isfinite(r->scores.acc[m]) ? "%6.3f\n" : "     -\n", r->scores.acc[m]);
     }
-    printf("damped persistence keeps %.3f of the last anomaly; %.2f s an epoch; at most %.1f MB of tensors on this rank\n", r->scores.damping,
-           r->seconds_per_epoch, (double)r->peak_bytes / 1e6);
+    printf(
+        "damped persistence keeps %.3f of the last anomaly; %.2f s an epoch; at most %.1f MB of tensors on this rank\n",
+        r->scores.damping, r->seconds_per_epoch, (double)r->peak_bytes / 1e6);
 }
 
 /* Rank 0's findings are for all to hear. */
@@ -86,7 +89,8 @@ stn_status report_prepare(stn_context *context, const struct options *o)
     return agree(context, stn_context_rank(context) != 0 || make_folder(o->out), o->out);
 }
 
-stn_status report_write(const struct report *r, const struct data *d, const struct model *model, const struct options *o)
+stn_status report_write(const struct report *r, const struct data *d, const struct model *model,
+                        const struct options *o)
 {
     char path[1100];
     int first = stn_context_rank(d->context) == 0;

@@ -15,6 +15,7 @@ struct report {
 stn_status report_prepare(stn_context *context, const struct options *options);
 
 /* Collective: what rank 0 cannot write is the failure of all (STN_ERR_IO). */
-stn_status report_write(const struct report *report, const struct data *data, const struct model *model, const struct options *options);
+stn_status report_write(const struct report *report, const struct data *data, const struct model *model,
+                        const struct options *options);
 
 #endif

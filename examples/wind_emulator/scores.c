@@ -29,8 +29,8 @@ static double correlation(stn_tensor *forecast, const struct batch *batch)
     return value;
 }
 
-static void make_forecasts(const struct data *d, const struct model *model, const struct sample *samples, const struct batch *batch,
-                           const struct baselines *b, stn_tensor *forecast[METHODS])
+static void make_forecasts(const struct data *d, const struct model *model, const struct sample *samples,
+                           const struct batch *batch, const struct baselines *b, stn_tensor *forecast[METHODS])
 {
     stn_tensor *last = batch->lag[1];
     forecast[EMULATOR] = model_forward(model, batch, 0);

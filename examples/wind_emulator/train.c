@@ -114,7 +114,8 @@ stn_status training_step(struct training *t, double *loss, int *samples, trainin
 {
     struct sample sample[BATCH];
     struct batch batch;
-    int place = (int)(t->step % training_batches(t->data)), left = training_targets(t->data) - place * BATCH, n = left < BATCH ? left : BATCH;
+    int place = (int)(t->step % training_batches(t->data)), left = training_targets(t->data) - place * BATCH,
+        n = left < BATCH ? left : BATCH;
     if (place == 0)
         begin_epoch(t, t->step / training_batches(t->data));
     for (int i = 0; i < n; i++)

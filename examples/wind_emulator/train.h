@@ -18,7 +18,8 @@ struct training {
 };
 
 /* Everything that a training needs beside the data; lives until training_fini. */
-stn_status training_create(const struct data *data, struct model *model, uint64_t seed, int epochs, struct training *training);
+stn_status training_create(const struct data *data, struct model *model, uint64_t seed, int epochs,
+                           struct training *training);
 void training_fini(struct training *training);
 
 int training_targets(const struct data *data);  /* samples of an epoch */

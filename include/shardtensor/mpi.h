@@ -25,7 +25,8 @@ STN_BEGIN_DECLS
  *  with different sizes, among others) to the error handler of MPI_COMM_SELF or MPI_COMM_WORLD, which by default ends
  *  the process: set MPI_ERRORS_RETURN there. Collective over `comm`. @return as stn_comm_open; STN_ERR_ARGUMENT (an
  *  inter-communicator), STN_ERR_VERSION (the module is of another MPI), STN_ERR_TIMEOUT. */
-static inline stn_status stn_comm_from_mpi(MPI_Comm comm, double deadline_seconds, const stn_comm_options *options, stn_comm **out)
+static inline stn_status stn_comm_from_mpi(MPI_Comm comm, double deadline_seconds, const stn_comm_options *options,
+                                           stn_comm **out)
 {
     /* The integer that Fortran would use is the one form of a handle that every MPI has. */
     return stn_comm_open_mpi(STN_MPI_NAME, (int64_t)MPI_Comm_c2f(comm), deadline_seconds, options, out);

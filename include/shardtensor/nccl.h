@@ -28,7 +28,8 @@ typedef struct stn_nccl_options {
 } stn_nccl_options;
 
 /* The options as the module's words. */
-static inline stn_status stn_nccl_open(struct ncclComm *comm, stn_comm *control, const stn_nccl_options *options, stn_comm **out)
+static inline stn_status stn_nccl_open(struct ncclComm *comm, stn_comm *control, const stn_nccl_options *options,
+                                       stn_comm **out)
 {
     char text[160];
     const stn_nccl_options defaults = {sizeof(stn_nccl_options), NULL, 0, 0, 0, 0, NULL, 0};
@@ -38,7 +39,8 @@ static inline stn_status stn_nccl_open(struct ncclComm *comm, stn_comm *control,
     snprintf(text, sizeof text, "nccl control=%llu comm=%llu device=%d deadline=%.17g rank_order=%d",
              (unsigned long long)(uintptr_t)control, (unsigned long long)(uintptr_t)comm,
              with->has_device ? with->device : -1, with->deadline_seconds, with->rank_order != 0);
-    const stn_comm_options how = {sizeof(stn_comm_options), with->module_path, text, with->error_text, with->error_text_size};
+    const stn_comm_options how = {sizeof(stn_comm_options), with->module_path, text, with->error_text,
+                                  with->error_text_size};
     return stn_comm_open("cuda", &how, out);
 }
 
@@ -61,7 +63,8 @@ static inline stn_status stn_comm_create_nccl(stn_comm *control, const stn_nccl_
  *  caller's communicator is only asked, never aborted or destroyed. Where NCCL refuses the split, a new one is made of
  *  the same ranks. Its device is this rank's; another one in `options` is STN_ERR_ARGUMENT, as are other ranks.
  *  Collective over both. */
-static inline stn_status stn_comm_from_nccl(struct ncclComm *comm, stn_comm *control, const stn_nccl_options *options, stn_comm **out)
+static inline stn_status stn_comm_from_nccl(struct ncclComm *comm, stn_comm *control, const stn_nccl_options *options,
+                                            stn_comm **out)
 {
     if (!comm)
         return STN_ERR_ARGUMENT;

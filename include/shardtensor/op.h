@@ -143,11 +143,14 @@ enum stn_op_flags {
     STN_OP_IN_PLACE = 1, /* changes in[0] and returns it */
     STN_OP_ALIAS = 2,    /* may return a tensor on in[0]'s memory (views); run makes out[k] itself with stn_op_alias */
     STN_OP_FIRST_ORDER = 4, /* backward cannot be differentiated again: create_graph is refused with the op's name */
-    STN_OP_PER_RANK = 8, /* a collective of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
+    STN_OP_PER_RANK =
+        8, /* a collective of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
                             there; its backward runs on every rank, with `needs` 0 and zero cotangents where nothing depends on it */
-    STN_OP_VIEW = 16, /* beside STN_OP_ALIAS: its results are views of in[0] in every layout and on every rank, where they have memory of
+    STN_OP_VIEW =
+        16, /* beside STN_OP_ALIAS: its results are views of in[0] in every layout and on every rank, where they have memory of
                          their own too: views apart, as ops_in_place.h says */
-    STN_OP_INTERNAL = 32 /* a part of other ops, which call it by handle: stn_op_find, stn_op_at and stn_call do not give it. Handlers and
+    STN_OP_INTERNAL =
+        32 /* a part of other ops, which call it by handle: stn_op_find, stn_op_at and stn_call do not give it. Handlers and
                             kernels are set for it by name as for any other */
 };
 

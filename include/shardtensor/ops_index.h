@@ -73,7 +73,13 @@ STN_API stn_tensor *stn_scatter_number(stn_tensor *input, int dim, stn_tensor *i
  * Gradient:   of input: the cotangent; of src: it by index. Twice differentiable. */
 STN_API stn_tensor *stn_scatter_add(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
 
-typedef enum stn_scatter_reduction { STN_SCATTER_SUM, STN_SCATTER_PROD, STN_SCATTER_MEAN, STN_SCATTER_AMAX, STN_SCATTER_AMIN } stn_scatter_reduction;
+typedef enum stn_scatter_reduction {
+    STN_SCATTER_SUM,
+    STN_SCATTER_PROD,
+    STN_SCATTER_MEAN,
+    STN_SCATTER_AMAX,
+    STN_SCATTER_AMIN
+} stn_scatter_reduction;
 
 /** As stn_scatter_add with other ways to join what comes to one element; with `include_self` the element's own value is
  *  one of those, without it counts only where nothing comes. NaN wins over numbers.

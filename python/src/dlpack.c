@@ -111,7 +111,8 @@ static int64_t stream_of(PyObject *stream, int32_t type)
     }
     const long long number = PyLong_AsLongLong(stream);
     if (number == 0 && !PyErr_Occurred())
-        PyErr_SetString(PyExc_ValueError, "__dlpack__: stream got 0, which DLPack leaves open; wanted -1, 1, 2 or an address");
+        PyErr_SetString(PyExc_ValueError,
+                        "__dlpack__: stream got 0, which DLPack leaves open; wanted -1, 1, 2 or an address");
     return number;
 }
 

@@ -54,7 +54,8 @@ int stnp_take_dtype(PyObject *object, stn_dtype *dtype)
         }
     }
     if (!PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "dtype: %R, wanted one of f32 f64 bf16 f16 i64 i32 u8 bool c64 c128 i8 i16", object);
+        PyErr_Format(PyExc_ValueError, "dtype: %R, wanted one of f32 f64 bf16 f16 i64 i32 u8 bool c64 c128 i8 i16",
+                     object);
     return -1;
 }
 

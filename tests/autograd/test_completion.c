@@ -121,7 +121,8 @@ static stn_status lonely_hook_body(stn_context *context, void *arg)
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     stn_scope_begin(context);
-    stn_tensor *p = leaf(context, mesh, stn_replicate()), *cut = leaf(context, mesh, stn_shard(0)), *q = leaf(context, mesh, stn_replicate());
+    stn_tensor *p = leaf(context, mesh, stn_replicate()), *cut = leaf(context, mesh, stn_shard(0)),
+               *q = leaf(context, mesh, stn_replicate());
     stn_tensor *x = stn_detach(leaf(context, mesh, stn_shard(0)));
     if (rank == 0)
         CHECK_STATUS(stn_add_grad_hook(cut, silent, &calls, NULL), STN_OK);

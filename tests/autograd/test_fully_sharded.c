@@ -45,7 +45,8 @@ static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, int layer)
     const int64_t *sizes[] = {last, NULL};
     last[rows - 1] = WIDTH;
     const int uneven = mesh && layer % 2 == 0 && place[0].kind == STN_PLACE_SHARD && rows > 1;
-    stn_tensor *t = test_tensor(context, mesh, mesh ? place : NULL, STN_DTYPE_F64, 2, (const int64_t[]){WIDTH, WIDTH}, uneven ? sizes : NULL, weight);
+    stn_tensor *t = test_tensor(context, mesh, mesh ? place : NULL, STN_DTYPE_F64, 2, (const int64_t[]){WIDTH, WIDTH},
+                                uneven ? sizes : NULL, weight);
     CHECK_STATUS(stn_set_requires_grad(t, 1), STN_OK);
     return t;
 }
@@ -57,13 +58,16 @@ static void make(struct model *m, stn_context *context, const stn_mesh *mesh)
     for (int k = 0; k < LAYERS; k++)
         m->w[k] = leaf(context, mesh, k);
     if (mesh)
-        CHECK_STATUS(stn_spec_create(context, mesh, whole, STN_DTYPE_F64, 2, (const int64_t[]){WIDTH, WIDTH}, NULL, &m->whole), STN_OK);
+        CHECK_STATUS(
+            stn_spec_create(context, mesh, whole, STN_DTYPE_F64, 2, (const int64_t[]){WIDTH, WIDTH}, NULL, &m->whole),
+            STN_OK);
 }
 
 static stn_tensor *sample(stn_context *context, const stn_mesh *mesh)
 {
     static const stn_placement rows[] = {{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}};
-    return test_tensor(context, mesh, mesh ? rows : NULL, STN_DTYPE_F64, 2, (const int64_t[]){ROWS, WIDTH}, NULL, test_value);
+    return test_tensor(context, mesh, mesh ? rows : NULL, STN_DTYPE_F64, 2, (const int64_t[]){ROWS, WIDTH}, NULL,
+                       test_value);
 }
 
 static stn_tensor *gather(const struct model *m, int layer, enum gathering gathering)
@@ -83,7 +87,9 @@ static stn_tensor *run_layer(stn_tensor *y, const struct model *m, int layer, en
     stn_tensor *next = gathering == AHEAD ? gather(m, layer + 1, AHEAD) : NULL;
     y = stn_tanh(stn_matmul(y, *w));
     next = gathering == AHEAD ? next : gather(m, layer + 1, gathering);
-    CHECK_STATUS(stn_scope_end_keep_all(context, next && next != m->w[layer + 1] ? 2 : 1, (stn_tensor *[]){y, next}, kept), STN_OK);
+    CHECK_STATUS(
+        stn_scope_end_keep_all(context, next && next != m->w[layer + 1] ? 2 : 1, (stn_tensor *[]){y, next}, kept),
+        STN_OK);
     *w = kept[1] ? kept[1] : next;
     return kept[0];
 }
@@ -149,7 +155,8 @@ static stn_status same_body(stn_context *context, void *arg)
             if (!again) {
                 CHECK_I64(messages, kept.messages);
                 CHECK_I64(bytes, kept.bytes_sent);
-            } else if (stn_context_rank(context) == sizes[0] * (sizes[1] ? sizes[1] : 1) - 1 && stn_context_size(context) > 1) {
+            } else if (stn_context_rank(context) == sizes[0] * (sizes[1] ? sizes[1] : 1) - 1 &&
+                       stn_context_size(context) > 1) {
                 CHECK(bytes > kept.bytes_sent); /* the last rank has some of each weight */
             }
         }
@@ -195,7 +202,8 @@ static stn_status memory_body(stn_context *context, void *arg)
     const int64_t weights = (int64_t)(LAYERS - 2) * WIDTH * WIDTH * (int64_t)sizeof(double);
     /* No backward wants that of the first layer, and on one axis one of them is replicas. */
     live_after_forward(context, mesh, 0, BY_THE_OP); /* what is made once, and kept */
-    const int64_t kept = live_after_forward(context, mesh, 0, BY_THE_OP), again = live_after_forward(context, mesh, 1, BY_THE_OP);
+    const int64_t kept = live_after_forward(context, mesh, 0, BY_THE_OP),
+                  again = live_after_forward(context, mesh, 1, BY_THE_OP);
     CHECK(kept - again >= weights);
     return STN_OK;
 }
@@ -255,7 +263,8 @@ static stn_tensor *normed(stn_tensor *y, stn_tensor *w)
 
 /* Rows and columns of a grid; a column's layer is recorded before those of the rows, or between them, as its own
  * ranks like. */
-static void train_slices(stn_context *context, const stn_mesh *row, const stn_mesh *column, int overlap, double out[3][WIDTH * WIDTH])
+static void train_slices(stn_context *context, const stn_mesh *row, const stn_mesh *column, int overlap,
+                         double out[3][WIDTH * WIDTH])
 {
     stn_tensor *w[3], *loss[2];
     stn_scope_begin(context);

@@ -190,8 +190,10 @@ static void gradients_can_be_differentiated_again(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"a_weighted_mean_as_the_loss_gives_weights_over_their_sum", a_weighted_mean_as_the_loss_gives_weights_over_their_sum},
-        {"a_weighted_mean_used_locally_keeps_the_term_across_ranks", a_weighted_mean_used_locally_keeps_the_term_across_ranks},
+        {"a_weighted_mean_as_the_loss_gives_weights_over_their_sum",
+         a_weighted_mean_as_the_loss_gives_weights_over_their_sum},
+        {"a_weighted_mean_used_locally_keeps_the_term_across_ranks",
+         a_weighted_mean_used_locally_keeps_the_term_across_ranks},
         {"a_replicated_parameter_gets_the_sum_over_shards", a_replicated_parameter_gets_the_sum_over_shards},
         {"cotangents_in_different_layouts_add_up", cotangents_in_different_layouts_add_up},
         {"gradients_can_be_differentiated_again", gradients_can_be_differentiated_again},

@@ -183,12 +183,15 @@ static stn_status refusals_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     stn_tensor *x = leaf(context, mesh, stn_shard(0)), *plain = stn_detach(x);
     stn_tensor *loss = sum(stn_mul(x, x));
-    expect(context, stn_backward(stn_mul(x, x)), STN_ERR_SHAPE, "stn_backward: output 0 has 7 elements, wanted 1 or a cotangent");
-    expect(context, stn_backward(sum(plain)), STN_ERR_STATE, "stn_backward: output 0 does not depend on anything that requires grad");
+    expect(context, stn_backward(stn_mul(x, x)), STN_ERR_SHAPE,
+           "stn_backward: output 0 has 7 elements, wanted 1 or a cotangent");
+    expect(context, stn_backward(sum(plain)), STN_ERR_STATE,
+           "stn_backward: output 0 does not depend on anything that requires grad");
     CHECK_STATUS(stn_backward(loss), STN_OK);
     expect(context, stn_backward(loss), STN_ERR_STATE,
            "stn_backward: 'sum' was run backward before and its graph is gone; retain_graph keeps it");
-    expect(context, stn_set_requires_grad(loss, 0), STN_ERR_STATE, "stn_set_requires_grad: the tensor is the result of an op, wanted a leaf");
+    expect(context, stn_set_requires_grad(loss, 0), STN_ERR_STATE,
+           "stn_set_requires_grad: the tensor is the result of an op, wanted a leaf");
     stn_add_(x, plain, 1);
     expect(context, stn_context_status(context), STN_ERR_STATE,
            "add_: 'input' is a leaf that requires grad while grad mode is on and cannot be changed in place");
@@ -274,7 +277,8 @@ static stn_status grad_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
-    stn_tensor *x = leaf(context, mesh, stn_shard(0)), *p = leaf(context, mesh, stn_replicate()), *unused = leaf(context, mesh, stn_shard(0));
+    stn_tensor *x = leaf(context, mesh, stn_shard(0)), *p = leaf(context, mesh, stn_replicate()),
+               *unused = leaf(context, mesh, stn_shard(0));
     stn_tensor *h = stn_mul(x, p), *loss = sum(stn_mul(h, h));
     stn_tensor *inputs[] = {h, p, unused};
     CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 3, inputs, 0, 0, grads), STN_OK);
@@ -336,13 +340,16 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"backward_adds_to_grad_until_it_is_zeroed", backward_adds_to_grad_until_it_is_zeroed},
-        {"pending_gradients_are_reduced_once_and_cannot_be_read_before", pending_gradients_are_reduced_once_and_cannot_be_read_before},
+        {"pending_gradients_are_reduced_once_and_cannot_be_read_before",
+         pending_gradients_are_reduced_once_and_cannot_be_read_before},
         {"grad_sync_completes_what_is_pending", grad_sync_completes_what_is_pending},
         {"hooks_see_the_complete_gradient", hooks_see_the_complete_gradient},
         {"misuse_is_refused_by_name", misuse_is_refused_by_name},
         {"a_saved_tensor_changed_in_place_is_found", a_saved_tensor_changed_in_place_is_found},
-        {"ranks_that_would_communicate_differently_are_refused_together", ranks_that_would_communicate_differently_are_refused_together},
-        {"the_mask_of_the_node_decides_not_the_flag_of_the_moment", the_mask_of_the_node_decides_not_the_flag_of_the_moment},
+        {"ranks_that_would_communicate_differently_are_refused_together",
+         ranks_that_would_communicate_differently_are_refused_together},
+        {"the_mask_of_the_node_decides_not_the_flag_of_the_moment",
+         the_mask_of_the_node_decides_not_the_flag_of_the_moment},
         {"grad_gives_what_is_asked_and_touches_no_leaf", grad_gives_what_is_asked_and_touches_no_leaf},
         {"a_long_graph_is_run_and_freed_without_recursion", a_long_graph_is_run_and_freed_without_recursion},
     };

@@ -130,7 +130,8 @@ enum { N = 4 };
 static void sum_both_ways(stn_context *context, const stn_mesh *grid, int all_columns)
 {
     const stn_mesh *row = slice_of(grid, COLUMNS), *column = slice_of(grid, ROWS);
-    const int group = stn_mesh_coordinate(grid, ROWS), sums = all_columns || stn_mesh_coordinate(grid, COLUMNS) % 2 == 0;
+    const int group = stn_mesh_coordinate(grid, ROWS),
+              sums = all_columns || stn_mesh_coordinate(grid, COLUMNS) % 2 == 0;
     const int rows = stn_mesh_axis_size(grid, ROWS), columns = stn_mesh_axis_size(grid, COLUMNS);
     double factor = 0; /* what comes back to this rank's addend of the row's sum */
     for (int j = 0; j < columns; j++) {
@@ -165,7 +166,8 @@ static void rows_that_record_others_are_joined_by_columns(void)
 static stn_status one_loss_body(stn_context *context, void *arg)
 {
     const int *sizes = arg, last = sizes[0] * sizes[1] - 1;
-    const stn_mesh *grid = test_mesh(context, sizes[0], sizes[1]), *row = slice_of(grid, COLUMNS), *column = slice_of(grid, ROWS);
+    const stn_mesh *grid = test_mesh(context, sizes[0], sizes[1]), *row = slice_of(grid, COLUMNS),
+                   *column = slice_of(grid, ROWS);
     stn_scope_begin(context);
     stn_tensor *x = local_leaf(context, N), *y = sum_over(sum_over(stn_mul(x, x), row, 1), column, 1);
     stn_tensor *loss = stn_context_rank(context) == last ? total(y) : NULL;
@@ -184,7 +186,8 @@ static void a_loss_of_one_rank_reaches_rows_and_columns(void)
 static stn_status sizes_body(stn_context *context, void *arg)
 {
     const int *sizes = arg, rows = sizes[0];
-    const stn_mesh *grid = test_mesh(context, sizes[0], sizes[1]), *row = slice_of(grid, COLUMNS), *column = slice_of(grid, ROWS);
+    const stn_mesh *grid = test_mesh(context, sizes[0], sizes[1]), *row = slice_of(grid, COLUMNS),
+                   *column = slice_of(grid, ROWS);
     const int group = stn_mesh_coordinate(grid, ROWS), at = stn_mesh_coordinate(grid, COLUMNS), n = 2 * group;
     int64_t counts[8];
     double want = 0, got, factor = 0;
@@ -214,7 +217,8 @@ static void columns_gather_what_rows_have_in_other_sizes(void)
 static stn_status shards_body(stn_context *context, void *arg)
 {
     const int *sizes = arg, rows = sizes[0], columns = sizes[1];
-    const stn_mesh *grid = test_mesh(context, rows, columns), *row = slice_of(grid, COLUMNS), *column = slice_of(grid, ROWS);
+    const stn_mesh *grid = test_mesh(context, rows, columns), *row = slice_of(grid, COLUMNS),
+                   *column = slice_of(grid, ROWS);
     const stn_placement shard = stn_shard(0);
     const int group = stn_mesh_coordinate(grid, ROWS), at = stn_mesh_coordinate(grid, COLUMNS);
     int64_t counts[8], n = 5 + 2 * group;
@@ -226,7 +230,8 @@ static stn_status shards_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, row, &shard, STN_DTYPE_F64, 1, &n, NULL, test_value);
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     stn_tensor *chunk = stn_to_local(stn_mul(x, x), STN_GRAD_PER_RANK);
-    CHECK_STATUS(stn_backward(weighted(context, stn_dist_all_gather(chunk, column, 0, counts, STN_GRAD_PER_RANK))), STN_OK);
+    CHECK_STATUS(stn_backward(weighted(context, stn_dist_all_gather(chunk, column, 0, counts, STN_GRAD_PER_RANK))),
+                 STN_OK);
     for (int64_t e = 0, j = 0, left = 0; e < n; e++, left--) {
         for (; left == 0; j++)
             left = n / columns + (j < n % columns);
@@ -285,7 +290,8 @@ int main(int argc, char **argv)
         {"a_loss_of_one_rank_reaches_rows_and_columns", a_loss_of_one_rank_reaches_rows_and_columns},
         {"columns_gather_what_rows_have_in_other_sizes", columns_gather_what_rows_have_in_other_sizes},
         {"shards_on_rows_of_other_sizes_meet_in_columns", shards_on_rows_of_other_sizes_meet_in_columns},
-        {"a_straggler_delays_no_group_with_collectives_of_its_own", a_straggler_delays_no_group_with_collectives_of_its_own},
+        {"a_straggler_delays_no_group_with_collectives_of_its_own",
+         a_straggler_delays_no_group_with_collectives_of_its_own},
     };
     return TEST_MAIN(argc, argv, cases);
 }

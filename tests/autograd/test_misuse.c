@@ -358,34 +358,47 @@ static const char another_agreement[] = "rank 1 calls all_reduce i64 count 3 sum
 static const struct misuse misuses[] = {
     {"another reduction", other_op, STN_ERR_MISMATCH, "op prod", AT_ONCE, USABLE},
     {"another dtype", other_dtype, STN_ERR_MISMATCH, "rank 1 calls dist_all_reduce(dtype f32", AT_ONCE, USABLE},
-    {"another number of elements", other_count, STN_ERR_MISMATCH, "rank 1 calls dist_all_reduce(dtype f64, ndim 1, shape[0] 4", AT_ONCE, USABLE},
+    {"another number of elements", other_count, STN_ERR_MISMATCH,
+     "rank 1 calls dist_all_reduce(dtype f64, ndim 1, shape[0] 4", AT_ONCE, USABLE},
     {"another collective", other_collective, STN_ERR_MISMATCH, "rank 1 calls dist_broadcast(", AT_ONCE, USABLE},
-    {"a root out of range", bad_root, STN_ERR_ARGUMENT, "rank 1: dist_broadcast: root got 4, wanted a rank of the mesh, 0 to 3", AT_ONCE, USABLE},
+    {"a root out of range", bad_root, STN_ERR_ARGUMENT,
+     "rank 1: dist_broadcast: root got 4, wanted a rank of the mesh, 0 to 3", AT_ONCE, USABLE},
     {"another root", other_root, STN_ERR_MISMATCH, "root 1", AT_ONCE, USABLE},
-    {"sizes that do not fit", sizes_that_do_not_fit, STN_ERR_SHAPE, "rank 1: dist_all_gather: input has 3 elements", AT_ONCE, USABLE},
+    {"sizes that do not fit", sizes_that_do_not_fit, STN_ERR_SHAPE, "rank 1: dist_all_gather: input has 3 elements",
+     AT_ONCE, USABLE},
     {"counts that do not match", counts_that_do_not_match, STN_ERR_MISMATCH,
      "rank 1: dist_all_to_all: rank 0 sends 1 messages of 2 elements in all, wanted 1 of 3", AT_ONCE, USABLE},
-    {"an axis that the mesh has not", no_such_axis, STN_ERR_PEER, "rank 1: stn_mesh_slice: axes[0] is 2", AT_ONCE, ABORTED},
+    {"an axis that the mesh has not", no_such_axis, STN_ERR_PEER, "rank 1: stn_mesh_slice: axes[0] is 2", AT_ONCE,
+     ABORTED},
     {"no mesh", no_mesh, STN_ERR_PEER, "rank 1: dist_all_reduce: mesh is NULL", AT_ONCE, ABORTED},
     {"no mesh by name", no_mesh_by_name, STN_ERR_PEER, "rank 1: dist_all_reduce: mesh got 7", AT_ONCE, ABORTED},
     {"a failure before a slice is made", fails_before_it_slices, STN_ERR_SHAPE, "rank 1: matmul: ", AT_ONCE, USABLE},
     {"grad mode off", not_recorded, STN_ERR_MISMATCH, "grad mode off", AT_ONCE, USABLE},
     {"a collective more", one_more, STN_ERR_MISMATCH, "rank 1 calls dist_all_gather(", AT_ONCE, USABLE},
     {"a failure before backward", failed_before, STN_ERR_SHAPE, "rank 1: matmul: ", AT_ONCE, USABLE},
-    {"another graph", other_graph, STN_ERR_MISMATCH, "stn_backward: ranks would communicate differently: step ", AT_ONCE, USABLE},
-    {"a write in place", other_write, STN_ERR_MISMATCH, "stn_backward: ranks would communicate differently: step ", AT_ONCE, USABLE},
-    {"a write to a view that is refused", refused_view, STN_ERR_STATE, "rank 1: fill_: 'input' is a view whose change", AT_ONCE, USABLE},
+    {"another graph", other_graph, STN_ERR_MISMATCH, "stn_backward: ranks would communicate differently: step ",
+     AT_ONCE, USABLE},
+    {"a write in place", other_write, STN_ERR_MISMATCH, "stn_backward: ranks would communicate differently: step ",
+     AT_ONCE, USABLE},
+    {"a write to a view that is refused", refused_view, STN_ERR_STATE, "rank 1: fill_: 'input' is a view whose change",
+     AT_ONCE, USABLE},
     {"a local failure before a tensor on a mesh", refused_locally, STN_ERR_SHAPE, "rank 1: matmul: ", AT_ONCE, USABLE},
-    {"a chunk taken alone", other_crossings, STN_ERR_MISMATCH, "times to_local of a mesh, others from 1 to 2", AT_ONCE, USABLE},
+    {"a chunk taken alone", other_crossings, STN_ERR_MISMATCH, "times to_local of a mesh, others from 1 to 2", AT_ONCE,
+     USABLE},
     {"values that do not require grad", requires_grad_elsewhere, STN_ERR_STATE,
      "rank 1: stn_backward: output 0 does not depend on anything that requires grad", AT_ONCE, USABLE},
-    {"a slice within a grid", slice_within_a_grid, STN_ERR_MISMATCH, "stn_backward: rank 1 has tensors on slices along x and y", AT_ONCE, USABLE},
-    {"a slice", slice_alone, STN_ERR_MISMATCH, "stn_backward: rank 1 has tensors on slices along x and y", AT_ONCE, ABORTED},
+    {"a slice within a grid", slice_within_a_grid, STN_ERR_MISMATCH,
+     "stn_backward: rank 1 has tensors on slices along x and y", AT_ONCE, USABLE},
+    {"a slice", slice_alone, STN_ERR_MISMATCH, "stn_backward: rank 1 has tensors on slices along x and y", AT_ONCE,
+     ABORTED},
     {"a failure on a slice", fails_on_a_slice, STN_ERR_SHAPE, "rank 1: add: ", AT_ONCE, ABORTED_ELSEWHERE},
     {"another collective in place of the backward", goes_on, STN_ERR_MISMATCH, another_agreement, AT_ONCE, ABORTED},
-    {"the next step in place of the backward", goes_on_to_the_next_step, STN_ERR_MISMATCH, another_agreement, AT_ONCE, ABORTED},
-    {"the end in place of the backward", leaves, STN_ERR_PEER, "rank 1 has destroyed its communicator", AT_ONCE, ABORTED},
-    {"a failure on another mesh", fails_on_another_mesh, STN_ERR_MISMATCH, "ranks wait for each other in a circle: rank ", AT_ONCE, ABORTED_BY_ONE},
+    {"the next step in place of the backward", goes_on_to_the_next_step, STN_ERR_MISMATCH, another_agreement, AT_ONCE,
+     ABORTED},
+    {"the end in place of the backward", leaves, STN_ERR_PEER, "rank 1 has destroyed its communicator", AT_ONCE,
+     ABORTED},
+    {"a failure on another mesh", fails_on_another_mesh, STN_ERR_MISMATCH,
+     "ranks wait for each other in a circle: rank ", AT_ONCE, ABORTED_BY_ONE},
     {"a circle", circle, STN_ERR_MISMATCH, "ranks wait for each other in a circle: rank ", AT_ONCE, ABORTED_BY_ONE},
     {"no backward", sleeps, STN_ERR_PEER, "rank 1 ha", BY_THE_DEADLINE, ABORTED},
     {"a scope that has ended", scope_has_ended, STN_ERR_PEER, "rank 1 ha", BY_THE_DEADLINE, ABORTED},
@@ -397,10 +410,12 @@ static void expect_told(stn_context *context, const struct misuse *m, double too
     const stn_status status = stn_context_take_error(context, text, sizeof text);
     const stn_status wanted = m->end == ABORTED_ELSEWHERE && stn_context_rank(context) > ODD ? STN_ERR_PEER : m->status;
     const int in_time = m->when == AT_ONCE ? took < at_once : took > 0.9 * short_deadline && took < at_once;
-    const int is_also_right = (m->when == BY_THE_DEADLINE && status == STN_ERR_TIMEOUT) || (m->end == ABORTED_BY_ONE && status == STN_ERR_PEER);
+    const int is_also_right = (m->when == BY_THE_DEADLINE && status == STN_ERR_TIMEOUT) ||
+                              (m->end == ABORTED_BY_ONE && status == STN_ERR_PEER);
     if (!CHECK(status == wanted || is_also_right) || !CHECK(strstr(text, m->text) != NULL) ||
         !CHECK(in_time))
-        printf("  %s: rank %d: status %d after %.3g s: %s\n", m->name, stn_context_rank(context), (int)status, took, text);
+        printf("  %s: rank %d: status %d after %.3g s: %s\n", m->name, stn_context_rank(context), (int)status, took,
+               text);
     else if (stn_context_rank(context) == 0)
         printf("  %s: %.4f s: %s\n", m->name, took, text);
 }
@@ -426,7 +441,8 @@ static int is_concerned(const struct misuse *m, int rank)
 /* It keeps its own error, or none. */
 static int knows_by_itself(const struct misuse *m)
 {
-    return m->run == leaves || m->run == fails_on_another_mesh || m->run == no_such_axis || m->run == no_mesh || m->run == no_mesh_by_name;
+    return m->run == leaves || m->run == fails_on_another_mesh || m->run == no_such_axis || m->run == no_mesh ||
+           m->run == no_mesh_by_name;
 }
 
 static stn_status body(stn_context *context, void *arg)
@@ -465,7 +481,8 @@ static void every_misuse_is_told_to_all_ranks_in_time(void)
  * other words. */
 static stn_status elsewhere_body(stn_context *context, void *arg)
 {
-    void (*const run)(stn_context *context, const stn_mesh *mesh, int odd) = *(void (**)(stn_context *, const stn_mesh *, int))arg;
+    void (*const run)(stn_context * context, const stn_mesh *mesh, int odd) =
+        *(void (**)(stn_context *, const stn_mesh *, int))arg;
     const int odd = stn_context_rank(context) == ODD;
     const stn_mesh *mesh = test_mesh(context, RANKS, 0);
     char text[512] = "";
@@ -487,7 +504,8 @@ static stn_status elsewhere_body(stn_context *context, void *arg)
 
 static void ranks_that_are_elsewhere_are_told_at_once(void)
 {
-    static void (*runs[])(stn_context *context, const stn_mesh *mesh, int odd) = {goes_on, goes_on_to_the_next_step, leaves, no_mesh};
+    static void (*runs[])(stn_context * context, const stn_mesh *mesh, int odd) = {goes_on, goes_on_to_the_next_step,
+                                                                                   leaves, no_mesh};
     const stn_context_options options = {.size = sizeof options, .deadline_seconds = long_deadline};
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
         CHECK_STATUS(test_launch(RANKS, &options, elsewhere_body, &runs[i]), STN_OK);

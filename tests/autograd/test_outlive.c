@@ -146,7 +146,8 @@ static void contexts_end_with_scopes_and_graphs_alive(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"what_ranks_hand_out_can_be_read_and_released_after_them", what_ranks_hand_out_can_be_read_and_released_after_them},
+        {"what_ranks_hand_out_can_be_read_and_released_after_them",
+         what_ranks_hand_out_can_be_read_and_released_after_them},
         {"empty_optimizers_outlive_their_context", empty_optimizers_outlive_their_context},
         {"contexts_end_with_scopes_and_graphs_alive", contexts_end_with_scopes_and_graphs_alive},
     };

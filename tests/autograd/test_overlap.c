@@ -21,7 +21,8 @@ struct model {
 
 static stn_tensor *leaf(stn_context *context, const stn_mesh *mesh, const stn_placement *place, int ndim, int64_t rows)
 {
-    stn_tensor *t = test_tensor(context, mesh, place, STN_DTYPE_F64, ndim, (const int64_t[]){rows, WIDTH}, NULL, weight);
+    stn_tensor *t =
+        test_tensor(context, mesh, place, STN_DTYPE_F64, ndim, (const int64_t[]){rows, WIDTH}, NULL, weight);
     CHECK_STATUS(stn_set_requires_grad(t, 1), STN_OK);
     return t;
 }
@@ -36,7 +37,8 @@ static void make(struct model *m, stn_context *context, const stn_mesh *mesh)
 {
     for (int k = 0; k < LAYERS; k++) {
         m->w[k] = leaf(context, mesh, places[k % 4], 2, WIDTH);
-        m->b[k] = test_tensor(context, mesh, places[k % 2 ? 1 : 0], STN_DTYPE_F64, 1, (const int64_t[]){WIDTH}, NULL, weight);
+        m->b[k] =
+            test_tensor(context, mesh, places[k % 2 ? 1 : 0], STN_DTYPE_F64, 1, (const int64_t[]){WIDTH}, NULL, weight);
         CHECK_STATUS(stn_set_requires_grad(m->b[k], 1), STN_OK);
     }
     m->idle = leaf(context, mesh, places[0], 2, WIDTH);
@@ -69,7 +71,8 @@ static int64_t read_all(stn_context *context, const struct model *m, double *out
         CHECK_STATUS(stn_grad_of(k % 2 ? m->b[k / 2] : m->w[k / 2], &grad), STN_OK);
         if (!CHECK_PTR(grad))
             continue;
-        const int64_t *shape = stn_tensor_local_shape(grad), own = shape[0] * (stn_tensor_ndim(grad) > 1 ? shape[1] : 1);
+        const int64_t *shape = stn_tensor_local_shape(grad),
+                      own = shape[0] * (stn_tensor_ndim(grad) > 1 ? shape[1] : 1);
         if (own > 0)
             memcpy(out + n, stn_tensor_data(grad), (size_t)own * sizeof *out);
         n += own;
@@ -81,7 +84,8 @@ static int64_t read_all(stn_context *context, const struct model *m, double *out
 }
 
 /* Three samples; the first two without reducing, if so wanted. */
-static int64_t train(stn_context *context, const stn_mesh *mesh, int overlap, int no_sync, double *out, stn_stats *stats)
+static int64_t train(stn_context *context, const stn_mesh *mesh, int overlap, int no_sync, double *out,
+                     stn_stats *stats)
 {
     struct model m;
     stn_scope_begin(context);
@@ -140,12 +144,15 @@ static stn_status large_body(stn_context *context, void *arg)
         stn_scope_begin(context);
         stn_set_grad_overlap(context, overlap);
         for (int k = 0; k < 3; k++) {
-            w[k] = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 2, (const int64_t[]){BIG, k == 1 ? 1 : BIG}, NULL, weight);
+            w[k] = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 2, (const int64_t[]){BIG, k == 1 ? 1 : BIG}, NULL,
+                               weight);
             CHECK_STATUS(stn_set_requires_grad(w[k], 1), STN_OK);
         }
-        stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, (const int64_t[]){3, BIG}, NULL, test_value);
+        stn_tensor *x =
+            test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, (const int64_t[]){3, BIG}, NULL, test_value);
         test_stats_reset(context);
-        CHECK_STATUS(stn_backward(stn_mean(stn_matmul(stn_matmul(stn_matmul(x, w[0]), w[2]), w[1]), 0, NULL, 0)), STN_OK);
+        CHECK_STATUS(stn_backward(stn_mean(stn_matmul(stn_matmul(stn_matmul(x, w[0]), w[2]), w[1]), 0, NULL, 0)),
+                     STN_OK);
         messages[overlap] = test_stats_reset(context).messages;
         CHECK_STATUS(stn_grad_of(w[0], &grad), STN_OK);
         if (CHECK_PTR(grad))
@@ -288,7 +295,9 @@ static stn_status failing_body(stn_context *context, void *arg)
         test_read(grad, pending ? before : after, WIDTH * WIDTH);
     if (pending) { /* what pended was one backward's */
         CHECK_STATUS(stn_zero_grad(last), STN_OK);
-        CHECK_STATUS(stn_backward(stn_mean(stn_tanh(stn_matmul(stn_matmul(sample(context, mesh, 1), first), last)), 0, NULL, 0)), STN_OK);
+        CHECK_STATUS(
+            stn_backward(stn_mean(stn_tanh(stn_matmul(stn_matmul(sample(context, mesh, 1), first), last)), 0, NULL, 0)),
+            STN_OK);
         CHECK_STATUS(stn_grad_of(last, &grad), STN_OK);
         if (CHECK_PTR(grad))
             test_read(grad, after, WIDTH * WIDTH);

@@ -108,7 +108,8 @@ static stn_status body(stn_context *context, void *arg)
     for (int k = 0; k < 2; k++)
         CHECK_STATUS(stn_set_requires_grad(one[k], 1), STN_OK);
     for (int b = 0; b < BATCHES; b++)
-        CHECK_STATUS(stn_backward(second_program(first_program(sample(context, NULL, b), one[FIRST]), one[SECOND], b)), STN_OK);
+        CHECK_STATUS(stn_backward(second_program(first_program(sample(context, NULL, b), one[FIRST]), one[SECOND], b)),
+                     STN_OK);
     expect_gradient(&s, one);
     return stn_scope_end(context);
 }

@@ -64,7 +64,8 @@ static stn_status mark_place(stn_op_call *call)
 static stn_status mark_run(stn_op_call *call)
 {
     const stn_spec *spec = stn_tensor_spec(call->in[0]);
-    struct mark_args args = {(size_t)stn_spec_local_numel(spec) * sizeof(double), stn_tensor_data(call->in[0]), stn_tensor_data(call->out[0])};
+    struct mark_args args = {(size_t)stn_spec_local_numel(spec) * sizeof(double), stn_tensor_data(call->in[0]),
+                             stn_tensor_data(call->out[0])};
     return args.bytes > 0 ? stn_op_launch(call, 0, STN_DTYPE_F64, &args, sizeof args) : STN_OK;
 }
 
@@ -84,10 +85,19 @@ static stn_op_desc mark_desc(struct noted *noted)
     static const stn_kernel_slot slots[] = {{"forward", sizeof(struct mark_args)}};
     static const stn_kernel kernels[] = {
         {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct mark_args), mark_kernel, NULL}};
-    static const stn_op_impl impl = {.check = mark_check, .place = mark_place, .run = mark_run, .backward = mark_backward, STN_SLOTS(slots),
+    static const stn_op_impl impl = {.check = mark_check,
+                                     .place = mark_place,
+                                     .run = mark_run,
+                                     .backward = mark_backward,
+                                     STN_SLOTS(slots),
                                      STN_KERNELS(kernels)};
-    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "mark", STN_INPUTS(input), STN_ATTRS(attrs, struct mark_attrs), .n_outputs = 1,
-                         .impl = &impl, .arg = noted};
+    return (stn_op_desc){.size = sizeof(stn_op_desc),
+                         .name = "mark",
+                         STN_INPUTS(input),
+                         STN_ATTRS(attrs, struct mark_attrs),
+                         .n_outputs = 1,
+                         .impl = &impl,
+                         .arg = noted};
 }
 
 static stn_tensor *mark(const stn_op *op, stn_tensor *x, int64_t id)

@@ -15,7 +15,8 @@ struct block {
     int drops;     /* with random numbers */
 };
 
-static stn_status run_block(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+static stn_status run_block(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                            stn_tensor **outputs)
 {
     struct block *block = user;
     (void)context;
@@ -189,7 +190,8 @@ static stn_status again_body(stn_context *context, void *arg)
     stn_tensor *x = leaf(context, mesh, &shard, ROWS), *w = leaf(context, mesh, &replicate, WIDTH);
     for (int recomputed = 0; recomputed < 2; recomputed++) {
         struct block block = {.weight = w};
-        stn_tensor *loss = sum_of_squares(call_block(&block, call_block(&block, x, recomputed), recomputed)), *g = NULL, *gg = NULL;
+        stn_tensor *loss = sum_of_squares(call_block(&block, call_block(&block, x, recomputed), recomputed)), *g = NULL,
+                   *gg = NULL;
         CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 1, 0, &g), STN_OK);
         test_read(g, first[recomputed], ROWS * WIDTH);
         CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 1, 1, &g), STN_OK);
@@ -211,7 +213,8 @@ static void graphs_are_retained_and_differentiated_again(void)
 
 /* A part of a part */
 
-static stn_status run_two(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+static stn_status run_two(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                          stn_tensor **outputs)
 {
     (void)context, (void)n_inputs, (void)n_outputs;
     outputs[0] = stn_mul(inputs[0], inputs[0]);
@@ -230,7 +233,9 @@ static stn_status nested_body(stn_context *context, void *arg)
     for (int recomputed = 0; recomputed < 2; recomputed++) {
         struct block block = {.weight = w};
         stn_tensor *out[2];
-        CHECK_STATUS(recomputed ? stn_recompute(context, run_two, &block, NULL, 1, &x, 2, out) : run_two(context, &block, 1, &x, 2, out), STN_OK);
+        CHECK_STATUS(recomputed ? stn_recompute(context, run_two, &block, NULL, 1, &x, 2, out)
+                                : run_two(context, &block, 1, &x, 2, out),
+                     STN_OK);
         CHECK_STATUS(stn_backward(stn_add(sum_of_squares(out[1]), stn_sum(out[0], 0, NULL, 0))), STN_OK);
         CHECK_I64(block.calls, 2); /* again by its own part, or with the one around */
         CHECK_I64(block.released, recomputed ? 2 : 1);
@@ -354,7 +359,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "function is NULL");
     CHECK(stn_tensor_is_error(out));
     struct block failed = {.weight = w};
-    CHECK_STATUS(stn_recompute(context, run_block, &failed, count_release, STN_MAX_INPUTS + 1, &x, 1, &out), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_recompute(context, run_block, &failed, count_release, STN_MAX_INPUTS + 1, &x, 1, &out),
+                 STN_ERR_ARGUMENT);
     CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "too many");
     CHECK_I64(failed.released, 1);
     CHECK_I64(failed.calls, 0);
@@ -389,15 +395,16 @@ static void a_function_that_does_something_else_is_told(void)
     test_ranks(1, differs_body, NULL);
 }
 
-static stn_status run_backward_inside(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
-                                      stn_tensor **outputs)
+static stn_status run_backward_inside(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs,
+                                      int n_outputs, stn_tensor **outputs)
 {
     (void)user, (void)n_inputs, (void)n_outputs;
     outputs[0] = sum_of_squares(inputs[0]);
     return stn_backward_many(context, 1, outputs, NULL, 1);
 }
 
-static stn_status run_and_fail(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+static stn_status run_and_fail(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                               stn_tensor **outputs)
 {
     (void)context, (void)n_inputs, (void)n_outputs;
     ((struct block *)user)->calls++;

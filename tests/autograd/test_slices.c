@@ -48,7 +48,8 @@ enum { ROW = 5, COLUMN = 7, WHOLE = 4 };
 static stn_status planes_body(stn_context *context, void *arg)
 {
     const int *sizes = arg;
-    const stn_mesh *grid = test_mesh(context, sizes[0], sizes[1]), *row = slice_of(grid, 1), *column = slice_of(grid, 0);
+    const stn_mesh *grid = test_mesh(context, sizes[0], sizes[1]), *row = slice_of(grid, 1),
+                   *column = slice_of(grid, 0);
     for (int local = 0; local < 2; local++) {
         stn_scope_begin(context);
         stn_tensor *x = leaf(context, row, stn_shard(0), ROW), *w = leaf(context, column, stn_replicate(), COLUMN);
@@ -96,7 +97,8 @@ static stn_status cube_body(stn_context *context, void *arg)
     const stn_mesh *row = slice_of(plane, 1), *column = slice_of(cube, 1);
     for (int step = 0; step < 1 + 2 * group; step++) {
         stn_scope_begin(context);
-        stn_tensor *x = leaf(context, row, stn_shard(0), ROW + group), *y = leaf(context, column, stn_shard(0), COLUMN - group);
+        stn_tensor *x = leaf(context, row, stn_shard(0), ROW + group),
+                   *y = leaf(context, column, stn_shard(0), COLUMN - group);
         stn_tensor *loss[] = {sum_of_squares(x), sum_of_squares(y)};
         if (group == 1)
             loss[1] = stn_mul_number(loss[1], 3);
@@ -144,9 +146,11 @@ static stn_status column_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = leaf(context, row, stn_shard(0), n), *y = leaf(context, column, stn_shard(0), COLUMN);
-    stn_tensor *loss[] = {sum_of_squares(x), stn_context_rank(context) == 4 ? stn_sum(y, 0, NULL, 0) : sum_of_squares(y)};
+    stn_tensor *loss[] = {sum_of_squares(x),
+                          stn_context_rank(context) == 4 ? stn_sum(y, 0, NULL, 0) : sum_of_squares(y)};
     CHECK_STATUS(stn_backward_many(context, 2, loss, NULL, 1), STN_ERR_MISMATCH);
-    CHECK_ERROR_PART(context, STN_ERR_MISMATCH, "rank 1: stn_backward: ranks would communicate differently: step 1 is 'mul'");
+    CHECK_ERROR_PART(context, STN_ERR_MISMATCH,
+                     "rank 1: stn_backward: ranks would communicate differently: step 1 is 'mul'");
     CHECK_STATUS(stn_backward(loss[0]), STN_OK);
     expect_gradient(x, n, 2);
     return stn_scope_end(context);
@@ -178,7 +182,8 @@ static stn_status odd_body(stn_context *context, void *arg)
     char text[512];
     const double start = now();
     stn_scope_begin(context);
-    stn_tensor *x = leaf(context, row, stn_shard(0), ROW), *y = is_odd ? leaf(context, column, stn_shard(0), COLUMN) : NULL;
+    stn_tensor *x = leaf(context, row, stn_shard(0), ROW),
+               *y = is_odd ? leaf(context, column, stn_shard(0), COLUMN) : NULL;
     stn_tensor *g = odd->whole ? leaf(context, grid, stn_shard(0), WHOLE) : NULL, *loss[3] = {sum_of_squares(x)};
     int n = 1;
     if (y)
@@ -190,7 +195,8 @@ static stn_status odd_body(stn_context *context, void *arg)
     if (odd->whole || rank < 2) {
         CHECK_STATUS(status, STN_ERR_MISMATCH);
         CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_MISMATCH);
-        CHECK(strstr(text, " has tensors on slices along x") && strstr(text, "along x and y") && strstr(text, "both are of one slice"));
+        CHECK(strstr(text, " has tensors on slices along x") && strstr(text, "along x and y") &&
+              strstr(text, "both are of one slice"));
     } else {
         CHECK(status == STN_OK || status == STN_ERR_PEER); /* its row had gone backward before the family was aborted, or had not */
     }
@@ -228,8 +234,10 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"rows_and_columns_go_backward_together", rows_and_columns_go_backward_together},
         {"planes_of_a_cube_are_apart", planes_of_a_cube_are_apart},
-        {"rows_that_differ_go_backward_with_columns_that_join_them", rows_that_differ_go_backward_with_columns_that_join_them},
-        {"slices_that_peers_lack_are_refused_where_the_grid_joins_all", slices_that_peers_lack_are_refused_where_the_grid_joins_all},
+        {"rows_that_differ_go_backward_with_columns_that_join_them",
+         rows_that_differ_go_backward_with_columns_that_join_them},
+        {"slices_that_peers_lack_are_refused_where_the_grid_joins_all",
+         slices_that_peers_lack_are_refused_where_the_grid_joins_all},
         {"slices_that_peers_lack_are_refused_at_once", slices_that_peers_lack_are_refused_at_once},
         {"a_column_that_differs_is_told_to_all_that_it_joins", a_column_that_differs_is_told_to_all_that_it_joins},
     };

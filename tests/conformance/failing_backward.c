@@ -7,7 +7,8 @@
 
 enum { FAILING_CALL = 20 };
 
-typedef stn_status (*backward_fn)(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents, int retain_graph);
+typedef stn_status (*backward_fn)(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
+                                  int retain_graph);
 
 static int is_rank_1(void)
 {
@@ -16,7 +17,8 @@ static int is_rank_1(void)
     return rank && strcmp(rank, "1") == 0;
 }
 
-STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents, int retain_graph)
+STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses,
+                                     stn_tensor *const *cotangents, int retain_graph)
 {
     static int calls;
     void *symbol = dlsym(RTLD_NEXT, "stn_backward_many");

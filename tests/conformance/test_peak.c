@@ -41,7 +41,10 @@ static const struct row {
     {"amax", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0},
     {"logsumexp", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 2},   /* made of ops: shifted, then exponentials */
     {"vector_norm", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 1}, /* powers, then their sum */
-    {"var", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0.5}, /* 24 bytes for each result and rank: a known limit */
+    {"var",
+     {{S(1), 0, SHAPE(1024, 1024)}},
+     {{"dim", ONE(1)}},
+     0.5}, /* 24 bytes for each result and rank: a known limit */
     {"softmax", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0},
     {"softmax", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0},
     {"layer_norm", {{S(1), 0, SHAPE(1024, 1024)}}, {{"normalized_shape", WHOLE(1024)}}, 0.5},
@@ -69,14 +72,20 @@ static const struct row {
     {"kthvalue", {{S(0), 0, SHAPE(1024 * 1024)}}, {{"k", ONE(300)}}, 0},
     {"median", {{S(1), 0, SHAPE(1024, 1024)}}, {{0}}, 0},
     {"cumsum", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 1},
-    {"sort", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(0)}}, 5},     /* exchanged to the other dim, with indices of 8 bytes */
+    {"sort",
+     {{S(0), 0, SHAPE(1024, 1024)}},
+     {{"dim", ONE(0)}},
+     5}, /* exchanged to the other dim, with indices of 8 bytes */
     {"topk", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}, {"k", ONE(4)}}, 1},
-    {"rfft", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(0)}}, 4},     /* exchanged to the other dim each way */
+    {"rfft", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(0)}}, 4}, /* exchanged to the other dim each way */
     {"log_softmax", {{S(1), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(1)}}, 0},
     {"avg_pool2d", {{S(2), 0, SHAPE(2, 8, 256, 256)}}, {{"kernel_size", ONE(3)}, {"stride", ONE(1)}}, 1.2},
     {"conv_transpose2d", {{S(2), 0, SHAPE(2, 8, 256, 256)}, {R, 0, SHAPE(8, 8, 3, 3)}}, {{0}}, 2},
     {"cdist", {{S(0), 0, SHAPE(4096, 64)}, {R, 0, SHAPE(256, 64)}}, {{0}}, 1},
-    {"scaled_dot_product_attention", {{S(2), 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}}, {{0}}, 0.5},
+    {"scaled_dot_product_attention",
+     {{S(2), 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}, {R, 0, SHAPE(1, 4, 1024, 64)}},
+     {{0}},
+     0.5},
     {"neighborhood_attention", /* six rows at both ends of 16, of keys and of values, and planes of a head */
      {{S(1), 0, SHAPE(1, 128, 128, 4, 16)}, {S(1), 0, SHAPE(1, 128, 128, 4, 16)}, {S(1), 0, SHAPE(1, 128, 128, 4, 16)}},
      {{"kernel_size", ONE(5)}},
@@ -167,7 +176,8 @@ static stn_status body(stn_context *context, void *arg)
                         (double)out + BUFFER + blocks(context, row) + row->moves * (double)in / n);
         stn_no_grad_begin(context);
         cotangent = stn_empty(context, stn_tensor_spec(outputs[0]));
-        const int64_t bytes = (int64_t)stn_dtype_size(stn_tensor_dtype(cotangent)) * stn_spec_local_numel(stn_tensor_spec(cotangent));
+        const int64_t bytes =
+            (int64_t)stn_dtype_size(stn_tensor_dtype(cotangent)) * stn_spec_local_numel(stn_tensor_spec(cotangent));
         if (bytes > 0)
             memset(stn_tensor_data(cotangent), 0, (size_t)bytes);
         stn_no_grad_end(context);

@@ -12,7 +12,8 @@ const int ranks_are_processes = 0;
 
 stn_context_options ranks_options(void)
 {
-    stn_context_options options = {.size = sizeof options, .allocator = &counted_allocator, .deadline_seconds = 30, .isa = test_isa()};
+    stn_context_options options = {
+        .size = sizeof options, .allocator = &counted_allocator, .deadline_seconds = 30, .isa = test_isa()};
     if (test_queue() == TEST_QUEUE_WORKER)
         options.queue = (stn_queue_options){.size = sizeof options.queue, .kind = STN_QUEUE_WORKER, .delay_seed = 11};
     return options;

@@ -15,7 +15,8 @@ const int ranks_are_processes = 1;
 
 stn_context_options ranks_options(void)
 {
-    return (stn_context_options){.size = sizeof(stn_context_options), .allocator = &counted_allocator, .deadline_seconds = 30};
+    return (stn_context_options){
+        .size = sizeof(stn_context_options), .allocator = &counted_allocator, .deadline_seconds = 30};
 }
 
 static void run_body(stn_comm *comm, ranks_body body, void *arg)

@@ -6,7 +6,8 @@
 
 /* A tensor of `spec` whose chunk lies in memory for before[d] + local_shape[d] + after[d] elements along each dim,
  * in the spec's memory order. Elements are not set; one reference, the caller's. */
-static inline stn_status make_with_gaps(stn_context *context, const stn_spec *spec, const int64_t *before, const int64_t *after, stn_tensor **out)
+static inline stn_status make_with_gaps(stn_context *context, const stn_spec *spec, const int64_t *before,
+                                        const int64_t *after, stn_tensor **out)
 {
     const int64_t element = (int64_t)stn_dtype_size(spec->layout.dtype);
     int64_t strides[STN_MAX_NDIM] = {0}, numel = 1, first = 0;
@@ -18,7 +19,8 @@ static inline stn_status make_with_gaps(stn_context *context, const stn_spec *sp
     }
     struct stni_storage *storage = NULL;
     STNI_TRY(stni_storage_create(context, (size_t)(numel * element), &storage));
-    stn_status status = stni_tensor_on(context, spec, storage, (char *)storage->data + first * element, strides, 0, out);
+    stn_status status =
+        stni_tensor_on(context, spec, storage, (char *)storage->data + first * element, strides, 0, out);
     stni_storage_release(storage);
     return status;
 }

@@ -89,7 +89,8 @@ static void deallocate(void *arg, void *pointer, size_t bytes, void *stream)
     pthread_mutex_unlock(&lent.lock);
 }
 
-const stn_device_allocator lent_allocator = {.size = sizeof lent_allocator, .allocate = allocate, .deallocate = deallocate};
+const stn_device_allocator lent_allocator = {
+    .size = sizeof lent_allocator, .allocate = allocate, .deallocate = deallocate};
 
 int lent_begin(void)
 {

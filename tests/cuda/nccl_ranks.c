@@ -62,7 +62,8 @@ static int find_functions(void *module)
 {
     return find(module, "standin_nccl_tell", &script.tell) && find(module, "standin_nccl_delay", &script.delay) &&
            find(module, "standin_nccl_reset", &script.reset) && find(module, "standin_nccl_live", &script.live) &&
-           find(module, "standin_nccl_calls", &script.calls) && find(module, "standin_stream_priority", &script.priority);
+           find(module, "standin_nccl_calls", &script.calls) &&
+           find(module, "standin_stream_priority", &script.priority);
 }
 
 static void find_script(void)
@@ -150,8 +151,14 @@ stn_comm *nccl_meet(int rank, int ranks, int job)
     char name[64], why[256] = "";
     stn_comm *made = NULL;
     snprintf(name, sizeof name, "ranks of %ld: %d, %d", (long)getpid(), ranks, job);
-    const stn_tcp_options options = {.size = sizeof options, .host = "127.0.0.1", .port = 20000 + 16 * (getpid() % 700), .rank = rank,
-                                     .ranks = ranks, .job = name, .error_text = why, .error_text_size = sizeof why};
+    const stn_tcp_options options = {.size = sizeof options,
+                                     .host = "127.0.0.1",
+                                     .port = 20000 + 16 * (getpid() % 700),
+                                     .rank = rank,
+                                     .ranks = ranks,
+                                     .job = name,
+                                     .error_text = why,
+                                     .error_text_size = sizeof why};
     CHECK_STATUS(stn_comm_create_tcp(&options, &made), STN_OK);
     CHECK_STR(why, "");
     return made;
@@ -159,8 +166,14 @@ stn_comm *nccl_meet(int rank, int ranks, int job)
 
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text)
 {
-    const stn_nccl_options options = {.size = sizeof options, .module_path = nccl_folder(), .has_device = 1, .device = stn_comm_rank(control),
-                                      .deadline_seconds = deadline, .rank_order = rank_order, .error_text = text, .error_text_size = 256};
+    const stn_nccl_options options = {.size = sizeof options,
+                                      .module_path = nccl_folder(),
+                                      .has_device = 1,
+                                      .device = stn_comm_rank(control),
+                                      .deadline_seconds = deadline,
+                                      .rank_order = rank_order,
+                                      .error_text = text,
+                                      .error_text_size = 256};
     return stn_comm_create_nccl(control, &options, out);
 }
 
@@ -227,8 +240,12 @@ static void *context_main(void *arg)
     snprintf(device, sizeof device, "cuda:%d", r->rank);
     begin_rank(start);
     r->comm = nccl_open(r->comm, start->deadline, start->rank_order);
-    const stn_context_options options = {.size = sizeof options, .comm = r->comm, .device = device, .module_path = nccl_folder(),
-                                         .deadline_seconds = start->deadline, .device_allocator = device_allocator,
+    const stn_context_options options = {.size = sizeof options,
+                                         .comm = r->comm,
+                                         .device = device,
+                                         .module_path = nccl_folder(),
+                                         .deadline_seconds = start->deadline,
+                                         .device_allocator = device_allocator,
                                          .without = getenv("STN_TEST_WITHOUT")};
     if (!r->comm || !CHECK_STATUS(stn_context_create(&options, &r->context), STN_OK)) {
         stn_comm_destroy(&r->comm);

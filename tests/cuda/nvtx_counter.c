@@ -88,7 +88,8 @@ EXPORTED int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table)
     const NvtxExportTableCallbacks *callbacks = get_export_table(NVTX_ETID_CALLBACKS);
     NvtxFunctionTable table = NULL;
     unsigned size = 0;
-    if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size) || size <= NVTX_CBID_CORE2_DomainCreateA)
+    if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size) ||
+        size <= NVTX_CBID_CORE2_DomainCreateA)
         return 0;
     set(table, NVTX_CBID_CORE2_DomainCreateA, (NvtxFunctionPointer)create_domain);
     set(table, NVTX_CBID_CORE2_DomainRangePushEx, (NvtxFunctionPointer)push);

@@ -11,12 +11,13 @@
 
 enum { SKIPPED = 77, USAGE = 2 };
 
-static const char usage[] =
-    "usage: cuda_tests list | about | bench [CALLS [SIDE [PAIRS]]]\n"
-    "       cuda_tests [--gpus N] NAME [CASE...]       a program of the list, or the cases of it with these parts of names\n"
-    "       cuda_tests [--gpus N] exec PROGRAM ARG...  another one\n"
-    "\n"
-    "The module is that of STN_TEST_CUDA_FOLDER, or else the tests' stand-in. Status 77 where it has less than N devices.\n";
+static const char usage[] = "usage: cuda_tests list | about | bench [CALLS [SIDE [PAIRS]]]\n"
+                            "       cuda_tests [--gpus N] NAME [CASE...]       a program of the list, or the cases of "
+                            "it with these parts of names\n"
+                            "       cuda_tests [--gpus N] exec PROGRAM ARG...  another one\n"
+                            "\n"
+                            "The module is that of STN_TEST_CUDA_FOLDER, or else the tests' stand-in. Status 77 where "
+                            "it has less than N devices.\n";
 
 static const char *folder(void)
 {

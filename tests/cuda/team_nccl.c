@@ -55,7 +55,8 @@ static void add_box(struct mirror *m, const stn_box *box, int is_written)
 
 static void add_buffers(struct mirror *m, const stn_comm *comm, const struct stni_coll *v)
 {
-    const int64_t part = v->counts ? v->counts[comm->rank] : v->count, all = v->counts ? stni_counts_sum(v->counts, comm->size) : v->count;
+    const int64_t part = v->counts ? v->counts[comm->rank] : v->count,
+                  all = v->counts ? stni_counts_sum(v->counts, comm->size) : v->count;
     const int is_root = comm->rank == v->root;
     switch (v->kind) {
     case STNI_COLL_ALL_REDUCE: add(m, v->send, all, 0), add(m, v->recv, all, 1); break;
@@ -65,7 +66,9 @@ static void add_buffers(struct mirror *m, const stn_comm *comm, const struct stn
     case STNI_COLL_REDUCE_SCATTER: add(m, v->send, all, 0), add(m, v->recv, part, 1); break;
     case STNI_COLL_SCATTER: add(m, v->send, is_root ? all : 0, 0), add(m, v->recv, part, 1); break;
     case STNI_COLL_BROADCAST: add(m, v->recv, all, !is_root); break;
-    case STNI_COLL_ALL_TO_ALL: add(m, v->send, all, 0), add(m, v->recv, stni_counts_sum(v->recv_counts, comm->size), 1); break;
+    case STNI_COLL_ALL_TO_ALL:
+        add(m, v->send, all, 0), add(m, v->recv, stni_counts_sum(v->recv_counts, comm->size), 1);
+        break;
     case STNI_COLL_GROUP:
     case STNI_COLL_EXCHANGE:
         for (int i = 0; i < v->messages->n_send; i++)
@@ -134,7 +137,8 @@ static stn_status download(struct mirror *m, stn_status status)
     for (int i = 0; i < m->n; i++) {
         struct span *s = &m->spans[i];
         if (s->is_written && status == STN_OK)
-            CHECK_STATUS(stni_queue_copy(queue, s->from, s->copy, (size_t)(s->to - s->from), STNI_COPY_TO_HOST), STN_OK);
+            CHECK_STATUS(stni_queue_copy(queue, s->from, s->copy, (size_t)(s->to - s->from), STNI_COPY_TO_HOST),
+                         STN_OK);
     }
     const stn_status ended = stn_queue_sync(queue);
     for (int i = 0; i < m->n; i++)

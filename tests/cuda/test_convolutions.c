@@ -140,7 +140,8 @@ static void read(stn_tensor *t, double *out)
 }
 
 /* y and the gradients of x, weight and bias; how often the library ran. */
-static int64_t solve(stn_context *context, const struct call *call, stn_dtype dtype, struct stni_refusals refusals, double (*out)[MOST], int64_t *n)
+static int64_t solve(stn_context *context, const struct call *call, stn_dtype dtype, struct stni_refusals refusals,
+                     double (*out)[MOST], int64_t *n)
 {
     enum { MANY = 1000 };
     struct stni_refusals *injected = &context->foreign.refusals[STNI_LIBRARY_CUDNN];
@@ -155,7 +156,8 @@ static int64_t solve(stn_context *context, const struct call *call, stn_dtype dt
         injected->run = MANY;
     const int64_t before = injected->run;
     stn_tensor *y = call->run(in);
-    stn_tensor *cotangent = drawn(context, dtype, stn_spec_ndim(stn_tensor_spec(y)), stn_spec_shape(stn_tensor_spec(y)), 9);
+    stn_tensor *cotangent =
+        drawn(context, dtype, stn_spec_ndim(stn_tensor_spec(y)), stn_spec_shape(stn_tensor_spec(y)), 9);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
     const int64_t runs = before - injected->run;
     memset(injected, 0, sizeof *injected);
@@ -244,7 +246,8 @@ static void check_tf32(int allow_tf32, const char *without, stn_dtype dtype, int
                                                  1 + 0x1p-12f, 1, 1, 1, 1};
     const int64_t image[] = {1, CHANNELS, PIXELS}, kernel[] = {CHANNELS, CHANNELS, 1};
     const stn_spec *of_image = NULL, *of_kernel = NULL;
-    stn_context *context = both_open((stn_context_options){.device = "cuda", .without = without, .allow_tf32 = allow_tf32});
+    stn_context *context =
+        both_open((stn_context_options){.device = "cuda", .without = without, .allow_tf32 = allow_tf32});
     if (!context)
         return;
     stn_scope_begin(context);

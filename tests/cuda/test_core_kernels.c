@@ -93,7 +93,8 @@ static void area_free(stn_context *context, struct area *area)
 
 static int64_t wrong_after_copy(stn_context *context, int ndim, const int64_t *shape, int64_t size, int gaps)
 {
-    struct area dst = area_create(context, ndim, shape, size, gaps), src = area_create(context, ndim, shape, size, gaps);
+    struct area dst = area_create(context, ndim, shape, size, gaps),
+                src = area_create(context, ndim, shape, size, gaps);
     CHECK_STATUS(stni_box_copy(context->queue, &dst.device_box, &src.device_box, (size_t)size), STN_OK);
     stni_box_copy_now(STNI_ISA_BASE, &dst.host_box, &src.host_box, (size_t)size);
     int64_t wrong = differing_bytes(context, &dst);
@@ -121,7 +122,8 @@ static void transposes_are_the_cpus(void)
     if (!context)
         return;
     for (int round = 0; round < 10; round++) {
-        int64_t n = 16 + draw(60), m = 16 + draw(60), planes = 1 + draw(4), size = (int64_t)1 << round % 5, shape[] = {planes, n, m};
+        int64_t n = 16 + draw(60), m = 16 + draw(60), planes = 1 + draw(4), size = (int64_t)1 << round % 5,
+                shape[] = {planes, n, m};
         struct area dst = area_create(context, 3, shape, size, 0), src = area_create(context, 3, shape, size, 0);
         stn_box *turned[] = {&src.host_box, &src.device_box};
         for (int i = 0; i < 2; i++) {
@@ -241,7 +243,8 @@ static void lists_of_copies_are_the_cpus(void)
         const int64_t size = (int64_t)1 << round % 5;
         stni_box_list_begin(&list, context->queue);
         for (int i = 0; i < n; i++) {
-            const int64_t large = draw(8) ? 1 : 5, shape[NDIM] = {1 + draw(3), draw(9) ? large * (1 + draw(10)) : 0, 1 + draw(3), 1 + draw(30)};
+            const int64_t large = draw(8) ? 1 : 5,
+                          shape[NDIM] = {1 + draw(3), draw(9) ? large * (1 + draw(10)) : 0, 1 + draw(3), 1 + draw(30)};
             const int ndim = (int)draw(NDIM + 1), gaps = (int)draw(3);
             dst[i] = area_create(context, ndim, shape, size, gaps);
             src[i] = area_create(context, ndim, shape, size, gaps);
@@ -299,7 +302,8 @@ static void fills_write_their_element_and_nothing_else(void)
     if (!context)
         return;
     for (int round = 0; round < 60; round++) {
-        int64_t size = (int64_t)1 << round % 5, count = round == 7 ? 0 : draw(round % 3 ? 20 : 3000), shape[] = {count + 40};
+        int64_t size = (int64_t)1 << round % 5, count = round == 7 ? 0 : draw(round % 3 ? 20 : 3000),
+                shape[] = {count + 40};
         struct area area = area_create(context, 1, shape, size, 0);
         int64_t offset = draw(20) * size;
         stn_fill_args args = {.data = (char *)area.device + offset, .count = count, .element_size = (size_t)size};
@@ -318,7 +322,8 @@ static void fills_write_their_element_and_nothing_else(void)
 static void put_numbers(stn_context *context, struct area *area, stn_dtype dtype)
 {
     for (size_t i = 0; i < area->bytes; i += 2) {
-        uint16_t half = stni_f32_to_f16((float)(draw(65) - 32) / 8), brain = stni_f32_to_bf16((float)(draw(65) - 32) / 8);
+        uint16_t half = stni_f32_to_f16((float)(draw(65) - 32) / 8),
+                 brain = stni_f32_to_bf16((float)(draw(65) - 32) / 8);
         memcpy(area->host + i, dtype == STN_DTYPE_F16 ? &half : &brain, i + 2 <= area->bytes ? 2 : 1);
     }
     for (size_t i = 0; i + 4 <= area->bytes && (dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64); i += 4)
@@ -331,7 +336,8 @@ static void put_numbers(stn_context *context, struct area *area, stn_dtype dtype
     CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
 }
 
-static int64_t wrong_after_reduce(stn_context *context, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src, int n_dst, int gaps)
+static int64_t wrong_after_reduce(stn_context *context, const int64_t *shape, stn_dtype dtype, stn_reduce_op op,
+                                  int n_src, int n_dst, int gaps)
 {
     struct area areas[MOST_BOXES];
     stn_box host[MOST_BOXES] = {{0}}, device[MOST_BOXES] = {{0}};
@@ -360,7 +366,9 @@ static void reductions_of_every_dtype_and_op_are_the_cpus(void)
         for (int op = 0; op < STN_REDUCE_OP_COUNT; op++)
             for (int round = 0; round < 5 && stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op); round++) {
                 int64_t shape[NDIM] = {1 + draw(3), draw(9) ? 1 + draw(7) : 0, 1 + draw(3), 1 + draw(30)};
-                CHECK_I64(wrong_after_reduce(context, shape, (stn_dtype)dtype, (stn_reduce_op)op, 1 + round, 1 + round % 3, round % 2), 0);
+                CHECK_I64(wrong_after_reduce(context, shape, (stn_dtype)dtype, (stn_reduce_op)op, 1 + round,
+                                             1 + round % 3, round % 2),
+                          0);
             }
     stn_context_destroy(&context);
 }

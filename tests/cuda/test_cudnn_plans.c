@@ -29,9 +29,11 @@ static cudnnBackendDescriptor_t describe_device(int version)
     char text[2048];
     const int shared = version == 800 ? 166912 : 232448;
     cudnnBackendDescriptor_t device = NULL;
-    const int n = snprintf(text, sizeof text, DESCRIPTION, version, version / 100, version / 10 % 10, shared, shared + 1024);
+    const int n =
+        snprintf(text, sizeof text, DESCRIPTION, version, version / 100, version / 10 % 10, shared, shared + 1024);
     if (!CHECK_I64(call.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &device), CUDNN_STATUS_SUCCESS) ||
-        !CHECK_I64(call.set(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, n + 1, text), CUDNN_STATUS_SUCCESS) ||
+        !CHECK_I64(call.set(device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, n + 1, text),
+                   CUDNN_STATUS_SUCCESS) ||
         !CHECK_I64(call.finalize(device), CUDNN_STATUS_SUCCESS))
         return NULL;
     return device;
@@ -70,7 +72,8 @@ static struct stni_cudnn_conv conv_of(const struct shape *s, int kind, stn_dtype
     p->kind = kind, p->dims = s->dims, p->dtype = (int32_t)dtype, p->weight_dtype = (int32_t)dtype;
     p->n = s->n, p->groups = s->groups, p->c = s->c, p->o = s->o;
     for (int d = 0; d < s->dims; d++) {
-        p->in[d] = s->size, p->kernel[d] = s->kernel, p->stride[d] = s->stride, p->dilation[d] = s->dilation, p->pad_low[d] = s->low;
+        p->in[d] = s->size, p->kernel[d] = s->kernel, p->stride[d] = s->stride, p->dilation[d] = s->dilation,
+        p->pad_low[d] = s->low;
         const int64_t reach = (s->kernel - 1) * s->dilation + 1;
         p->out[d] = (s->size + s->low + s->high - reach) / s->stride + 1;
         p->pad_high[d] = (p->out[d] - 1) * s->stride + reach - s->size - s->low;
@@ -134,7 +137,8 @@ static void check_shape(cudnnBackendDescriptor_t device, const struct shape *s)
             for (int adds = 0; adds < (kind == STNI_CONV_GRAD_WEIGHT ? 1 : 2); adds++) {
                 const struct stni_cudnn_conv conv = conv_of(s, kind, dtypes[d], adds);
                 if (!CHECK(has_plans(device, &conv)))
-                    fprintf(stderr, "  %s, %s, %s%s\n", s->name, dtype_names[d], kind_names[kind], adds ? ", added" : "");
+                    fprintf(stderr, "  %s, %s, %s%s\n", s->name, dtype_names[d], kind_names[kind],
+                            adds ? ", added" : "");
             }
 }
 

@@ -60,7 +60,8 @@ static stn_tensor *work(stn_context *context)
     stn_set_requires_grad(w, 1);
     stn_tensor *y = stn_softmax(stn_matmul(x, w), 1);
     stn_tensor *sorted = stn_sort(y, 0, 0, &indices), *line = stn_fft(x, 40, 1, STN_FFT_BACKWARD);
-    stn_tensor *c = stn_conv2d(both_input(context, STN_DTYPE_F32, 4, image, 3), both_input(context, STN_DTYPE_F32, 4, filter, 4), NULL, NULL);
+    stn_tensor *c = stn_conv2d(both_input(context, STN_DTYPE_F32, 4, image, 3),
+                               both_input(context, STN_DTYPE_F32, 4, filter, 4), NULL, NULL);
     const stn_tensor *const all[] = {x, w, y, sorted, indices, line, c};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         CHECK(stn_tensor_is_error(all[i]) || lent_owns(stn_tensor_data(all[i])) == is_lent);
@@ -151,7 +152,8 @@ static int fails_at(int64_t n, int for_ever, int *failures)
     const int ended = lent_counts().asked - asked < n;
     lent_fail_at(0, 0);
     CHECK_STATUS(status, for_ever && !ended ? STN_ERR_MEMORY : STN_OK);
-    if (status == STN_ERR_MEMORY && (!CHECK(strstr(text, "out of memory: ") != NULL) || !CHECK(strstr(text, " bytes)") != NULL)))
+    if (status == STN_ERR_MEMORY &&
+        (!CHECK(strstr(text, "out of memory: ") != NULL) || !CHECK(strstr(text, " bytes)") != NULL)))
         fprintf(stderr, "  allocation %d: %s\n", (int)n, text);
     *failures += status != STN_OK;
     stn_tensor *x = constant(context, 3); /* the context works again */
@@ -192,7 +194,8 @@ static void an_address_that_is_not_aligned_is_refused(void)
     CHECK_I64(lent_counts().live, before.live);
     char got[512] = "", *tail;
     CHECK_STATUS(stn_context_take_error(context, got, sizeof got), STN_ERR_CALLBACK);
-    snprintf(want, sizeof want, "device_allocator: the address of %d bytes got 0x", N * 4 + (N * 4 % 128 ? 128 - N * 4 % 128 : 0));
+    snprintf(want, sizeof want, "device_allocator: the address of %d bytes got 0x",
+             N * 4 + (N * 4 % 128 ? 128 - N * 4 % 128 : 0));
     CHECK(strncmp(got, want, strlen(want)) == 0);
     const unsigned long long address = strtoull(got + strlen(want), &tail, 16);
     CHECK_I64((int64_t)(address % 256), 64);
@@ -288,9 +291,13 @@ static stn_status rank_outcome(stn_context *context, void *arg)
 static stn_status launch(int ranks, stn_rank_main body, void *arg)
 {
     const char *folder = getenv("STN_TEST_CUDA_FOLDER");
-    const stn_launch_options options = {.size = sizeof options, .ranks = ranks,
-        .context = {.size = sizeof options.context, .device = "cuda:0", .module_path = folder ? folder : CUDA_FOLDER, .deadline_seconds = 60,
-                    .device_allocator = &lent_allocator}};
+    const stn_launch_options options = {.size = sizeof options,
+                                        .ranks = ranks,
+                                        .context = {.size = sizeof options.context,
+                                                    .device = "cuda:0",
+                                                    .module_path = folder ? folder : CUDA_FOLDER,
+                                                    .deadline_seconds = 60,
+                                                    .device_allocator = &lent_allocator}};
     return stn_launch(&options, body, arg);
 }
 
@@ -314,7 +321,8 @@ static void check_outcomes(const struct outcome *outcomes, stn_status status, co
     for (int r = 0; r < 2; r++) {
         const struct outcome *o = &outcomes[r];
         if (!CHECK(o->status == status || o->status == STN_ERR_PEER || o->status == STN_OK) ||
-            !CHECK(o->status == STN_OK || strstr(o->text, part) != NULL) || !CHECK(o->status != STN_ERR_PEER || strstr(o->text, "rank ") != NULL))
+            !CHECK(o->status == STN_OK || strstr(o->text, part) != NULL) ||
+            !CHECK(o->status != STN_ERR_PEER || strstr(o->text, "rank ") != NULL))
             fprintf(stderr, "  rank %d: %s: %s\n", r, stn_status_text(o->status), o->text);
     }
 }
@@ -366,15 +374,17 @@ static void what_is_no_devices_allocator_is_refused(void)
     small.size = sizeof small - 1;
     half.allocate = NULL;
     other.deallocate = NULL;
-    snprintf(text, sizeof text, "context: device_allocator->size got %d bytes, wanted sizeof(stn_device_allocator) = %d", (int)sizeof small - 1,
-             (int)sizeof small);
+    snprintf(text, sizeof text,
+             "context: device_allocator->size got %d bytes, wanted sizeof(stn_device_allocator) = %d",
+             (int)sizeof small - 1, (int)sizeof small);
     check_creation((stn_context_options){.device = "cuda:0", .device_allocator = &small}, STN_ERR_ARGUMENT, text);
     check_creation((stn_context_options){.device = "cuda:0", .device_allocator = &half}, STN_ERR_ARGUMENT,
                    "context: device_allocator->allocate got NULL, wanted a function");
     check_creation((stn_context_options){.device = "cuda:0", .device_allocator = &other}, STN_ERR_ARGUMENT,
                    "context: device_allocator->deallocate got NULL, wanted a function");
-    check_creation((stn_context_options){.device_allocator = &lent_allocator}, STN_ERR_ARGUMENT,
-                   "context: device_allocator got functions, wanted NULL for device 'cpu': its memory is of `allocator`");
+    check_creation(
+        (stn_context_options){.device_allocator = &lent_allocator}, STN_ERR_ARGUMENT,
+        "context: device_allocator got functions, wanted NULL for device 'cpu': its memory is of `allocator`");
 }
 
 /* Options of a program that was compiled before there was such an allocator: what stands behind them is not read. */

@@ -137,7 +137,8 @@ static void streams_that_cannot_be_meant_are_refused(void)
     CHECK_STATUS(stn_context_dlpack_device(context, &type, &index), STN_OK);
     CHECK(type == STNI_DL_CUDA && index == 0);
     CHECK_STATUS(stn_tensor_to_dlpack_on(x, 0, &managed), STN_ERR_ARGUMENT);
-    check_kept(context, STN_ERR_ARGUMENT, "to_dlpack: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address");
+    check_kept(context, STN_ERR_ARGUMENT,
+               "to_dlpack: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address");
     CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
     CHECK_STATUS(stn_tensor_to_dlpack_on(x, STN_DLPACK_LEGACY, &managed), STN_ERR_STATE);
     CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), &graph), STN_ERR_STATE);
@@ -146,7 +147,9 @@ static void streams_that_cannot_be_meant_are_refused(void)
     CHECK_STATUS(stn_tensor_to_dlpack_on(x, STN_DLPACK_LEGACY, &managed), STN_OK);
     if (managed) {
         CHECK(stn_tensor_is_error(stn_tensor_from_dlpack_on(context, managed, 0)));
-        check_kept(context, STN_ERR_ARGUMENT, "from_dlpack: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address");
+        check_kept(
+            context, STN_ERR_ARGUMENT,
+            "from_dlpack: stream got 0, wanted -1, 1 (the legacy default stream), 2 (the thread's) or an address");
         managed->deleter(managed);
     }
     stn_tensor_release(&x);

@@ -100,7 +100,8 @@ static void transforms_agree_with_the_cpu(void)
             CHECK_I64(run(cuda, transforms[t], dtype, sizes[i], dim, by_cuda), count);
             const double apart = difference(by_cuda, by_cpu, count);
             if (!CHECK_I64(apart <= (is_f64 ? 1e-13 : 2e-6), 1))
-                fprintf(stderr, "transform %d of %d elements along dim %d in %s: %g\n", (int)t, (int)sizes[i], dim, stn_dtype_name(dtype), apart);
+                fprintf(stderr, "transform %d of %d elements along dim %d in %s: %g\n", (int)t, (int)sizes[i], dim,
+                        stn_dtype_name(dtype), apart);
         }
     stn_context_destroy(&cpu);
     stn_context_destroy(&cuda);

@@ -15,9 +15,11 @@ static stn_status pass(void *impl, stn_queue *queue, const struct stni_coll *col
     return inner->run(inner, queue, coll);
 }
 
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
     return pass(impl, queue, &coll);
 }
 
@@ -45,8 +47,13 @@ static void destroy(void *impl)
 /* The rank's own communicator moves the device's memory; the one made here takes its place. */
 static void begin(struct rank *r, struct stni_comm_stats *stats)
 {
-    static const stn_comm_ops ops = {.size = sizeof ops, .name = "hosts", .all_reduce = all_reduce, .group = group, .subset = subset,
-                                     .destroy = destroy, .host_memory = 1};
+    static const stn_comm_ops ops = {.size = sizeof ops,
+                                     .name = "hosts",
+                                     .all_reduce = all_reduce,
+                                     .group = group,
+                                     .subset = subset,
+                                     .destroy = destroy,
+                                     .host_memory = 1};
     const int all[DEVICE_RANKS] = {0, 1, 2, 3};
     stn_comm *inner = NULL;
     CHECK_STATUS(stn_comm_subset(r->comm, all, r->size, &inner), STN_OK);
@@ -90,8 +97,9 @@ static void without_pinned_memory(struct rank *given)
     r.comm->checks = 0;
     r.queue->device->table.host_allocate = NULL;
     CHECK_STATUS(stn_comm_all_reduce(r.comm, r.send, r.recv, 3, STN_DTYPE_F32, STN_SUM, NULL), STN_ERR_UNSUPPORTED);
-    CHECK_STR(stn_comm_error_text(r.comm),
-              "communicator 'hosts' moves memory of the host, and device cuda has none that it reaches (host_allocate)");
+    CHECK_STR(
+        stn_comm_error_text(r.comm),
+        "communicator 'hosts' moves memory of the host, and device cuda has none that it reaches (host_allocate)");
     stni_queue_recover(r.queue);
     stn_comm_destroy(&r.comm);
 }

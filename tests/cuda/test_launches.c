@@ -81,7 +81,9 @@ static void all_to_all(stn_context *context, int64_t launched)
     }
     stn_tensor *send = line_of(context, sent, MOST_PARTS), *recv = line_of(context, sent, MOST_PARTS);
     launches.n = 0;
-    CHECK_STATUS(stn_comm_all_to_all(stn_context_comm(context), stn_tensor_data(send), out, stn_tensor_data(recv), in, STN_DTYPE_F32, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_all_to_all(stn_context_comm(context), stn_tensor_data(send), out, stn_tensor_data(recv), in,
+                                     STN_DTYPE_F32, NULL),
+                 STN_OK);
     CHECK_I64(launches.n, launched);
     CHECK_STATUS(stn_to_host(recv, got, sizeof got), STN_OK);
     for (int r = 0; r < ALL; r++)
@@ -152,7 +154,8 @@ static void pool(stn_context *context, int with_lists, int64_t *launched)
 {
     enum { SIDE = 12 };
     const stn_placement both[] = {{.kind = STN_PLACE_SHARD, .dim = 2}, {.kind = STN_PLACE_SHARD, .dim = 3}};
-    const stn_pool_attrs window = {.size = sizeof window, .kernel_size = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .divisor_override = 1};
+    const stn_pool_attrs window = {
+        .size = sizeof window, .kernel_size = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .divisor_override = 1};
     const stn_mesh *mesh = test_mesh(context, 2, 2);
     double want[SIDE * SIDE];
     for (int at = 0; at < SIDE * SIDE; at++) {
@@ -161,7 +164,8 @@ static void pool(stn_context *context, int with_lists, int64_t *launched)
             for (int x = at % SIDE - 1; x <= at % SIDE + 1; x++)
                 want[at] += y >= 0 && y < SIDE && x >= 0 && x < SIDE ? number(y * SIDE + x) : 0;
     }
-    stn_tensor *x = test_tensor(context, mesh, both, STN_DTYPE_F32, 4, (const int64_t[]){1, 1, SIDE, SIDE}, NULL, number);
+    stn_tensor *x =
+        test_tensor(context, mesh, both, STN_DTYPE_F32, 4, (const int64_t[]){1, 1, SIDE, SIDE}, NULL, number);
     count(context, with_lists);
     stn_tensor *y = stn_avg_pool2d(x, &window);
     *launched = launches.n;

@@ -56,7 +56,8 @@ static void change_layouts(struct rank *r)
         whole[i] = i;
     stn_scope_begin(r->context);
     const stn_mesh *mesh = test_mesh(r->context, r->size, 0);
-    stn_tensor *x = stn_redistribute_to(test_tensor(r->context, mesh, &rows, STN_DTYPE_F32, 2, shape, NULL, number), &columns);
+    stn_tensor *x =
+        stn_redistribute_to(test_tensor(r->context, mesh, &rows, STN_DTYPE_F32, 2, shape, NULL, number), &columns);
     test_compare(x, whole, N, 0);
     CHECK_STATUS(stn_item(stn_sum(x, 0, NULL, 0), &sum), STN_OK);
     CHECK_NEAR(sum, N * (N - 1) / 2.0, 0);

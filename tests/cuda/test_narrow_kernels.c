@@ -69,8 +69,9 @@ static int orders(stn_context *context, stn_dtype dtype, const int64_t *shape, s
 static int accesses(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
     stn_tensor *x = wide_input(context, dtype, shape, 7), *y = wide_input(context, dtype, shape, 8);
-    stn_tensor *k = stn_remainder_number(stn_cast(stn_mul_number(both_input(context, STN_DTYPE_F32, 3, shape, 9), 100), STN_DTYPE_I64),
-                                         (double)shape[0]);
+    stn_tensor *k = stn_remainder_number(
+        stn_cast(stn_mul_number(both_input(context, STN_DTYPE_F32, 3, shape, 9), 100), STN_DTYPE_I64),
+        (double)shape[0]);
     out[0] = stn_gather(x, 0, k);
     out[1] = stn_scatter_add(x, 0, k, y);
     out[2] = stn_scatter_reduce(x, 0, k, y, STN_SCATTER_PROD, 1);
@@ -115,8 +116,10 @@ static void accesses_have_the_cpus_bits(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"casts_have_the_cpus_bits", casts_have_the_cpus_bits},           {"arithmetic_has_the_cpus_bits", arithmetic_has_the_cpus_bits},
-        {"reductions_have_the_cpus_bits", reductions_have_the_cpus_bits}, {"orders_have_the_cpus_bits", orders_have_the_cpus_bits},
+        {"casts_have_the_cpus_bits", casts_have_the_cpus_bits},
+        {"arithmetic_has_the_cpus_bits", arithmetic_has_the_cpus_bits},
+        {"reductions_have_the_cpus_bits", reductions_have_the_cpus_bits},
+        {"orders_have_the_cpus_bits", orders_have_the_cpus_bits},
         {"accesses_have_the_cpus_bits", accesses_have_the_cpus_bits},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -240,7 +240,8 @@ static void a_part_that_never_comes_is_found_by_the_deadline(void)
     nccl_reset();
     nccl_tell(1, "ncclAllReduce", 1, STANDIN_NCCL_LOST);
     play(&scene, 0.5);
-    check_late(&scene, "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come", 0.5);
+    check_late(&scene, "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come",
+               0.5);
     nccl_check_calls("ncclCommAbort", RANKS);
 }
 
@@ -381,7 +382,8 @@ static void a_rank_that_never_joins_is_found_by_the_deadline(void)
     nccl_reset();
     nccl_tell(2, "ncclCommInitRankConfig", 0, STANDIN_NCCL_LOST);
     nccl_run_controls(RANKS, make_only, &scene);
-    check_late(&scene, "ncclCommInitRankConfig: deadline of 0.5 s passed, NCCL is still in progress with it on 3 ranks", 0.5);
+    check_late(&scene, "ncclCommInitRankConfig: deadline of 0.5 s passed, NCCL is still in progress with it on 3 ranks",
+               0.5);
     nccl_check_none_is_left();
 }
 
@@ -467,9 +469,11 @@ int main(int argc, char **argv)
         {"a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline", a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline},
         {"a_request_that_fails_is_told_to_all", a_request_that_fails_is_told_to_all},
         {"a_lost_request_fails_who_waits_for_it", a_lost_request_fails_who_waits_for_it},
-        {"a_call_that_stays_in_progress_is_found_by_the_deadline", a_call_that_stays_in_progress_is_found_by_the_deadline},
+        {"a_call_that_stays_in_progress_is_found_by_the_deadline",
+         a_call_that_stays_in_progress_is_found_by_the_deadline},
         {"an_abort_ends_what_waits_on_the_gpu", an_abort_ends_what_waits_on_the_gpu},
-        {"a_process_that_dies_is_named_long_before_the_deadline", a_process_that_dies_is_named_long_before_the_deadline},
+        {"a_process_that_dies_is_named_long_before_the_deadline",
+         a_process_that_dies_is_named_long_before_the_deadline},
         {"an_error_of_making_is_told_to_all", an_error_of_making_is_told_to_all},
         {"an_error_of_making_that_comes_later_is_told_to_all", an_error_of_making_that_comes_later_is_told_to_all},
         {"a_rank_that_never_joins_is_found_by_the_deadline", a_rank_that_never_joins_is_found_by_the_deadline},

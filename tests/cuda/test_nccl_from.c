@@ -26,7 +26,8 @@ struct scene {
     char text[RANKS][256];
 };
 
-static stn_status open(const struct scene *scene, const struct nccl_rank *r, struct ncclComm *comm, int as_told, stn_comm **out, char *text)
+static stn_status open(const struct scene *scene, const struct nccl_rank *r, struct ncclComm *comm, int as_told,
+                       stn_comm **out, char *text)
 {
     const int differs = as_told && (scene->wrong < 0 || scene->wrong == r->rank);
     const stn_nccl_options options = {.size = sizeof options,
@@ -48,7 +49,8 @@ static void add_up(const struct nccl_rank *r, stn_comm *comm)
     char device[16];
     stn_context *context = NULL;
     snprintf(device, sizeof device, "cuda:%d", r->rank);
-    const stn_context_options options = {.size = sizeof options, .comm = comm, .device = device, .module_path = nccl_folder()};
+    const stn_context_options options = {
+        .size = sizeof options, .comm = comm, .device = device, .module_path = nccl_folder()};
     if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK)) {
         stn_comm_destroy(&comm);
         return;
@@ -160,11 +162,32 @@ static void what_is_refused_is_refused_on_all_ranks_and_the_control_serves_on(vo
         struct scene scene;
         int splits; /* of the call that works */
     } refused[] = {
-        {{.wrong = 1, .device = 7, .status = STN_ERR_ARGUMENT, .refusal = "device got 7, wanted 1, the communicator's"}, RANKS},
-        {{.wrong = 2, .device = -1, .rank_order = 1, .status = STN_ERR_MISMATCH, .refusal = "ranks differ in rank_order"}, RANKS},
-        {{.wrong = 0, .device = -1, .without = 1, .status = STN_ERR_MISMATCH, .refusal = "or in whether they pass an ncclComm_t"}, RANKS},
-        {{.wrong = -1, .device = 99, .without = 1, .status = STN_ERR_DEVICE, .refusal = "device got 99, wanted less than"}, RANKS},
-        {{.wrong = -1, .device = -1, .reversed = 1, .status = STN_ERR_ARGUMENT, .refusal = "comm got rank 2 of 3, wanted 0 of 3, the control's"}, 0},
+        {{.wrong = 1, .device = 7, .status = STN_ERR_ARGUMENT, .refusal = "device got 7, wanted 1, the communicator's"},
+         RANKS},
+        {{.wrong = 2,
+          .device = -1,
+          .rank_order = 1,
+          .status = STN_ERR_MISMATCH,
+          .refusal = "ranks differ in rank_order"},
+         RANKS},
+        {{.wrong = 0,
+          .device = -1,
+          .without = 1,
+          .status = STN_ERR_MISMATCH,
+          .refusal = "or in whether they pass an ncclComm_t"},
+         RANKS},
+        {{.wrong = -1,
+          .device = 99,
+          .without = 1,
+          .status = STN_ERR_DEVICE,
+          .refusal = "device got 99, wanted less than"},
+         RANKS},
+        {{.wrong = -1,
+          .device = -1,
+          .reversed = 1,
+          .status = STN_ERR_ARGUMENT,
+          .refusal = "comm got rank 2 of 3, wanted 0 of 3, the control's"},
+         0},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused && nccl_fits(RANKS); i++)
         play(refused[i].scene, RANKS, refused[i].splits);
@@ -204,9 +227,11 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"a_callers_communicator_is_split_and_left_alone", a_callers_communicator_is_split_and_left_alone},
         {"where_no_split_is_given_one_is_made_anew", where_no_split_is_given_one_is_made_anew},
-        {"what_is_refused_is_refused_on_all_ranks_and_the_control_serves_on", what_is_refused_is_refused_on_all_ranks_and_the_control_serves_on},
+        {"what_is_refused_is_refused_on_all_ranks_and_the_control_serves_on",
+         what_is_refused_is_refused_on_all_ranks_and_the_control_serves_on},
         {"bad_arguments_are_refused", bad_arguments_are_refused},
-        {"where_nccl_is_absent_the_text_says_what_was_looked_for", where_nccl_is_absent_the_text_says_what_was_looked_for},
+        {"where_nccl_is_absent_the_text_says_what_was_looked_for",
+         where_nccl_is_absent_the_text_says_what_was_looked_for},
     };
     return TEST_MAIN(argc, argv, cases);
 }

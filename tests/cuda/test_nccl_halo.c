@@ -98,8 +98,12 @@ static void watch_solver(stn_context *context, stn_kernel_fn watch)
 {
     const struct stni_slot *slot = &stni_registry_find(context, "conv2d")->slots[STNI_CONV_SOLVE];
     watched.function = slot->winner[STN_DTYPE_F32].function;
-    const stn_kernel kernel = {.size = sizeof kernel, .name = "conv2d.solve", .device = "cuda", .dtypes = UINT32_C(1) << STN_DTYPE_F32,
-                               .args_size = sizeof(struct stni_conv_args), .function = watch,
+    const stn_kernel kernel = {.size = sizeof kernel,
+                               .name = "conv2d.solve",
+                               .device = "cuda",
+                               .dtypes = UINT32_C(1) << STN_DTYPE_F32,
+                               .args_size = sizeof(struct stni_conv_args),
+                               .function = watch,
                                .workspace = slot->winner[STN_DTYPE_F32].workspace};
     CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
 }
@@ -207,7 +211,8 @@ static void beside_body(struct nccl_rank *r)
     CHECK_STATUS(stn_set_halo_overlap(r->context, STN_HALO_OVERLAP_ALWAYS), STN_OK);
     convolve(&in);
     if (CHECK_PTR(comm->side_queue))
-        CHECK(nccl_script()->priority(comm->side_queue->impl) < nccl_script()->priority(stn_context_queue(r->context)->impl));
+        CHECK(nccl_script()->priority(comm->side_queue->impl) <
+              nccl_script()->priority(stn_context_queue(r->context)->impl));
     CHECK_STATUS(stn_scope_end(r->context), STN_OK);
 }
 
@@ -256,7 +261,8 @@ static void failing_body(struct nccl_rank *r)
         convolve(&in);
     const stn_status waited = stn_queue_sync(stn_context_queue(r->context));
     snprintf(o->text, sizeof o->text, "%s", stn_queue_error_text(stn_context_queue(r->context)));
-    o->status = stn_context_take_error(r->context, o->text, stn_context_status(r->context) == STN_OK ? 0 : sizeof o->text);
+    o->status =
+        stn_context_take_error(r->context, o->text, stn_context_status(r->context) == STN_OK ? 0 : sizeof o->text);
     o->status = o->status == STN_OK ? waited : o->status;
     o->seconds = seconds() - begun;
     if (failure->absent != NONE && r->rank != failure->absent)
@@ -283,7 +289,9 @@ static void an_error_of_nccl_is_told_to_all(void)
         const char *function;
         int call;
         enum standin_nccl_fate fate;
-    } errors[] = {{"ncclSend", 0, STANDIN_NCCL_ANSWERS}, {"ncclRecv", 3, STANDIN_NCCL_ANSWERS}, {"ncclSend", 1, STANDIN_NCCL_LATER},
+    } errors[] = {{"ncclSend", 0, STANDIN_NCCL_ANSWERS},
+                  {"ncclRecv", 3, STANDIN_NCCL_ANSWERS},
+                  {"ncclSend", 1, STANDIN_NCCL_LATER},
                   {"ncclRecv", 2, STANDIN_NCCL_LATER}};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         struct failure failure = {.absent = NONE};
@@ -337,7 +345,8 @@ static void a_peer_that_never_comes_is_found_by_the_deadline(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"bits_messages_and_bytes_are_those_of_a_halo_that_comes_first", bits_messages_and_bytes_are_those_of_a_halo_that_comes_first},
+        {"bits_messages_and_bytes_are_those_of_a_halo_that_comes_first",
+         bits_messages_and_bytes_are_those_of_a_halo_that_comes_first},
         {"the_interior_runs_while_a_peer_is_missing", the_interior_runs_while_a_peer_is_missing},
         {"without_overlap_it_waits_for_the_peer", without_overlap_it_waits_for_the_peer},
         {"chunk_and_halo_are_one_problem_but_with_overlap", chunk_and_halo_are_one_problem_but_with_overlap},

@@ -75,8 +75,10 @@ static void backward(struct nccl_rank *r)
     stn_scope_begin(r->context);
     stn_set_grad_overlap(r->context, scene->overlap);
     const stn_mesh *mesh = test_mesh(r->context, r->size, 0);
-    stn_tensor *small = leaf(r->context, mesh, 1), *large[] = {leaf(r->context, mesh, LARGE), leaf(r->context, mesh, LARGE)};
-    stn_tensor *x = test_tensor(r->context, mesh, &rows, STN_DTYPE_F64, 2, (const int64_t[]){ROWS, 1}, NULL, test_value);
+    stn_tensor *small = leaf(r->context, mesh, 1),
+               *large[] = {leaf(r->context, mesh, LARGE), leaf(r->context, mesh, LARGE)};
+    stn_tensor *x =
+        test_tensor(r->context, mesh, &rows, STN_DTYPE_F64, 2, (const int64_t[]){ROWS, 1}, NULL, test_value);
     stn_tensor *y = stn_mul(x, small), *z = stn_mul(y, large[0]);
     if (r->rank == 0)
         CHECK_STATUS(stn_add_tensor_hook(y, look_and_open, scene, NULL), STN_OK);
@@ -138,7 +140,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"a_bucket_is_reduced_while_two_ranks_run_later_nodes", a_bucket_is_reduced_while_two_ranks_run_later_nodes},
-        {"a_bucket_is_reduced_while_three_ranks_run_later_nodes", a_bucket_is_reduced_while_three_ranks_run_later_nodes},
+        {"a_bucket_is_reduced_while_three_ranks_run_later_nodes",
+         a_bucket_is_reduced_while_three_ranks_run_later_nodes},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -100,7 +100,8 @@ static stn_tensor *run_step(const struct program *p, int updates)
     const stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1};
     stn_scope_begin(p->context);
     stn_tensor *hidden = stn_gelu(stn_conv2d(p->input, p->parameters[0], p->parameters[1], &attrs), STN_GELU_TANH);
-    stn_tensor *loss = stn_mse_loss(stn_conv2d(hidden, p->parameters[2], NULL, &attrs), p->target, NULL, STN_REDUCE_MEAN);
+    stn_tensor *loss =
+        stn_mse_loss(stn_conv2d(hidden, p->parameters[2], NULL, &attrs), p->target, NULL, STN_REDUCE_MEAN);
     stn_backward(loss);
     for (int i = 0; i < PARAMETERS; i++) {
         stn_tensor *gradient = NULL;
@@ -202,7 +203,8 @@ static void compare_steps(struct nccl_rank *r)
     CHECK_I64(stn_step_graphs(step), scene->updates ? 2 : 1);
     CHECK_I64(stn_step_calls(step) == 0, !scene->updates);
     for (int i = 0; i < stn_step_calls(step); i++)
-        CHECK(strcmp(stn_step_call_name(step, i), "optimizer") == 0 || strcmp(stn_step_call_name(step, i), "update") == 0);
+        CHECK(strcmp(stn_step_call_name(step, i), "optimizer") == 0 ||
+              strcmp(stn_step_call_name(step, i), "update") == 0);
     CHECK(stn_step_call_name(step, stn_step_calls(step)) == NULL);
     stn_step_destroy(&step);
     program_release(&called);
@@ -439,8 +441,9 @@ static void check_late(const struct failing *scene, const char *part, double dea
  * it. */
 static void a_part_that_never_comes_is_found_by_the_deadline(void)
 {
-    static const char *const parts[] = {"all_reduce of 600 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come",
-                                        "all_reduce of 300 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come"};
+    static const char *const parts[] = {
+        "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come",
+        "all_reduce of 300 elements: deadline of 0.5 s passed on the GPU, not all of 3 ranks had come"};
     for (int i = 0; i < 2; i++) {
         struct failing scene = {.absent = -1};
         nccl_reset();

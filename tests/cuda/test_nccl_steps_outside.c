@@ -60,7 +60,8 @@ static void destroy_inside(struct nccl_rank *r)
     CHECK_STATUS(stn_comm_all_reduce(r->comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
     if (CHECK_STATUS(stn_capture_end(r->context, &step), STN_OK))
         CHECK(stn_step_run(step) != STN_OK);
-    CHECK(strstr(stn_context_error_text(r->context), "all_reduce of 35 elements: its communicator was destroyed since it was recorded"));
+    CHECK(strstr(stn_context_error_text(r->context),
+                 "all_reduce of 35 elements: its communicator was destroyed since it was recorded"));
     stn_step_destroy(&step);
     stni_device_deallocate(r->context->device, memory, N * sizeof(float));
 }
@@ -164,7 +165,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"what_began_before_a_step_ends_before_it", what_began_before_a_step_ends_before_it},
         {"a_communicator_may_go_while_a_step_is_captured", a_communicator_may_go_while_a_step_is_captured},
-        {"a_communicator_that_goes_while_a_queue_records_fails_it", a_communicator_that_goes_while_a_queue_records_fails_it},
+        {"a_communicator_that_goes_while_a_queue_records_fails_it",
+         a_communicator_that_goes_while_a_queue_records_fails_it},
         {"a_program_records_while_collectives_are_watched", a_program_records_while_collectives_are_watched},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -31,7 +31,9 @@ static void run_call(struct nccl_rank *r)
     CHECK_STATUS(stni_queue_copy(queue, memory, call->send[r->rank], call->send_bytes, STNI_COPY_TO_DEVICE), STN_OK);
     CHECK_STATUS(call->run(r->comm, memory, memory + MOST_BYTES), STN_OK);
     if (call->recv_bytes > 0)
-        CHECK_STATUS(stni_queue_copy(queue, call->recv[r->rank], memory + MOST_BYTES, call->recv_bytes, STNI_COPY_TO_HOST), STN_OK);
+        CHECK_STATUS(
+            stni_queue_copy(queue, call->recv[r->rank], memory + MOST_BYTES, call->recv_bytes, STNI_COPY_TO_HOST),
+            STN_OK);
     CHECK_STATUS(stn_queue_sync(queue), STN_OK);
     stni_device_deallocate(r->context->device, memory, 2 * MOST_BYTES);
 }
@@ -57,7 +59,8 @@ static void a_nan_stays_the_least_and_the_largest(void)
 {
     static const float f32[RANKS][N] = {{NAN, 3, 1, 5}, {1, NAN, 2, -4}, {2, 1, NAN, 0}};
     static const double f64[RANKS][N] = {{NAN, 3, 1, 5}, {1, NAN, 2, -4}, {2, 1, NAN, 0}};
-    struct call least = {.run = least_f32, .send_bytes = sizeof f32[0], .recv_bytes = sizeof f32[0]}, largest = {.run = largest_f64};
+    struct call least = {.run = least_f32, .send_bytes = sizeof f32[0], .recv_bytes = sizeof f32[0]},
+                largest = {.run = largest_f64};
     largest.send_bytes = largest.recv_bytes = sizeof f64[0];
     for (int r = 0; r < RANKS; r++) {
         least.send[r] = f32[r];
@@ -87,9 +90,13 @@ static stn_status largest_i32(stn_comm *comm, const void *send, void *recv)
 
 static void extrema_of_whole_numbers_are_nccls(void)
 {
-    static const int32_t send[RANKS][N] = {{1, -2, 3, INT32_MIN}, {0, -1, 9, INT32_MIN}, {-5, -3, INT32_MAX, INT32_MIN}};
+    static const int32_t send[RANKS][N] = {
+        {1, -2, 3, INT32_MIN}, {0, -1, 9, INT32_MIN}, {-5, -3, INT32_MAX, INT32_MIN}};
     static const int32_t want[N] = {1, -1, INT32_MAX, INT32_MIN};
-    struct call call = {.run = largest_i32, .send = {send[0], send[1], send[2]}, .send_bytes = sizeof send[0], .recv_bytes = sizeof send[0]};
+    struct call call = {.run = largest_i32,
+                        .send = {send[0], send[1], send[2]},
+                        .send_bytes = sizeof send[0],
+                        .recv_bytes = sizeof send[0]};
     if (!play(&call, 0))
         return;
     nccl_check_calls("ncclAllReduce", RANKS);
@@ -108,7 +115,10 @@ static void sums_are_in_the_order_of_ranks_on_request(void)
     static const float big = 1 << 25, send[RANKS][N] = {{1, 1, 2, 3}, {1 << 25, 2, 2, 2}, {-(1 << 25), 3, 2, 1}};
     for (int rank_order = 0; rank_order < 2; rank_order++) {
         const float want[N] = {rank_order ? (1 + big) - big : 1 + (big - big), 6, 6, 6};
-        struct call call = {.run = sum_f32, .send = {send[0], send[1], send[2]}, .send_bytes = sizeof send[0], .recv_bytes = sizeof send[0]};
+        struct call call = {.run = sum_f32,
+                            .send = {send[0], send[1], send[2]},
+                            .send_bytes = sizeof send[0],
+                            .recv_bytes = sizeof send[0]};
         if (!play(&call, rank_order))
             return;
         nccl_check_calls("ncclAllReduce", rank_order ? 0 : RANKS);
@@ -134,7 +144,8 @@ static stn_status gather_nothing(stn_comm *comm, const void *send, void *recv)
 static void messages_without_elements_are_left_out_at_both_ends(void)
 {
     static const int32_t send[RANKS][2] = {{7, 0}, {0, 0}, {8, 9}}, want[] = {7, 8, 9};
-    struct call call = {.run = gather, .send = {send[0], send[1], send[2]}, .send_bytes = sizeof send[0], .recv_bytes = sizeof want};
+    struct call call = {
+        .run = gather, .send = {send[0], send[1], send[2]}, .send_bytes = sizeof send[0], .recv_bytes = sizeof want};
     if (!play(&call, 0))
         return;
     nccl_check_calls("ncclSend", 2 * (RANKS - 1));

@@ -43,8 +43,8 @@ static struct nvtx_counter count(stn_rank_main body, void *arg)
 static stn_tensor *sharded(stn_context *context, int dim)
 {
     const stn_placement place = stn_shard(dim);
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F32, 2, (const int64_t[]){ROWS, COLUMNS}, NULL,
-                       test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &place, STN_DTYPE_F32, 2,
+                       (const int64_t[]){ROWS, COLUMNS}, NULL, test_value);
 }
 
 /* A softmax over chunks is two all-reduces; a change of the sharded dim is an exchange. */
@@ -182,7 +182,8 @@ static void what_is_refused_ends_its_ranges(void)
 }
 
 /* Switches ranges off from within the op and the band that they are in. */
-static stn_status switch_off(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status switch_off(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                             stn_tensor **out, void *arg)
 {
     (void)op, (void)n_in, (void)attrs, (void)n_out;
     CHECK_STATUS(stn_trace_nvtx(arg, 0), STN_OK);

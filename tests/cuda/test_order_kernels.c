@@ -55,12 +55,14 @@ static stn_tensor *reads(stn_context *context, stn_dtype dtype, int64_t n)
 {
     const int64_t shape[] = {n, WIDTH};
     stn_tensor *table = numbers(context, dtype, TABLE, WIDTH);
-    return stn_add(stn_index_select(table, 0, indices(context, 1, shape, TABLE)), stn_gather(table, 0, indices(context, 2, shape, TABLE)));
+    return stn_add(stn_index_select(table, 0, indices(context, 1, shape, TABLE)),
+                   stn_gather(table, 0, indices(context, 2, shape, TABLE)));
 }
 
 static stn_tensor *sums_of_slices(stn_context *context, stn_dtype dtype, int64_t n)
 {
-    return stn_index_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, TABLE), numbers(context, dtype, n, WIDTH), 2);
+    return stn_index_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, TABLE),
+                         numbers(context, dtype, n, WIDTH), 2);
 }
 
 /* Slices of which a thread has several elements, added and copied. */
@@ -103,38 +105,42 @@ static stn_tensor *reads_of_rows(stn_context *context, stn_dtype dtype, int64_t 
 static stn_tensor *sums_across(stn_context *context, stn_dtype dtype, int64_t n)
 {
     stn_tensor *table = stn_transpose(numbers(context, dtype, TABLE, WIDTH), 0, 1);
-    return stn_index_add(table, 1, indices(context, 1, &n, 5), stn_transpose(numbers(context, dtype, n, WIDTH), 0, 1), 1);
+    return stn_index_add(table, 1, indices(context, 1, &n, 5), stn_transpose(numbers(context, dtype, n, WIDTH), 0, 1),
+                         1);
 }
 
 static stn_tensor *copies_of_slices(stn_context *context, stn_dtype dtype, int64_t n)
 {
-    return stn_index_copy(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, 11), numbers(context, dtype, n, WIDTH));
+    return stn_index_copy(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 1, &n, 11),
+                          numbers(context, dtype, n, WIDTH));
 }
 
 static stn_tensor *sums_of_elements(stn_context *context, stn_dtype dtype, int64_t n)
 {
     const int64_t shape[] = {n, WIDTH};
-    return stn_scatter_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE), numbers(context, dtype, n, WIDTH));
+    return stn_scatter_add(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE),
+                           numbers(context, dtype, n, WIDTH));
 }
 
 static stn_tensor *products_of_elements(stn_context *context, stn_dtype dtype, int64_t n)
 {
     const int64_t shape[] = {n, WIDTH};
-    return stn_scatter_reduce(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE), numbers(context, dtype, n, WIDTH),
-                              STN_SCATTER_PROD, 0);
+    return stn_scatter_reduce(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE),
+                              numbers(context, dtype, n, WIDTH), STN_SCATTER_PROD, 0);
 }
 
 static stn_tensor *largest_elements(stn_context *context, stn_dtype dtype, int64_t n)
 {
     const int64_t shape[] = {n, WIDTH};
-    return stn_scatter_reduce(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE), numbers(context, dtype, n, WIDTH),
-                              STN_SCATTER_AMAX, 1);
+    return stn_scatter_reduce(numbers(context, dtype, TABLE, WIDTH), 0, indices(context, 2, shape, TABLE),
+                              numbers(context, dtype, n, WIDTH), STN_SCATTER_AMAX, 1);
 }
 
 static stn_tensor *sums_by_two_indices(stn_context *context, stn_dtype dtype, int64_t n)
 {
     stn_tensor *both[] = {indices(context, 1, &n, TABLE), indices(context, 1, &n, WIDTH)};
-    return stn_index_put(numbers(context, dtype, TABLE, WIDTH), 2, both, stn_select(numbers(context, dtype, n, WIDTH), 1, 1), 1);
+    return stn_index_put(numbers(context, dtype, TABLE, WIDTH), 2, both,
+                         stn_select(numbers(context, dtype, n, WIDTH), 1, 1), 1);
 }
 
 static stn_tensor *repeated(stn_context *context, stn_dtype dtype, int64_t n)
@@ -187,7 +193,8 @@ static size_t run(stn_context *context, function f, stn_dtype dtype, int64_t n, 
     stn_scope_begin(context);
     stn_tensor *out = f(context, dtype, n);
     if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
-        bytes = (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * stn_dtype_size(stn_spec_dtype(stn_tensor_spec(out)));
+        bytes =
+            (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * stn_dtype_size(stn_spec_dtype(stn_tensor_spec(out)));
         CHECK_I64((int64_t)(bytes <= size), 1);
         CHECK_STATUS(stn_to_host(out, result, bytes), STN_OK);
         if (stn_spec_dtype(stn_tensor_spec(out)) == STN_DTYPE_F32)
@@ -216,7 +223,8 @@ static void compare(const function *functions, size_t n_functions)
     static const int64_t sizes[] = {1, 33, 1025, MOST};
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_U8};
     static char by_cpu[MOST * WIDTH * 16], by_cuda[MOST * WIDTH * 16];
-    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}),
+                *cuda = both_open((stn_context_options){.device = "cuda"});
     for (size_t f = 0; cpu && cuda && f < n_functions; f++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
             for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
@@ -225,7 +233,8 @@ static void compare(const function *functions, size_t n_functions)
                 if (sizes[n] == MOST && f % EVERY != 0)
                     continue;
                 const size_t bytes = run(cpu, functions[f], dtypes[d], sizes[n], by_cpu, sizeof by_cpu);
-                CHECK_I64((int64_t)run(cuda, functions[f], dtypes[d], sizes[n], by_cuda, sizeof by_cuda), (int64_t)bytes);
+                CHECK_I64((int64_t)run(cuda, functions[f], dtypes[d], sizes[n], by_cuda, sizeof by_cuda),
+                          (int64_t)bytes);
                 if (!CHECK_BYTES(by_cuda, by_cpu, bytes))
                     fprintf(stderr, "function %d, %s, %d elements\n", (int)f, stn_dtype_name(dtypes[d]), (int)sizes[n]);
             }
@@ -380,7 +389,8 @@ static stn_tensor *many_bins(stn_context *context, stn_dtype dtype, int64_t n)
 
 static stn_tensor *bins_of_all(stn_context *context, stn_dtype dtype, int64_t n)
 {
-    return stn_histc(stn_cast(stn_nan_to_num(numbers(context, dtype, n, WIDTH), 0, NULL, NULL), counted(dtype)), 5, 0, 0);
+    return stn_histc(stn_cast(stn_nan_to_num(numbers(context, dtype, n, WIDTH), 0, NULL, NULL), counted(dtype)), 5, 0,
+                     0);
 }
 
 static void orders_agree_with_the_cpu(void)
@@ -413,13 +423,15 @@ static stn_tensor *a_slice_out_of_range(stn_context *context, stn_dtype dtype, i
 static stn_tensor *an_element_out_of_range(stn_context *context, stn_dtype dtype, int64_t n)
 {
     const int64_t index[] = {0, 2, -4, 1}, shape[] = {2 * n, 2};
-    return stn_scatter_add(numbers(context, dtype, 3, 5), 0, tensor_of(context, STN_DTYPE_I64, 2, shape, index), numbers(context, dtype, 2, 2));
+    return stn_scatter_add(numbers(context, dtype, 3, 5), 0, tensor_of(context, STN_DTYPE_I64, 2, shape, index),
+                           numbers(context, dtype, 2, 2));
 }
 
 static stn_tensor *one_of_two_out_of_range(stn_context *context, stn_dtype dtype, int64_t n)
 {
     const int64_t first[] = {0, 2, 1}, second[] = {4, 5, 0}, count = 3 * n;
-    stn_tensor *both[] = {tensor_of(context, STN_DTYPE_I64, 1, &count, first), tensor_of(context, STN_DTYPE_I64, 1, &count, second)};
+    stn_tensor *both[] = {tensor_of(context, STN_DTYPE_I64, 1, &count, first),
+                          tensor_of(context, STN_DTYPE_I64, 1, &count, second)};
     return stn_index_put(numbers(context, dtype, 3, 5), 2, both, stn_select(numbers(context, dtype, 3, 1), 1, 0), 0);
 }
 
@@ -442,13 +454,12 @@ static void values_that_cannot_be_used_are_reported(void)
 
 int main(int argc, char **argv)
 {
-    static const struct test_case cases[] = {{"accesses_by_index_agree_with_the_cpu", accesses_by_index_agree_with_the_cpu},
-                                             {"writes_along_lines_agree_with_the_cpu",
-                                              writes_along_lines_agree_with_the_cpu},
-                                             {"lines_that_share_rounds_agree_with_the_cpu",
-                                              lines_that_share_rounds_agree_with_the_cpu},
-                                             {"reads_in_strips_agree_with_the_cpu", reads_in_strips_agree_with_the_cpu},
-                                             {"orders_agree_with_the_cpu", orders_agree_with_the_cpu},
-                                             {"values_that_cannot_be_used_are_reported", values_that_cannot_be_used_are_reported}};
+    static const struct test_case cases[] = {
+        {"accesses_by_index_agree_with_the_cpu", accesses_by_index_agree_with_the_cpu},
+        {"writes_along_lines_agree_with_the_cpu", writes_along_lines_agree_with_the_cpu},
+        {"lines_that_share_rounds_agree_with_the_cpu", lines_that_share_rounds_agree_with_the_cpu},
+        {"reads_in_strips_agree_with_the_cpu", reads_in_strips_agree_with_the_cpu},
+        {"orders_agree_with_the_cpu", orders_agree_with_the_cpu},
+        {"values_that_cannot_be_used_are_reported", values_that_cannot_be_used_are_reported}};
     return TEST_MAIN(argc, argv, cases);
 }

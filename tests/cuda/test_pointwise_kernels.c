@@ -140,7 +140,8 @@ static size_t run(stn_context *context, function f, stn_dtype dtype, int64_t n, 
     }
     out = f(in[0], in[1], stn_sum(stn_narrow(in[1], 0, 0, 1), 0, NULL, 0));
     if (stn_context_status(context) == STN_OK) {
-        bytes = (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * stn_dtype_size(stn_spec_dtype(stn_tensor_spec(out)));
+        bytes =
+            (size_t)stn_spec_local_numel(stn_tensor_spec(out)) * stn_dtype_size(stn_spec_dtype(stn_tensor_spec(out)));
         CHECK_STATUS(stn_to_host(out, result, bytes), STN_OK);
     }
     CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -158,7 +159,8 @@ static void kernels_of_runs_agree_with_the_cpu(void)
         slopes_of_losses,
     };
     static char by_cpu[MOST * 4], by_cuda[MOST * 4];
-    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}), *cuda = both_open((stn_context_options){.device = "cuda"});
+    stn_context *cpu = both_open((stn_context_options){.device = "cpu"}),
+                *cuda = both_open((stn_context_options){.device = "cuda"});
     for (size_t f = 0; cpu && cuda && f < sizeof functions / sizeof functions[0]; f++)
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
             for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
@@ -468,7 +470,9 @@ static void integers_divided_by_zero_are_reported(void)
     if (!context || !CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec), STN_OK))
         return;
     stn_scope_begin(context);
-    CHECK_STATUS(stn_to_host(stn_floor_divide(stn_from_host(context, spec, x), stn_from_host(context, spec, y)), quotient, sizeof quotient), STN_OK);
+    CHECK_STATUS(stn_to_host(stn_floor_divide(stn_from_host(context, spec, x), stn_from_host(context, spec, y)),
+                             quotient, sizeof quotient),
+                 STN_OK);
     CHECK_I64(quotient[0], 3);
     CHECK_I64(quotient[1], 0);
     CHECK_I64(quotient[2], -3);

@@ -35,7 +35,8 @@ static double draw(void)
     return (double)((state >> 40) % 33) / 16 - 1; /* exact in every dtype */
 }
 
-static stn_tensor *random_tensor(stn_context *context, stn_dtype dtype, int64_t batch, int64_t rows, int64_t cols, double **values)
+static stn_tensor *random_tensor(stn_context *context, stn_dtype dtype, int64_t batch, int64_t rows, int64_t cols,
+                                 double **values)
 {
     const int64_t shape[3] = {batch, rows, cols};
     const stn_spec *spec = NULL;
@@ -49,7 +50,10 @@ static stn_tensor *random_tensor(stn_context *context, stn_dtype dtype, int64_t 
 /* The largest error relative to what the result's dtype and a chain of sums in f32 allow. */
 static double worst_error(const struct product *p, stn_dtype dtype, const double *a, const double *b, const double *got)
 {
-    const double digits = dtype == STN_DTYPE_F64 ? 0x1p-52 : dtype == STN_DTYPE_F32 ? 0x1p-23 : dtype == STN_DTYPE_F16 ? 0x1p-10 : 0x1p-7;
+    const double digits = dtype == STN_DTYPE_F64   ? 0x1p-52
+                          : dtype == STN_DTYPE_F32 ? 0x1p-23
+                          : dtype == STN_DTYPE_F16 ? 0x1p-10
+                                                   : 0x1p-7;
     double worst = 0;
     for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
         const int64_t z = i / (p->m * p->n), r = i / p->n % p->m, c = i % p->n, bz = z % p->b_batch;
@@ -73,13 +77,16 @@ static int64_t multiply(stn_context *context, const struct product *p, stn_dtype
     double *a, *b, *got = malloc((size_t)(p->batch * p->m * p->n) * sizeof *got);
     struct stni_refusals *injected = &context->foreign.refusals[STNI_LIBRARY_CUBLASLT];
     stn_scope_begin(context);
-    stn_tensor *x = random_tensor(context, dtype, p->batch, p->a_transposed ? p->k : p->m, p->a_transposed ? p->m : p->k, &a);
-    stn_tensor *y = random_tensor(context, dtype, p->b_batch, p->b_transposed ? p->n : p->k, p->b_transposed ? p->k : p->n, &b);
+    stn_tensor *x =
+        random_tensor(context, dtype, p->batch, p->a_transposed ? p->k : p->m, p->a_transposed ? p->m : p->k, &a);
+    stn_tensor *y =
+        random_tensor(context, dtype, p->b_batch, p->b_transposed ? p->n : p->k, p->b_transposed ? p->k : p->n, &b);
     *injected = refusals;
     if (injected->run == 0)
         injected->run = MANY;
     const int64_t before = injected->run;
-    stn_tensor *z = stn_matmul(p->a_transposed ? stn_transpose(x, 1, 2) : x, p->b_transposed ? stn_transpose(y, 1, 2) : y);
+    stn_tensor *z =
+        stn_matmul(p->a_transposed ? stn_transpose(x, 1, 2) : x, p->b_transposed ? stn_transpose(y, 1, 2) : y);
     const int64_t runs = before - injected->run;
     memset(injected, 0, sizeof *injected);
     CHECK_STATUS(stn_to_host(stn_cast(z, STN_DTYPE_F64), got, (size_t)(p->batch * p->m * p->n) * sizeof *got), STN_OK);
@@ -188,7 +195,8 @@ static void check_tf32(int allow_tf32, const char *without, stn_dtype dtype, int
     const int64_t row[] = {1, TERMS}, column[] = {TERMS, 1};
     const stn_spec *rows = NULL, *columns = NULL;
     double got = 0;
-    stn_context *context = both_open((stn_context_options){.device = "cuda", .without = without, .allow_tf32 = allow_tf32});
+    stn_context *context =
+        both_open((stn_context_options){.device = "cuda", .without = without, .allow_tf32 = allow_tf32});
     if (!context)
         return;
     stn_scope_begin(context);

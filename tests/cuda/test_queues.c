@@ -184,13 +184,15 @@ static void two_contexts_share_a_stream(void)
     stn_context *first = both_open((stn_context_options){.device = "cuda"});
     if (!first)
         return;
-    const stn_queue_options options = {.size = sizeof options, .stream = stn_queue_native(stn_context_queue(first)), .priority = 1};
+    const stn_queue_options options = {
+        .size = sizeof options, .stream = stn_queue_native(stn_context_queue(first)), .priority = 1};
     stn_context *second = both_open((stn_context_options){.device = "cuda", .queue = options});
     if (second) {
         const int64_t shape[1] = {N};
         CHECK(stn_queue_native(stn_context_queue(second)) == options.stream);
         stn_tensor *x = constant(first, 1);
-        stn_tensor *one = constant(second, 1), *same = stn_wrap(second, STN_DTYPE_F32, 1, shape, NULL, stn_tensor_data(x), NULL, NULL);
+        stn_tensor *one = constant(second, 1),
+                   *same = stn_wrap(second, STN_DTYPE_F32, 1, shape, NULL, stn_tensor_data(x), NULL, NULL);
         for (int i = 0; i < 10; i++) {
             stn_mul_number_(x, 2);
             stn_add_(same, one, -1);

@@ -10,7 +10,10 @@
 static void check_refused(const char *device, const char *part, const char *other)
 {
     char text[512] = "";
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = CUDA_FOLDER, .error_text = text,
+    stn_context_options options = {.size = sizeof options,
+                                   .device = device,
+                                   .module_path = CUDA_FOLDER,
+                                   .error_text = text,
                                    .error_text_size = sizeof text};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_DEVICE);
@@ -55,7 +58,10 @@ static void ptx_wants_a_driver_of_its_compiler(void)
 static void check_served(void)
 {
     char text[512] = "";
-    stn_context_options options = {.size = sizeof options, .device = "cuda", .module_path = CUDA_FOLDER, .error_text = text,
+    stn_context_options options = {.size = sizeof options,
+                                   .device = "cuda",
+                                   .module_path = CUDA_FOLDER,
+                                   .error_text = text,
                                    .error_text_size = sizeof text};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);

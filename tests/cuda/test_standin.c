@@ -138,7 +138,8 @@ static void accesses_past_the_end_of_device_memory_are_found(void)
 {
     if (planted_has_thread_sanitizer())
         SKIP("device memory has no guards under the thread sanitizer");
-    check_memory_found("past the end of device memory", "access past the end of device memory: 4096 bytes into a piece of 4096");
+    check_memory_found("past the end of device memory",
+                       "access past the end of device memory: 4096 bytes into a piece of 4096");
 }
 
 static void memory_that_goes_too_early_is_found(void)
@@ -168,7 +169,8 @@ static void check_race_found(const char *work)
     static const char *const delays[] = {"1", "2", "3", "4", "5", "6"};
     int found = 0;
     for (int i = 0; i < 6 && !found; i++)
-        found = run_child(work, "0", delays[i]) != 0 && (strstr(output, "planted: got") || strstr(output, "ThreadSanitizer: data race"));
+        found = run_child(work, "0", delays[i]) != 0 &&
+                (strstr(output, "planted: got") || strstr(output, "ThreadSanitizer: data race"));
     CHECK(found);
 }
 

@@ -56,8 +56,14 @@ static void launch(const char *without, int wanted_warnings, int by_nccl)
     struct seen seen = {0};
     const stn_launch_options options = {
         .size = sizeof options,
-        .context = {.size = sizeof options.context, .device = "cuda", .module_path = folder ? folder : CUDA_FOLDER, .without = without,
-                    .log = count_warning, .log_level = STN_LOG_WARNING, .error_text = text, .error_text_size = sizeof text},
+        .context = {.size = sizeof options.context,
+                    .device = "cuda",
+                    .module_path = folder ? folder : CUDA_FOLDER,
+                    .without = without,
+                    .log = count_warning,
+                    .log_level = STN_LOG_WARNING,
+                    .error_text = text,
+                    .error_text_size = sizeof text},
     };
     warnings = 0;
     CHECK_STATUS(stn_launch(&options, device_main, &seen), STN_OK);

@@ -48,7 +48,8 @@ static stn_status scale_check(stn_op_call *call)
 {
     ((struct probe_counts *)call->arg)->check++;
     if (stn_spec_dtype(call->in_spec[0]) != STN_DTYPE_F32)
-        return stn_op_fail(call, STN_ERR_DTYPE, "input got %s, wanted f32", stn_dtype_name(stn_spec_dtype(call->in_spec[0])));
+        return stn_op_fail(call, STN_ERR_DTYPE, "input got %s, wanted f32",
+                           stn_dtype_name(stn_spec_dtype(call->in_spec[0])));
     return like_input(call);
 }
 
@@ -62,8 +63,9 @@ static stn_status scale_place(stn_op_call *call)
 static stn_status scale_run(stn_op_call *call)
 {
     ((struct probe_counts *)call->arg)->run++;
-    struct scale_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])), ((const struct scale_attrs *)call->attrs)->factor,
-                              stn_tensor_data(call->in[0]), stn_tensor_data(call->out[0])};
+    struct scale_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])),
+                              ((const struct scale_attrs *)call->attrs)->factor, stn_tensor_data(call->in[0]),
+                              stn_tensor_data(call->out[0])};
     return args.n ? stn_op_launch(call, 0, STN_DTYPE_F32, &args, sizeof args) : STN_OK;
 }
 
@@ -80,13 +82,23 @@ static const stn_kernel_slot scale_slots[] = {{"forward", sizeof(struct scale_ar
 static const stn_kernel scale_kernels[] = {
     {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct scale_args), scale_kernel, NULL}};
 
-static const stn_op_impl scale_impl = {.check = scale_check, .place = scale_place, .run = scale_run, .backward = scale_backward,
-                                       STN_SLOTS(scale_slots), STN_KERNELS(scale_kernels)};
+static const stn_op_impl scale_impl = {.check = scale_check,
+                                       .place = scale_place,
+                                       .run = scale_run,
+                                       .backward = scale_backward,
+                                       STN_SLOTS(scale_slots),
+                                       STN_KERNELS(scale_kernels)};
 
 stn_op_desc probe_scale(struct probe_counts *counts)
 {
-    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe_scale", STN_INPUTS(one_input), STN_ATTRS(scale_schema, struct scale_attrs),
-                         .attrs_init = &scale_init, .n_outputs = 1, .impl = &scale_impl, .arg = counts};
+    return (stn_op_desc){.size = sizeof(stn_op_desc),
+                         .name = "probe_scale",
+                         STN_INPUTS(one_input),
+                         STN_ATTRS(scale_schema, struct scale_attrs),
+                         .attrs_init = &scale_init,
+                         .n_outputs = 1,
+                         .impl = &scale_impl,
+                         .arg = counts};
 }
 
 struct reverse_args {
@@ -108,7 +120,8 @@ static stn_status reverse_run(stn_op_call *call)
 {
     const stn_spec *spec = stn_tensor_spec(call->in[0]);
     int64_t rows = stn_spec_local_shape(spec)[0];
-    struct reverse_args args = {rows, rows ? stn_spec_local_numel(spec) / rows : 0, stn_tensor_data(call->in[0]), stn_tensor_data(call->out[0])};
+    struct reverse_args args = {rows, rows ? stn_spec_local_numel(spec) / rows : 0, stn_tensor_data(call->in[0]),
+                                stn_tensor_data(call->out[0])};
     return stn_op_launch(call, 0, STN_DTYPE_F32, &args, sizeof args);
 }
 
@@ -121,12 +134,19 @@ static const stn_kernel_slot reverse_slots[] = {{"forward", sizeof(struct revers
 static const stn_kernel reverse_kernels[] = {
     {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct reverse_args), reverse_kernel, NULL}};
 
-static const stn_op_impl reverse_impl = {.check = like_input, .run = reverse_run, .backward = reverse_backward, STN_SLOTS(reverse_slots),
+static const stn_op_impl reverse_impl = {.check = like_input,
+                                         .run = reverse_run,
+                                         .backward = reverse_backward,
+                                         STN_SLOTS(reverse_slots),
                                          STN_KERNELS(reverse_kernels)};
 
 stn_op_desc probe_reverse(void)
 {
-    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe_reverse", STN_INPUTS(one_input), .n_outputs = 1, .impl = &reverse_impl};
+    return (stn_op_desc){.size = sizeof(stn_op_desc),
+                         .name = "probe_reverse",
+                         STN_INPUTS(one_input),
+                         .n_outputs = 1,
+                         .impl = &reverse_impl};
 }
 
 struct pair_args {
@@ -154,8 +174,9 @@ static stn_status pair_check(stn_op_call *call)
 static stn_status pair_run(stn_op_call *call)
 {
     const stn_spec *spec = stn_tensor_spec(call->in[0]);
-    struct pair_args args = {stn_spec_local_numel(spec), (float)stn_spec_local_shape(spec)[0], stn_tensor_data(call->in[0]),
-                             stn_tensor_data(call->out[0]), stn_tensor_data(call->out[1])};
+    struct pair_args args = {stn_spec_local_numel(spec), (float)stn_spec_local_shape(spec)[0],
+                             stn_tensor_data(call->in[0]), stn_tensor_data(call->out[0]),
+                             stn_tensor_data(call->out[1])};
     return stn_op_launch(call, 0, STN_DTYPE_F32, &args, sizeof args);
 }
 
@@ -163,9 +184,11 @@ static const stn_kernel_slot pair_slots[] = {{"forward", sizeof(struct pair_args
 static const stn_kernel pair_kernels[] = {
     {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F32, sizeof(struct pair_args), pair_kernel, NULL}};
 
-static const stn_op_impl pair_impl = {.check = pair_check, .run = pair_run, STN_SLOTS(pair_slots), STN_KERNELS(pair_kernels)};
+static const stn_op_impl pair_impl = {
+    .check = pair_check, .run = pair_run, STN_SLOTS(pair_slots), STN_KERNELS(pair_kernels)};
 
 stn_op_desc probe_pair(void)
 {
-    return (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe_pair", STN_INPUTS(one_input), .n_outputs = 2, .impl = &pair_impl};
+    return (stn_op_desc){
+        .size = sizeof(stn_op_desc), .name = "probe_pair", STN_INPUTS(one_input), .n_outputs = 2, .impl = &pair_impl};
 }

@@ -5,8 +5,24 @@
 #include <string.h>
 
 /* What the op of a case does wrong. */
-enum fault { NONE, CHECK_FAILS, CHECK_TELLS, PLACE_FAILS, PLACE_TELLS, RUN_TELLS, COMPOSE_FAILS, COMPOSE_GIVES_NOTHING, COMPOSE_RAISES, RAISES, DROPS,
-             WANTS_NOTHING, WANTS_ABSENT, MAKES_NOTHING, NO_RULE, SENDS_STRIDED };
+enum fault {
+    NONE,
+    CHECK_FAILS,
+    CHECK_TELLS,
+    PLACE_FAILS,
+    PLACE_TELLS,
+    RUN_TELLS,
+    COMPOSE_FAILS,
+    COMPOSE_GIVES_NOTHING,
+    COMPOSE_RAISES,
+    RAISES,
+    DROPS,
+    WANTS_NOTHING,
+    WANTS_ABSENT,
+    MAKES_NOTHING,
+    NO_RULE,
+    SENDS_STRIDED
+};
 
 static enum fault fault_of(const stn_op_call *call)
 {
@@ -47,7 +63,8 @@ static stn_status send_strided(stn_op_call *call)
     double data[8] = {0};
     stn_comm *comm = stn_context_comm(call->context);
     const stn_message message = {0, {data, 2, {2, 2}, {4, 1}}};
-    const stn_exchange messages = {.dtype = STN_DTYPE_F64, .n_send = 1, .send = &message, .n_recv = 1, .recv = &message};
+    const stn_exchange messages = {
+        .dtype = STN_DTYPE_F64, .n_send = 1, .send = &message, .n_recv = 1, .recv = &message};
     CHECK_STATUS(stn_comm_broadcast(comm, data, 1, STN_DTYPE_F64, 99, NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
     return stn_comm_group(comm, &messages, NULL);
@@ -80,7 +97,11 @@ static stn_op_desc mine(enum fault *fault)
 {
     static const stn_op_impl plain = {.check = check, .place = place, .run = run}, composed = {.compose = compose};
     const int composes = *fault == COMPOSE_FAILS || *fault == COMPOSE_GIVES_NOTHING || *fault == COMPOSE_RAISES;
-    stn_op_desc desc = {.size = sizeof desc, .name = "mine", STN_INPUTS(two_inputs), .n_outputs = 1, .impl = composes ? &composed : &plain,
+    stn_op_desc desc = {.size = sizeof desc,
+                        .name = "mine",
+                        STN_INPUTS(two_inputs),
+                        .n_outputs = 1,
+                        .impl = composes ? &composed : &plain,
                         .arg = fault};
     if (*fault == MAKES_NOTHING)
         desc.flags = STN_OP_ALIAS;
@@ -122,7 +143,8 @@ static stn_status fault_body(stn_context *context, void *arg)
     char text[300] = "";
     CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F32, 1, &n, NULL, test_value);
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F32, 1, &n,
+                                NULL, test_value);
     CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 1, &y), wanted->status);
     CHECK_I64(stn_tensor_is_error(y), wanted->status != STN_OK);
     CHECK_STATUS(stn_context_status(context), wanted->status);
@@ -141,13 +163,15 @@ static void what_an_author_gets_wrong_is_an_error(void)
     }
 }
 
-static stn_status silent_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status silent_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                                 stn_tensor **out, void *arg)
 {
     (void)op, (void)n_in, (void)in, (void)attrs, (void)n_out, (void)out, (void)arg;
     return STN_OK;
 }
 
-static stn_status other_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status other_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                                stn_tensor **out, void *arg)
 {
     (void)op, (void)n_in, (void)attrs, (void)n_out, (void)arg;
     out[0] = stn_neg(in[0]);
@@ -208,7 +232,12 @@ static stn_status in_place_body(stn_context *context, void *arg)
     static const stn_input_schema input[] = {{.name = "input"}};
     static const stn_op_impl impl = {.check = check, .run = change_run};
     enum fault none = NONE;
-    const stn_op_desc desc = {.size = sizeof desc, .name = "change_", STN_INPUTS(input), .n_outputs = 1, .flags = STN_OP_IN_PLACE, .impl = &impl,
+    const stn_op_desc desc = {.size = sizeof desc,
+                              .name = "change_",
+                              STN_INPUTS(input),
+                              .n_outputs = 1,
+                              .flags = STN_OP_IN_PLACE,
+                              .impl = &impl,
                               .arg = &none};
     const int two = 2, ranks[] = {1, 2};
     const int64_t n = 3;

@@ -11,7 +11,8 @@
 static stn_tensor *numbers(stn_context *context, int64_t n)
 {
     const stn_placement shard = stn_shard(0);
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F32, 1, &n, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F32, 1, &n, NULL,
+                       test_value);
 }
 
 static int64_t live_tensors(stn_context *context)
@@ -79,10 +80,13 @@ static stn_status fewer_body(stn_context *context, void *arg)
             stn_tensor *out[4];
             stn_scope_begin(context);
             stn_tensor *in[] = {numbers(context, 7), numbers(context, 7)};
-            int split = strcmp(ops[k].name, "split") == 0, plain = strcmp(ops[k].name, "max") && strcmp(ops[k].name, "median");
+            int split = strcmp(ops[k].name, "split") == 0,
+                plain = strcmp(ops[k].name, "max") && strcmp(ops[k].name, "median");
             int64_t before = live_tensors(context);
             int in_place = strcmp(ops[k].name, "mul_") == 0;
-            CHECK_STATUS(stn_call(context, ops[k].name, ops[k].n_inputs, in, split || !plain, split ? &size : &dim, wanted, out), STN_OK);
+            CHECK_STATUS(
+                stn_call(context, ops[k].name, ops[k].n_inputs, in, split || !plain, split ? &size : &dim, wanted, out),
+                STN_OK);
             int made = wanted < ops[k].n_outputs ? wanted : ops[k].n_outputs;
             CHECK_I64(live_tensors(context), before + (in_place ? 0 : made));
             for (int i = 0; i < wanted; i++)
@@ -112,12 +116,15 @@ static stn_status arrays_body(stn_context *context, void *arg)
     const stn_attr dim = {"dim", STN_ATTR_INT, {.i = 0}};
     (void)arg;
     stn_tensor *x = numbers(context, 5), *out;
-    expect_refused(context, stn_call(context, "relu", -1, &x, 0, NULL, 1, &out), "relu: n_inputs got -1, wanted 0 or more");
+    expect_refused(context, stn_call(context, "relu", -1, &x, 0, NULL, 1, &out),
+                   "relu: n_inputs got -1, wanted 0 or more");
     expect_refused(context, stn_op_apply(relu, 1, NULL, NULL, 1, &out), "relu: inputs is NULL, wanted 1 entries");
     expect_refused(context, stn_op_apply(relu, 1, &x, NULL, 1, NULL), "relu: outputs is NULL, wanted 1 entries");
     expect_refused(context, stn_op_invoke(relu, 1, &x, 0, NULL, -2, &out), "relu: n_outputs got -2, wanted 0 or more");
-    expect_refused(context, stn_call(context, "softmax", 1, &x, 1, NULL, 1, &out), "softmax: attrs is NULL, wanted 1 entries");
-    expect_refused(context, stn_call(context, "softmax", 1, &x, -1, &dim, 1, &out), "softmax: n_attrs got -1, wanted 0 or more");
+    expect_refused(context, stn_call(context, "softmax", 1, &x, 1, NULL, 1, &out),
+                   "softmax: attrs is NULL, wanted 1 entries");
+    expect_refused(context, stn_call(context, "softmax", 1, &x, -1, &dim, 1, &out),
+                   "softmax: n_attrs got -1, wanted 0 or more");
     CHECK(stn_tensor_is_error(out));
     stn_tensor_release(&x);
     return STN_OK;
@@ -129,8 +136,9 @@ static void arrays_that_are_missing_are_refused(void)
 }
 
 /* Parts of other ops: called by handle inside the library, with attributes that only it knows how to fill. */
-static const char *const internal[] = {"dist_others", "repeat_index", "order_sort", "relu_backward", "relu_double_backward", "contract", "max_all",
-                                       "conv2d_grad_weight", "softmax_backward", "gate_within"};
+static const char *const internal[] = {"dist_others",          "repeat_index", "order_sort", "relu_backward",
+                                       "relu_double_backward", "contract",     "max_all",    "conv2d_grad_weight",
+                                       "softmax_backward",     "gate_within"};
 
 static stn_status internal_body(stn_context *context, void *arg)
 {
@@ -191,7 +199,8 @@ static void the_list_has_the_ops_that_a_caller_may_call(void)
 }
 
 /* Their kernels and handlers are set as any others'. */
-static stn_status count_calls(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status count_calls(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                              stn_tensor **out, void *arg)
 {
     ++*(int *)arg;
     return stn_op_apply(op, n_in, in, attrs, n_out, out);
@@ -216,8 +225,9 @@ static stn_status hooks_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     CHECK_STATUS(stn_backward(stn_sum(stn_relu(x), 0, NULL, 0)), STN_OK);
     CHECK_I64(calls, 1);
-    const stn_kernel kernel = {sizeof kernel, "order_top.top", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_sort_top_args), count_launches,
-                               NULL};
+    const stn_kernel kernel = {
+        sizeof kernel, "order_top.top", "cpu", 1u << STN_DTYPE_F32, sizeof(struct stni_sort_top_args), count_launches,
+        NULL};
     CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
     atomic_store(&launches, 0);
     values = stn_topk(x, 1, 0, 1, &where);
@@ -271,8 +281,10 @@ static void refusals_tell_what_they_got(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"an_op_in_place_keeps_its_input_when_no_output_is_asked_for", an_op_in_place_keeps_its_input_when_no_output_is_asked_for},
-        {"outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null", outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null},
+        {"an_op_in_place_keeps_its_input_when_no_output_is_asked_for",
+         an_op_in_place_keeps_its_input_when_no_output_is_asked_for},
+        {"outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null",
+         outputs_that_nobody_asked_for_are_released_and_absent_ones_are_null},
         {"arrays_that_are_missing_are_refused", arrays_that_are_missing_are_refused},
         {"refusals_tell_what_they_got", refusals_tell_what_they_got},
         {"parts_of_other_ops_are_not_called_by_name", parts_of_other_ops_are_not_called_by_name},

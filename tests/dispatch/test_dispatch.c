@@ -10,7 +10,8 @@ static stn_tensor *line(stn_context *context, const stn_mesh *mesh, const int64_
 {
     stn_placement shard[] = {stn_shard(0)};
     const int64_t *const cut[] = {sizes};
-    return test_tensor(context, mesh, mesh ? shard : NULL, STN_DTYPE_F32, 1, &n, mesh && sizes ? cut : NULL, test_value);
+    return test_tensor(context, mesh, mesh ? shard : NULL, STN_DTYPE_F32, 1, &n, mesh && sizes ? cut : NULL,
+                       test_value);
 }
 
 static void check_scaled(stn_tensor *y, double factor, int64_t n)
@@ -82,13 +83,15 @@ static void the_oldest_of_many_distinct_calls_are_placed_anew(void)
 }
 
 /* A handler that counts, calls the op that it serves (the built-in rule). */
-static stn_status counting_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status counting_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                                   stn_tensor **out, void *arg)
 {
     ++*(int *)arg;
     return stn_op_apply(op, n_in, in, attrs, n_out, out);
 }
 
-static stn_status failing_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status failing_handler(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                                  stn_tensor **out, void *arg)
 {
     (void)op, (void)n_in, (void)in, (void)attrs, (void)n_out, (void)out, (void)arg;
     return STN_ERR_IO;
@@ -272,7 +275,8 @@ static void each_output_has_its_own_spec(void)
 }
 
 /* Every failure: its status on every rank, its text, nothing sent, and the tensors still usable. */
-static void expect_refused(stn_context *context, stn_status got, stn_status want, const char *text, int64_t messages_before)
+static void expect_refused(stn_context *context, stn_status got, stn_status want, const char *text,
+                           int64_t messages_before)
 {
     stn_stats stats = {.size = sizeof stats};
     char kept[512];
@@ -300,12 +304,16 @@ static stn_status errors_body(stn_context *context, void *arg)
     stn_spec_release(&spec);
     stn_context_stats(context, &stats);
     int64_t sent = stats.messages;
-    expect_refused(context, stn_op_apply(op, 1, &none, NULL, 1, &y), STN_ERR_ARGUMENT, "probe_scale: input 'input' is missing", sent);
-    expect_refused(context, stn_op_apply(op, 2, two, NULL, 1, &y), STN_ERR_ARGUMENT, "probe_scale: got 2 inputs, wanted at most 1", sent);
-    expect_refused(context, stn_op_apply(op, 1, &whole, NULL, 1, &y), STN_ERR_DTYPE, "probe_scale: input got i64, wanted f32", sent);
+    expect_refused(context, stn_op_apply(op, 1, &none, NULL, 1, &y), STN_ERR_ARGUMENT,
+                   "probe_scale: input 'input' is missing", sent);
+    expect_refused(context, stn_op_apply(op, 2, two, NULL, 1, &y), STN_ERR_ARGUMENT,
+                   "probe_scale: got 2 inputs, wanted at most 1", sent);
+    expect_refused(context, stn_op_apply(op, 1, &whole, NULL, 1, &y), STN_ERR_DTYPE,
+                   "probe_scale: input got i64, wanted f32", sent);
     expect_refused(context, stn_call(context, "probe_scael", 1, &x, 0, NULL, 1, &y), STN_ERR_NOT_FOUND,
                    "stn_call: no op 'probe_scael'; nearest is 'probe_scale'", sent);
-    expect_refused(context, stn_op_register(context, &desc, &again), STN_ERR_STATE, "stn_op_register: the name 'probe_scale' is taken", sent);
+    expect_refused(context, stn_op_register(context, &desc, &again), STN_ERR_STATE,
+                   "stn_op_register: the name 'probe_scale' is taken", sent);
     stn_attr bad = {"facto", STN_ATTR_FLOAT, {.f = 1}};
     expect_refused(context, stn_op_invoke(op, 1, &x, 1, &bad, 1, &y), STN_ERR_ARGUMENT,
                    "probe_scale: no attribute 'facto'; nearest is 'factor'", sent);
@@ -332,7 +340,8 @@ static stn_tensor *old_error(stn_context *context)
     return error;
 }
 
-static void expect_add(stn_context *context, stn_tensor *a, stn_tensor *b, const stn_attr *other, stn_status want, const char *text)
+static void expect_add(stn_context *context, stn_tensor *a, stn_tensor *b, const stn_attr *other, stn_status want,
+                       const char *text)
 {
     stn_tensor *in[] = {a, b}, *y;
     CHECK_STATUS(stn_op_invoke(stn_op_find(context, "add"), 2, in, other ? 1 : 0, other, 1, &y), want);
@@ -407,14 +416,18 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"check_and_place_run_once_per_distinct_call", check_and_place_run_once_per_distinct_call},
         {"the_oldest_of_many_distinct_calls_are_placed_anew", the_oldest_of_many_distinct_calls_are_placed_anew},
-        {"handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside", handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside},
+        {"handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside",
+         handlers_win_by_op_then_by_name_and_mean_the_builtin_rule_inside},
         {"kernels_are_replaced_and_switched", kernels_are_replaced_and_switched},
         {"the_kernel_of_the_context_s_instruction_set_serves", the_kernel_of_the_context_s_instruction_set_serves},
-        {"without_a_rule_the_fallback_serves_forward_and_backward", without_a_rule_the_fallback_serves_forward_and_backward},
+        {"without_a_rule_the_fallback_serves_forward_and_backward",
+         without_a_rule_the_fallback_serves_forward_and_backward},
         {"each_output_has_its_own_spec", each_output_has_its_own_spec},
-        {"bad_calls_are_refused_on_every_rank_before_anything_is_sent", bad_calls_are_refused_on_every_rank_before_anything_is_sent},
+        {"bad_calls_are_refused_on_every_rank_before_anything_is_sent",
+         bad_calls_are_refused_on_every_rank_before_anything_is_sent},
         {"warm_calls_guard_their_inputs_as_the_first", warm_calls_guard_their_inputs_as_the_first},
-        {"the_first_failure_stays_until_the_outermost_scope_ends", the_first_failure_stays_until_the_outermost_scope_ends},
+        {"the_first_failure_stays_until_the_outermost_scope_ends",
+         the_first_failure_stays_until_the_outermost_scope_ends},
     };
     return TEST_MAIN(argc, argv, cases);
 }

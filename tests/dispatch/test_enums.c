@@ -84,7 +84,8 @@ static void try_windows(int value)
 {
     const int64_t image[] = {1, 1, 4, 4}, points[] = {1, 2, 2, 2}, pad[] = {1, 1};
     stn_tensor *x = ones(4, image), *grid = ones(4, points);
-    const stn_interpolate_attrs attrs = {.size = sizeof attrs, .mode = (stn_interpolate_mode)value, .output_size = {2, 2}};
+    const stn_interpolate_attrs attrs = {
+        .size = sizeof attrs, .mode = (stn_interpolate_mode)value, .output_size = {2, 2}};
     const stn_conv_attrs conv = {.size = sizeof conv, .mode = {(stn_padding_mode)value}};
     REFUSED(stn_interpolate(x, &attrs));
     REFUSED(stn_pad(x, 2, pad, (stn_pad_mode)value, 0));
@@ -174,8 +175,10 @@ static void try_contexts(int value)
 {
     char text[200] = "";
     stn_context *made = NULL;
-    stn_context_options options = {.size = sizeof options, .queue = {.size = sizeof options.queue, .kind = (stn_queue_kind)value},
-                                   .error_text = text, .error_text_size = sizeof text};
+    stn_context_options options = {.size = sizeof options,
+                                   .queue = {.size = sizeof options.queue, .kind = (stn_queue_kind)value},
+                                   .error_text = text,
+                                   .error_text_size = sizeof text};
     CHECK_STATUS(stn_context_create(&options, &made), STN_ERR_ARGUMENT);
     CHECK(made == NULL);
     stn_context_destroy(&made);

@@ -53,7 +53,8 @@ static unsigned char on_one_rank(stn_context *context, const stn_op *op, int ndi
     return status == STN_ERR_MEMORY || strcmp(attr->name, "mesh") == 0 ? LEFT_OUT : (unsigned char)status;
 }
 
-static void try_call(stn_context *context, const stn_op *op, int ndim, int of_integers, const stn_attr *attr, struct outcomes *outcomes, int n)
+static void try_call(stn_context *context, const stn_op *op, int ndim, int of_integers, const stn_attr *attr,
+                     struct outcomes *outcomes, int n)
 {
     if (stn_context_size(context) == 1)
         outcomes->one[n] = on_one_rank(context, op, ndim, of_integers, attr);
@@ -80,7 +81,8 @@ static void try_ints(stn_context *context, const stn_op *op, const char *name, s
             }
 }
 
-static void try_row(stn_context *context, const stn_op *op, const stn_attr_schema *row, struct outcomes *outcomes, int *n)
+static void try_row(stn_context *context, const stn_op *op, const stn_attr_schema *row, struct outcomes *outcomes,
+                    int *n)
 {
     if (row->type == STN_ATTR_INTS)
         try_ints(context, op, row->name, outcomes, n);
@@ -122,8 +124,13 @@ static void every_integer_attribute_takes_or_refuses_them_alike_on_all_ranks(voi
 
 static stn_status pad_body(stn_context *context, void *arg)
 {
-    const int64_t pads[][2] = {{INT64_MIN, 0}, {INT64_MIN, INT64_MAX}, {INT64_MAX, INT64_MIN}, {INT64_MIN + 1, INT64_MAX}, {INT64_MAX, INT64_MIN + 1},
-                               {INT64_MIN, INT64_MIN}, {INT64_MAX, INT64_MAX}};
+    const int64_t pads[][2] = {{INT64_MIN, 0},
+                               {INT64_MIN, INT64_MAX},
+                               {INT64_MAX, INT64_MIN},
+                               {INT64_MIN + 1, INT64_MAX},
+                               {INT64_MAX, INT64_MIN + 1},
+                               {INT64_MIN, INT64_MIN},
+                               {INT64_MAX, INT64_MAX}};
     (void)arg;
     for (int mode = STN_PAD_CONSTANT; mode <= STN_PAD_CIRCULAR; mode++)
         for (size_t k = 0; k < sizeof pads / sizeof *pads; k++) {
@@ -182,7 +189,8 @@ static void triangles_beyond_the_corners_are_all_or_nothing(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"every_integer_attribute_takes_or_refuses_them_alike_on_all_ranks", every_integer_attribute_takes_or_refuses_them_alike_on_all_ranks},
+        {"every_integer_attribute_takes_or_refuses_them_alike_on_all_ranks",
+         every_integer_attribute_takes_or_refuses_them_alike_on_all_ranks},
         {"margins_of_them_are_refused", margins_of_them_are_refused},
         {"triangles_beyond_the_corners_are_all_or_nothing", triangles_beyond_the_corners_are_all_or_nothing},
     };

@@ -16,7 +16,8 @@ static stn_tensor *numbers(stn_context *context)
 {
     const int64_t n = 5;
     const stn_placement shard = stn_shard(0);
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F32, 1, &n, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F32, 1, &n, NULL,
+                       test_value);
 }
 
 /* What a handler does before it calls the op that it serves. */
@@ -27,7 +28,8 @@ struct plan {
     stn_tensor *input;
 };
 
-static stn_status planned(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status planned(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                          stn_tensor **out, void *arg)
 {
     struct plan *plan = arg;
     plan->calls++;
@@ -37,7 +39,8 @@ static stn_status planned(const stn_op *op, int n_in, stn_tensor *const *in, con
     return status != STN_OK ? status : plan->result;
 }
 
-static stn_status count_other(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out, void *arg)
+static stn_status count_other(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                              stn_tensor **out, void *arg)
 {
     ((struct plan *)arg)->of_others++;
     return stn_op_apply(op, n_in, in, attrs, n_out, out);
@@ -175,7 +178,8 @@ static stn_status conversion_body(stn_context *context, void *arg)
 {
     struct plan plan = {.result = *(stn_status *)arg};
     static const stn_op_impl impl = {.check = like_input, .run = uses_ops};
-    const stn_op_desc desc = {.size = sizeof desc, .name = "uses_ops", STN_INPUTS(one_input), .n_outputs = 1, .impl = &impl, .arg = &plan};
+    const stn_op_desc desc = {
+        .size = sizeof desc, .name = "uses_ops", STN_INPUTS(one_input), .n_outputs = 1, .impl = &impl, .arg = &plan};
     const stn_op *op;
     stn_tensor *y;
     CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
@@ -241,10 +245,12 @@ static void backward_and_its_hooks_run_under_neither(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"inside_a_handler_its_op_is_the_built_in_and_others_are_handled", inside_a_handler_its_op_is_the_built_in_and_others_are_handled},
+        {"inside_a_handler_its_op_is_the_built_in_and_others_are_handled",
+         inside_a_handler_its_op_is_the_built_in_and_others_are_handled},
         {"another_thread_is_inside_no_handler", another_thread_is_inside_no_handler},
         {"failures_restore_them", failures_restore_them},
-        {"inside_a_conversion_ops_are_local_and_nobody_handles_them", inside_a_conversion_ops_are_local_and_nobody_handles_them},
+        {"inside_a_conversion_ops_are_local_and_nobody_handles_them",
+         inside_a_conversion_ops_are_local_and_nobody_handles_them},
         {"backward_and_its_hooks_run_under_neither", backward_and_its_hooks_run_under_neither},
     };
     return TEST_MAIN(argc, argv, cases);

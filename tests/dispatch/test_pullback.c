@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static stn_tensor *numbers(stn_context *context, const stn_mesh *mesh, const char *placement, int ndim, const int64_t *shape,
-                           double (*value)(int64_t))
+static stn_tensor *numbers(stn_context *context, const stn_mesh *mesh, const char *placement, int ndim,
+                           const int64_t *shape, double (*value)(int64_t))
 {
     const stn_spec *spec = mesh ? stn_spec_of(mesh, STN_DTYPE_F64, placement, ndim, shape) : NULL;
     const stn_placement p = spec ? stn_spec_placement(spec, 0) : stn_replicate();
@@ -77,7 +77,9 @@ static void check_kind(stn_context *context, const stn_mesh *mesh, int k)
     stn_pullback *pullback = NULL;
     make_inputs(context, mesh, k, in);
     stn_no_grad_begin(context); /* grad mode changes nothing */
-    CHECK_STATUS(stn_op_invoke_pullback(op, kinds[k].n_in, in, kinds[k].attr.name != NULL, &kinds[k].attr, 3, 1, out, &pullback), STN_OK);
+    CHECK_STATUS(
+        stn_op_invoke_pullback(op, kinds[k].n_in, in, kinds[k].attr.name != NULL, &kinds[k].attr, 3, 1, out, &pullback),
+        STN_OK);
     stn_no_grad_end(context);
     CHECK(!stn_requires_grad(out[0]) && !stn_requires_grad(in[0]));
     stn_tensor *cotangent = stn_add_number(stn_square(out[0]), 0.25);
@@ -123,7 +125,9 @@ static stn_status pending_body(stn_context *context, void *arg)
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, 3, 0);
     stn_scope_begin(context);
-    stn_tensor *in[] = {numbers(context, mesh, "S0", 2, square, test_value), numbers(context, mesh, "R", 2, square, other_value)}, *out, *grads[2];
+    stn_tensor *in[] = {numbers(context, mesh, "S0", 2, square, test_value),
+                        numbers(context, mesh, "R", 2, square, other_value)},
+               *out, *grads[2];
     stn_pullback *pullback;
     const stn_spec *complete;
     CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "matmul"), 2, in, 0, NULL, 2, 1, &out, &pullback), STN_OK);
@@ -154,7 +158,8 @@ static stn_status again_body(stn_context *context, void *arg)
     const stn_attr three = {"exponent", STN_ATTR_FLOAT, {.f = 3}};
     const int64_t n = 7;
     stn_scope_begin(context);
-    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, other_value), *c = numbers(context, mesh, "R", 1, &n, test_value),
+    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, other_value),
+               *c = numbers(context, mesh, "R", 1, &n, test_value),
                *d = numbers(context, mesh, "S0", 1, &n, other_value);
     stn_tensor *in[] = {x, NULL}, *y, *g[2], *second[3], *third[4];
     stn_pullback *first = NULL, *of_first = NULL, *of_second = NULL;
@@ -189,7 +194,8 @@ static stn_status in_place_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, 3, 0);
     const int64_t n = 7;
     stn_scope_begin(context);
-    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value), *y = numbers(context, mesh, "S0", 1, &n, other_value), *before = stn_clone(x);
+    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value),
+               *y = numbers(context, mesh, "S0", 1, &n, other_value), *before = stn_clone(x);
     stn_tensor *c = numbers(context, mesh, "R", 1, &n, other_value), *in[] = {x, y}, *out, *grads[2];
     stn_pullback *pullback;
     const int64_t alive = test_stats(context).live_tensors;
@@ -224,18 +230,22 @@ static stn_status refusals_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     const int64_t n = 7, more = 8;
     stn_scope_begin(context);
-    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value), *y = numbers(context, mesh, "S0", 1, &n, other_value), *in[] = {x, y}, *out[2];
+    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value),
+               *y = numbers(context, mesh, "S0", 1, &n, other_value), *in[] = {x, y}, *out[2];
     stn_tensor *longer = numbers(context, mesh, "S0", 1, &more, test_value), *two[2], *grads[2] = {y, y}, *saved = NULL;
     stn_pullback *pullback = NULL;
-    expect_failure(context, stn_op_invoke_pullback(stn_op_find(context, "mul"), 3, (stn_tensor *[]){x, y, x}, 0, NULL, 3, 2, out, &pullback),
+    expect_failure(context,
+                   stn_op_invoke_pullback(stn_op_find(context, "mul"), 3, (stn_tensor *[]){x, y, x}, 0, NULL, 3, 2, out,
+                                          &pullback),
                    STN_ERR_ARGUMENT, "mul: got 3 inputs, wanted at most 2");
-    expect_failure(context, stn_op_invoke_pullback(stn_op_find(context, "mul"), 2, in, 0, NULL, 3, 2, out, NULL), STN_ERR_ARGUMENT,
-                   "stn_op_invoke_pullback: pullback got NULL, wanted where to put it");
+    expect_failure(context, stn_op_invoke_pullback(stn_op_find(context, "mul"), 2, in, 0, NULL, 3, 2, out, NULL),
+                   STN_ERR_ARGUMENT, "stn_op_invoke_pullback: pullback got NULL, wanted where to put it");
     CHECK(pullback == NULL && stn_tensor_is_error(out[0]) && stn_tensor_is_error(out[1]));
     CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "mul"), 2, in, 0, NULL, 3, 2, out, &pullback), STN_OK);
     CHECK(out[1] == NULL);
     expect_failure(context, stn_pullback_apply(pullback, 1, &longer, 3, grads, NULL), STN_ERR_SHAPE,
-                   "stn_pullback_apply: cotangent 0 got f64 (8) on y=2: Shard(0) sizes 4 4, wanted shape, dtype and mesh of its output, f64 (7) "
+                   "stn_pullback_apply: cotangent 0 got f64 (8) on y=2: Shard(0) sizes 4 4, wanted shape, dtype and "
+                   "mesh of its output, f64 (7) "
                    "on y=2: Shard(0) sizes 4 3");
     two[0] = two[1] = out[0];
     expect_failure(context, stn_pullback_apply(pullback, 2, two, 3, grads, NULL), STN_ERR_ARGUMENT,
@@ -246,7 +256,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK(grads[0] == NULL && grads[1] == NULL);
     int n_saved = 0;
     while (stn_pullback_saved(pullback, n_saved, &saved))
-        n_saved += stn_tensor_data(saved) == stn_tensor_data(x) || stn_tensor_data(saved) == stn_tensor_data(y) ? 1 : 100;
+        n_saved +=
+            stn_tensor_data(saved) == stn_tensor_data(x) || stn_tensor_data(saved) == stn_tensor_data(y) ? 1 : 100;
     CHECK_I64(n_saved, 2);
     stn_fill_(y, 0);
     expect_failure(context, stn_pullback_apply(pullback, 1, out, 1, grads, NULL), STN_ERR_STATE,
@@ -272,7 +283,8 @@ static stn_status per_rank_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, test_value), *out, *grad;
     stn_tensor *c = stn_mul_number(x, stn_context_rank(context) + 1), *leaf = stn_clone(x);
     stn_pullback *pullback;
-    CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "dist_all_reduce"), 1, &x, 0, NULL, 1, 1, &out, &pullback), STN_OK);
+    CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "dist_all_reduce"), 1, &x, 0, NULL, 1, 1, &out, &pullback),
+                 STN_OK);
     stn_set_requires_grad(leaf, 1);
     if (stn_context_rank(context) == 0) /* alone: a collective on the tape would make all ranks agree on it */
         CHECK_STATUS(stn_backward(stn_sum(leaf, 0, NULL, 0)), STN_OK);
@@ -310,7 +322,8 @@ int main(int argc, char **argv)
         {"gradients_are_those_of_the_tape", gradients_are_those_of_the_tape},
         {"a_gradient_that_is_pending_stays_so", a_gradient_that_is_pending_stays_so},
         {"what_a_pullback_gives_can_be_pulled_back_again", what_a_pullback_gives_can_be_pulled_back_again},
-        {"an_op_in_place_gives_its_input_and_gradients_of_what_it_was", an_op_in_place_gives_its_input_and_gradients_of_what_it_was},
+        {"an_op_in_place_gives_its_input_and_gradients_of_what_it_was",
+         an_op_in_place_gives_its_input_and_gradients_of_what_it_was},
         {"what_cannot_be_applied_is_refused_with_its_reason", what_cannot_be_applied_is_refused_with_its_reason},
         {"a_collective_of_per_rank_programs_stays_off_the_tape", a_collective_of_per_rank_programs_stays_off_the_tape},
         {"a_pullback_may_outlive_its_context", a_pullback_may_outlive_its_context},

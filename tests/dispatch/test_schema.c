@@ -163,7 +163,8 @@ static void expect_invalid(const stn_op_desc *other, const char *text)
 
 static void descriptors_that_make_no_sense_are_refused(void)
 {
-    static const stn_input_schema inputs[] = {{.name = "input", .optional = 1}, {.name = "other", .variadic = 1}, {.name = "last"}};
+    static const stn_input_schema inputs[] = {
+        {.name = "input", .optional = 1}, {.name = "other", .variadic = 1}, {.name = "last"}};
     static const stn_attr_schema far = {"far", STN_ATTR_INT, SIZE_MAX - 7, NULL}, odd = {"odd", STN_ATTR_INT, 4, NULL},
                                  unknown = {"unknown", (stn_attr_type)99, 0, NULL};
     static const stn_kernel kernel = {.size = sizeof kernel, .name = "forward"};
@@ -179,16 +180,19 @@ static void descriptors_that_make_no_sense_are_refused(void)
     other.inputs = inputs, other.n_inputs = 3;
     expect_invalid(&other, "probe: input 'other' is variadic, wanted at most the last one to be");
     other.n_inputs = 1, other.n_outputs = 1, other.flags = STN_OP_IN_PLACE;
-    expect_invalid(&other, "probe: in place, wanted a first input that is required, one output that is not private, and neither compose nor "
+    expect_invalid(&other, "probe: in place, wanted a first input that is required, one output that is not private, "
+                           "and neither compose nor "
                            "STN_OP_ALIAS");
     other.flags = STN_OP_VIEW | STN_OP_ALIAS;
     expect_invalid(&other, "probe: a view, wanted a first input that is required, and STN_OP_ALIAS");
     other.flags = 1u << 20;
     expect_invalid(&other, "probe: flags got unknown bits 0x100000");
     other = desc, other.n_attrs = 1, other.attrs = &far;
-    expect_invalid(&other, "probe: attribute 'far' does not fit its struct: 8 bytes at 18446744073709551608 of 136, wanted a multiple of 8");
+    expect_invalid(&other, "probe: attribute 'far' does not fit its struct: 8 bytes at 18446744073709551608 of 136, "
+                           "wanted a multiple of 8");
     other.attrs = &odd;
-    expect_invalid(&other, "probe: attribute 'odd' does not fit its struct: 8 bytes at 4 of 136, wanted a multiple of 8");
+    expect_invalid(&other,
+                   "probe: attribute 'odd' does not fit its struct: 8 bytes at 4 of 136, wanted a multiple of 8");
     other.attrs = &unknown;
     expect_invalid(&other, "probe: attribute 0 has no name or an unknown type");
     other = desc, other.impl = &other_impl;

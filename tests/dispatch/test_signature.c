@@ -304,8 +304,13 @@ static stn_status wrong_body(stn_context *context, void *arg)
     for (size_t k = 0; k <= sizeof wrong / sizeof *wrong; k++) {
         const int right = k == sizeof wrong / sizeof *wrong;
         char text[300] = "";
-        desc[k] = (stn_op_desc){.size = sizeof(stn_op_desc), .name = "probe", STN_INPUTS(inputs), STN_ATTRS(attrs, int64_t), .n_outputs = 0,
-                                .impl = &impl, .signature = right ? "size=3, x" : wrong[k].signature};
+        desc[k] = (stn_op_desc){.size = sizeof(stn_op_desc),
+                                .name = "probe",
+                                STN_INPUTS(inputs),
+                                STN_ATTRS(attrs, int64_t),
+                                .n_outputs = 0,
+                                .impl = &impl,
+                                .signature = right ? "size=3, x" : wrong[k].signature};
         CHECK_STATUS(stn_op_register(context, &desc[k], &op), right ? STN_OK : STN_ERR_ARGUMENT);
         stn_context_take_error(context, text, sizeof text);
         CHECK_STR(text, right ? "" : wrong[k].error);
@@ -324,7 +329,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_name_stands_once_with_the_default_that_it_has", every_name_stands_once_with_the_default_that_it_has},
         {"signatures_are_those_that_pytorch_documents", signatures_are_those_that_pytorch_documents},
-        {"a_call_with_the_defaults_written_out_gives_what_one_without_gives", a_call_with_the_defaults_written_out_gives_what_one_without_gives},
+        {"a_call_with_the_defaults_written_out_gives_what_one_without_gives",
+         a_call_with_the_defaults_written_out_gives_what_one_without_gives},
         {"a_descriptor_names_each_input_and_attribute_once", a_descriptor_names_each_input_and_attribute_once},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -79,7 +79,8 @@ static void check_trace(const char *text, int ranks)
     char wanted[256];
     snprintf(wanted, sizeof wanted, "\"ranks\":%d,\"rank\":", ranks);
     CHECK_I64(count(text, "{\"name\":\"mul\",\"cat\":\"op\""), 2); /* forward, backward */
-    CHECK(count(text, ranks == 1 ? "\"in0\":\"f64 (6, 6) on y=1: Replicate\"" : "\"in0\":\"f64 (6, 6) on y=2: Shard(0) sizes 3 3\"") > 0);
+    CHECK(count(text, ranks == 1 ? "\"in0\":\"f64 (6, 6) on y=1: Replicate\""
+                                 : "\"in0\":\"f64 (6, 6) on y=2: Shard(0) sizes 3 3\"") > 0);
     CHECK(count(text, "\"out0\":\"f64 () on y=") > 0);
     CHECK_I64(count(text, "{\"name\":\"forward \\\"1\\\"\",\"cat\":\"range\""), 1);
     CHECK_I64(count(text, "{\"name\":\"backward\",\"cat\":\"range\""), 1);
@@ -159,7 +160,8 @@ static const char *row(const char *text, const char *what, const char *name)
 static void a_summary_is_the_same_on_every_rank_and_has_a_row_a_name(void)
 {
     struct log log = {0, 0};
-    stn_context_options options = {.size = sizeof options, .log = take_line, .log_arg = &log, .log_level = STN_LOG_INFO};
+    stn_context_options options = {
+        .size = sizeof options, .log = take_line, .log_arg = &log, .log_level = STN_LOG_INFO};
     CHECK_STATUS(test_launch(3, &options, summary_body, NULL), STN_OK);
     CHECK_STR(summaries[1], summaries[0]);
     CHECK_STR(summaries[2], summaries[0]);
@@ -167,13 +169,15 @@ static void a_summary_is_the_same_on_every_rank_and_has_a_row_a_name(void)
                *reduce = row(summaries[0], "collective", "all_reduce");
     long long calls = 0, bytes = 0, messages = 0;
     double most = 0, least = -1, ratio = 0;
-    if (CHECK_PTR(mul) && CHECK(sscanf(mul, "%lld %lf %lf %lf %lld %lld", &calls, &most, &least, &ratio, &bytes, &messages) == 6)) {
+    if (CHECK_PTR(mul) &&
+        CHECK(sscanf(mul, "%lld %lf %lf %lf %lld %lld", &calls, &most, &least, &ratio, &bytes, &messages) == 6)) {
         CHECK_I64(calls, 2);
         CHECK(most >= least && least > 0 && ratio >= 1);
         CHECK(bytes > 0 && messages > 0);
     }
     if (CHECK_PTR(alone))
-        CHECK(sscanf(alone, "%lld %lf %lf", &calls, &most, &least) == 3 && calls == 1 && most > 0 && least == 0 && strstr(alone, " - ") != NULL);
+        CHECK(sscanf(alone, "%lld %lf %lf", &calls, &most, &least) == 3 && calls == 1 && most > 0 && least == 0 &&
+              strstr(alone, " - ") != NULL);
     CHECK_PTR(reduce);
     CHECK_PTR(row(summaries[0], "range", "step"));
     CHECK(log.lines > 8 && log.long_lines >= log.lines - 1);
@@ -182,8 +186,10 @@ static void a_summary_is_the_same_on_every_rank_and_has_a_row_a_name(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"a_trace_tells_layouts_redistributions_collectives_and_bands", a_trace_tells_layouts_redistributions_collectives_and_bands},
-        {"a_summary_is_the_same_on_every_rank_and_has_a_row_a_name", a_summary_is_the_same_on_every_rank_and_has_a_row_a_name},
+        {"a_trace_tells_layouts_redistributions_collectives_and_bands",
+         a_trace_tells_layouts_redistributions_collectives_and_bands},
+        {"a_summary_is_the_same_on_every_rank_and_has_a_row_a_name",
+         a_summary_is_the_same_on_every_rank_and_has_a_row_a_name},
     };
     if (!mkdtemp(folder))
         return 1;

@@ -57,7 +57,8 @@ static stn_tensor *(*const shows[])(stn_tensor *) = {flat, flat_columns, pair, d
 
 static stn_tensor *make(stn_context *context, const stn_placement *place, int ndim, const int64_t *shape)
 {
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), place, STN_DTYPE_F64, ndim, shape, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), place, STN_DTYPE_F64, ndim, shape,
+                       NULL, test_value);
 }
 
 static stn_status layouts_body(stn_context *context, void *arg)
@@ -291,8 +292,8 @@ static stn_status own_body(stn_context *context, void *arg)
         for (int dim = 0; dim < 3; dim++) {
             stn_scope_begin(context);
             stn_tensor *x = make(context, &places[p], 3, shape), *where;
-            stn_tensor *made[] = {stn_topk(x, 2, dim, 1, &where), stn_sort(x, dim, 0, &where), stn_cumsum(x, dim), stn_softmax(x, dim),
-                                  stn_roll(x, 1, shifts, &dim)};
+            stn_tensor *made[] = {stn_topk(x, 2, dim, 1, &where), stn_sort(x, dim, 0, &where), stn_cumsum(x, dim),
+                                  stn_softmax(x, dim), stn_roll(x, 1, shifts, &dim)};
             for (size_t m = 0; m < sizeof made / sizeof *made; m++)
                 CHECK(!stn_tensor_is_error(stn_square_(made[m])));
             CHECK(!stn_tensor_is_error(stn_square_(x)));
@@ -315,7 +316,8 @@ static stn_status local_body(stn_context *context, void *arg)
     const stn_spec *spec, *local;
     (void)arg;
     stn_scope_begin(context);
-    CHECK_STATUS(stn_spec_create(context, test_mesh(context, 3, 0), &cut, STN_DTYPE_F64, 2, shape, NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, test_mesh(context, 3, 0), &cut, STN_DTYPE_F64, 2, shape, NULL, &spec),
+                 STN_OK);
     const int is_first = stn_context_rank(context) == 0;
     const int64_t *own = is_first ? stn_spec_local_shape(spec) : rows;
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 2, own, NULL, &local), STN_OK);

@@ -65,8 +65,8 @@ static stn_status place(stn_op_call *call)
 
 static stn_status run(stn_op_call *call)
 {
-    struct sums_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])), stn_tensor_data(call->in[0]), stn_tensor_data(call->out[0]),
-                             NULL};
+    struct sums_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])), stn_tensor_data(call->in[0]),
+                             stn_tensor_data(call->out[0]), NULL};
     void *workspace = NULL;
     const size_t bytes = stn_op_workspace(call, 0, STN_DTYPE_F64, &args);
     CHECK_I64((int64_t)stn_op_workspace(call, 1, STN_DTYPE_F64, &args), 0);  /* no such slot */
@@ -88,10 +88,14 @@ static const stn_kernel plain_kernels[] = {
     {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct sums_args), plain_kernel, NULL}};
 static const stn_kernel workspace_kernels[] = {
     {sizeof(stn_kernel), "forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct sums_args), workspace_kernel, two_lines}};
-static const stn_op_impl plain = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(plain_kernels)};
-static const stn_op_impl built_in = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(workspace_kernels)};
-static const stn_op_desc sums = {.size = sizeof sums, .name = "sums", STN_INPUTS(inputs), .n_outputs = 1, .impl = &plain};
-static const stn_op_desc others = {.size = sizeof others, .name = "others", STN_INPUTS(inputs), .n_outputs = 1, .impl = &built_in};
+static const stn_op_impl plain = {
+    .check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(plain_kernels)};
+static const stn_op_impl built_in = {
+    .check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(workspace_kernels)};
+static const stn_op_desc sums = {
+    .size = sizeof sums, .name = "sums", STN_INPUTS(inputs), .n_outputs = 1, .impl = &plain};
+static const stn_op_desc others = {
+    .size = sizeof others, .name = "others", STN_INPUTS(inputs), .n_outputs = 1, .impl = &built_in};
 
 /* The op on this rank's chunk of x, and what it asked for. */
 static void expect(stn_context *context, const char *name, double sign, int asks)
@@ -101,7 +105,9 @@ static void expect(stn_context *context, const char *name, double sign, int asks
     for (int64_t n = 0; n < 8; n++) {
         double got[8], total = 0;
         const int before = asked;
-        stn_tensor *x = test_tensor(context, test_mesh(context, ranks, 0), &shard, STN_DTYPE_F64, 1, &n, NULL, test_value), *y = NULL;
+        stn_tensor *x = test_tensor(context, test_mesh(context, ranks, 0), &shard, STN_DTYPE_F64, 1, &n, NULL,
+                                    test_value),
+                   *y = NULL;
         CHECK_STATUS(stn_call(context, name, 1, &x, 0, NULL, 1, &y), STN_OK);
         const int64_t local = stn_spec_local_numel(stn_tensor_spec(x)), first = n / ranks * stn_context_rank(context);
         if (ranks == 1) {
@@ -118,9 +124,10 @@ static void expect(stn_context *context, const char *name, double sign, int asks
 
 static stn_status body(stn_context *context, void *arg)
 {
-    const stn_kernel added = {sizeof added, "sums.forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct sums_args), workspace_kernel, two_lines};
-    stn_kernel older = {offsetof(stn_kernel, workspace), "sums.forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct sums_args), plain_kernel,
-                        two_lines};
+    const stn_kernel added = {sizeof added,     "sums.forward", "cpu", 1u << STN_DTYPE_F64, sizeof(struct sums_args),
+                              workspace_kernel, two_lines};
+    stn_kernel older = {offsetof(stn_kernel, workspace), "sums.forward", "cpu",    1u << STN_DTYPE_F64,
+                        sizeof(struct sums_args),        plain_kernel,   two_lines};
     const stn_op *op;
     (void)arg;
     CHECK_STATUS(stn_op_register(context, &sums, &op), STN_OK);

@@ -158,7 +158,8 @@ static float all_to_all_gives(const struct rank *r, int step, int64_t i)
 /* A ring: to the next rank, from the one before. */
 static stn_status group(const struct rank *r, stn_request **request)
 {
-    const stn_message out = {(r->rank + 1) % r->size, {r->send, 1, {6}, {1}}}, in = {(r->rank + r->size - 1) % r->size, {r->recv, 1, {6}, {1}}};
+    const stn_message out = {(r->rank + 1) % r->size, {r->send, 1, {6}, {1}}},
+                      in = {(r->rank + r->size - 1) % r->size, {r->recv, 1, {6}, {1}}};
     const stn_exchange ring = {STN_DTYPE_F32, 0, STN_SUM, 1, 1, &out, &in};
     return stn_comm_group(r->comm, &ring, request);
 }
@@ -232,7 +233,8 @@ void device_rank_check(const struct rank *r)
     for (int step = 0; step < STEPS; step++) {
         int64_t wrong = 0;
         for (int64_t i = 0; i < MOST; i++)
-            wrong += log[step * MOST + i] < kind_of(step)->gives(r, step, i) || log[step * MOST + i] > kind_of(step)->gives(r, step, i);
+            wrong += log[step * MOST + i] < kind_of(step)->gives(r, step, i) ||
+                     log[step * MOST + i] > kind_of(step)->gives(r, step, i);
         if (!CHECK_I64(wrong, 0))
             fprintf(stderr, "%s, step %d of %d ranks\n", kind_of(step)->name, step, r->size);
     }

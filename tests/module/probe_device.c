@@ -256,7 +256,8 @@ static stn_status enqueue(struct queue *queue, struct task head, const void *arg
     return STN_OK;
 }
 
-static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_fn kernel, const void *args, size_t args_size)
+static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_fn kernel, const void *args,
+                         size_t args_size)
 {
     (void)impl;
     struct task task = {.kind = TASK_KERNEL, .queue = handle, .kernel = kernel, .bytes = args_size};
@@ -410,7 +411,8 @@ int probe_device_count(void)
 /* Device 1 is one of a module that was compiled before the entries from host_allocate on were there. */
 stn_status probe_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size)
 {
-    static const stn_device_ops tables[DEVICES] = {TABLE(sizeof(stn_device_ops)), TABLE(offsetof(stn_device_ops, host_allocate))};
+    static const stn_device_ops tables[DEVICES] = {TABLE(sizeof(stn_device_ops)),
+                                                   TABLE(offsetof(stn_device_ops, host_allocate))};
     if (index >= DEVICES) {
         snprintf(text, text_size, "there are %d devices", DEVICES);
         return STN_ERR_DEVICE;

@@ -12,7 +12,8 @@ struct probe_number {
 
 struct probe_number probe_number_load(const char *data, int64_t at, stn_dtype dtype);
 void probe_number_store(char *data, int64_t at, stn_dtype dtype, struct probe_number x);
-struct probe_number probe_number_combine(struct probe_number a, struct probe_number b, stn_dtype dtype, stn_reduce_op op);
+struct probe_number probe_number_combine(struct probe_number a, struct probe_number b, stn_dtype dtype,
+                                         stn_reduce_op op);
 
 /* A sum of n numbers as what `op` makes of it: an average, or the sum itself. */
 struct probe_number probe_number_divided(struct probe_number x, stn_dtype dtype, stn_reduce_op op, int n);

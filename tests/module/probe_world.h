@@ -51,7 +51,8 @@ struct probe_member {
 };
 
 /* Joins the oldest world of that name that `rank` is not in yet, or makes one, of `family` or of a new family. */
-stn_status probe_world_join(const char *name, int rank, int size, struct probe_family *family, struct probe_member **out);
+stn_status probe_world_join(const char *name, int rank, int size, struct probe_family *family,
+                            struct probe_member **out);
 
 /* The last member frees the world, the last world the family. A world that not all have joined stays in the list for
  * them. */

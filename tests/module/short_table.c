@@ -17,8 +17,12 @@ const stn_module *stn_module_short_table(const stn_host *host)
     static const struct {
         stn_module module;
         const char *beyond;
-    } table = {{.size = offsetof(stn_module, comm_open), .abi = STN_MODULE_ABI, .name = "short_table", .device_open = device_open,
-                .comm_open = (stn_status (*)(const char *, const stn_comm_ops **, void **, int *, int *))1, .n_kernels = 99},
+    } table = {{.size = offsetof(stn_module, comm_open),
+                .abi = STN_MODULE_ABI,
+                .name = "short_table",
+                .device_open = device_open,
+                .comm_open = (stn_status(*)(const char *, const stn_comm_ops **, void **, int *, int *))1,
+                .n_kernels = 99},
                "not a table"};
     (void)host;
     return &table.module;

@@ -27,9 +27,11 @@ static void request_steps(struct rank *r)
 /* A communicator with the entries that each needs and no more, with thread ranks behind it: the library builds the
  * rest of them. */
 
-static stn_status four_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status four_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count,
+                                  stn_dtype dtype, stn_reduce_op op)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
     stn_comm *inner = impl;
     return inner->run(inner, queue, &coll);
 }
@@ -59,8 +61,12 @@ static void four_destroy(void *impl)
 /* In pieces of a few elements. An exchange with a reduction agrees on their size, for which the host waits. */
 static void built_steps(struct rank *r)
 {
-    static const stn_comm_ops four = {.size = sizeof four, .name = "four", .all_reduce = four_all_reduce, .group = four_group,
-                                      .subset = four_subset, .destroy = four_destroy};
+    static const stn_comm_ops four = {.size = sizeof four,
+                                      .name = "four",
+                                      .all_reduce = four_all_reduce,
+                                      .group = four_group,
+                                      .subset = four_subset,
+                                      .destroy = four_destroy};
     struct rank built = *r;
     stn_comm *inner = NULL;
     const int all[DEVICE_RANKS] = {0, 1, 2, 3};
@@ -118,7 +124,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"collectives_are_queued_between_kernels", collectives_are_queued_between_kernels},
         {"requests_are_waited_for_by_the_queue", requests_are_waited_for_by_the_queue},
-        {"collectives_that_are_built_from_others_are_queued_too", collectives_that_are_built_from_others_are_queued_too},
+        {"collectives_that_are_built_from_others_are_queued_too",
+         collectives_that_are_built_from_others_are_queued_too},
         {"subsets_are_queued_like_their_parent", subsets_are_queued_like_their_parent},
     };
     return TEST_MAIN(argc, argv, cases);

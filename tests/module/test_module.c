@@ -22,7 +22,10 @@ static stn_status open_comm(const char *module, const char *words)
 
 static stn_status open_device(const char *device)
 {
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = PROBE_FOLDER, .error_text = text,
+    stn_context_options options = {.size = sizeof options,
+                                   .device = device,
+                                   .module_path = PROBE_FOLDER,
+                                   .error_text = text,
                                    .error_text_size = sizeof text};
     stn_context *context = NULL;
     text[0] = '\0';
@@ -49,7 +52,8 @@ static void module_that_is_nowhere_is_named_with_the_folders(void)
 
 static void names_that_are_paths_are_refused(void)
 {
-    static const char *const wrong[] = {"", "../probe", "a/b", "Probe", "probe.so", "a_name_that_is_longer_than_any_module", NULL};
+    static const char *const wrong[] = {
+        "", "../probe", "a/b", "Probe", "probe.so", "a_name_that_is_longer_than_any_module", NULL};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK_STATUS(open_comm(wrong[i], NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(open_device("probe:"), STN_ERR_ARGUMENT);

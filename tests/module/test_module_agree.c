@@ -36,7 +36,8 @@ static stn_comm *comm_of(const struct rank *rank)
     stn_comm *comm = NULL;
     if (!rank->world->words)
         return rank->world->comms[rank->rank];
-    snprintf(words, sizeof words, "world=a%d rank=%d size=%d%s", rank->world->number, rank->rank, rank->world->size, rank->world->words);
+    snprintf(words, sizeof words, "world=a%d rank=%d size=%d%s", rank->world->number, rank->rank, rank->world->size,
+             rank->world->words);
     const stn_comm_options options = {.size = sizeof options, .module_path = PROBE_FOLDER, .text = words};
     CHECK_STATUS(stn_comm_open("probe", &options, &comm), STN_OK);
     return comm;
@@ -46,8 +47,12 @@ static void *rank_main(void *arg)
 {
     const struct rank *rank = arg;
     test_set_rank(rank->rank);
-    stn_context_options options = {.size = sizeof options, .device = rank->world->device, .module_path = PROBE_FOLDER, .comm = comm_of(rank),
-                                   .queue = door_queue((uint64_t)rank->rank + 1), .checks = rank->world->checks};
+    stn_context_options options = {.size = sizeof options,
+                                   .device = rank->world->device,
+                                   .module_path = PROBE_FOLDER,
+                                   .comm = comm_of(rank),
+                                   .queue = door_queue((uint64_t)rank->rank + 1),
+                                   .checks = rank->world->checks};
     stn_context *context = NULL;
     if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
         return NULL;
@@ -112,7 +117,9 @@ static void agree_on_words(stn_context *context)
         for (int64_t i = 0; i < N; i++)
             words[i] = i + context->rank;
         CHECK_STATUS(stni_comm_agree(context->comm, context->queue, words, N, ops[o]), STN_OK);
-        const int64_t want = ops[o] == STN_MIN ? N - 1 : ops[o] == STN_MAX ? N - 1 + most : (N - 1) * (most + 1) + most * (most + 1) / 2;
+        const int64_t want = ops[o] == STN_MIN   ? N - 1
+                             : ops[o] == STN_MAX ? N - 1 + most
+                                                 : (N - 1) * (most + 1) + most * (most + 1) / 2;
         CHECK_I64(words[N - 1], want);
     }
 }
@@ -126,7 +133,8 @@ static void many_words_are_agreed_on_in_pieces(void)
 static void differ(stn_context *context)
 {
     void *data = door_upload(context, &(int64_t){0}, sizeof(int64_t));
-    stn_status status = stni_comm_all_reduce(context->comm, context->queue, data, data, context->rank == 1 ? 0 : 1, STN_DTYPE_I64, STN_SUM);
+    stn_status status = stni_comm_all_reduce(context->comm, context->queue, data, data, context->rank == 1 ? 0 : 1,
+                                             STN_DTYPE_I64, STN_SUM);
     if (status == STN_OK)
         status = stn_queue_sync(context->queue);
     CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
@@ -144,7 +152,8 @@ static void checks_compare_in_memory_of_the_host(void)
 static void refuse(stn_context *context)
 {
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_UNSUPPORTED);
-    CHECK(strstr(stn_context_error_text(context), "communicator 'probe' has no entries agree and agree_broadcast") != NULL);
+    CHECK(strstr(stn_context_error_text(context), "communicator 'probe' has no entries agree and agree_broadcast") !=
+          NULL);
 }
 
 static void a_communicator_that_cannot_agree_is_refused_on_a_device(void)
@@ -204,15 +213,29 @@ static const stn_op_desc *find_op(void)
     static const stn_input_schema inputs[] = {{.name = "input"}};
     static const stn_kernel_slot slots[] = {{"values", sizeof(struct find_args)}};
     static const stn_kernel kernels[] = {
-        {.size = sizeof(stn_kernel), .name = "values", .device = "probe", .dtypes = 1u << STN_DTYPE_F64, .args_size = sizeof(struct find_args),
+        {.size = sizeof(stn_kernel),
+         .name = "values",
+         .device = "probe",
+         .dtypes = 1u << STN_DTYPE_F64,
+         .args_size = sizeof(struct find_args),
          .function = find_kernel},
-        {.size = sizeof(stn_kernel), .name = "values", .device = "cpu", .dtypes = 1u << STN_DTYPE_F64, .args_size = sizeof(struct find_args),
+        {.size = sizeof(stn_kernel),
+         .name = "values",
+         .device = "cpu",
+         .dtypes = 1u << STN_DTYPE_F64,
+         .args_size = sizeof(struct find_args),
          .function = find_kernel},
     };
     static const char *const texts[] = {"unused", "value {0} at {2*} is not {1g}"};
-    static const stn_op_impl impl = {.check = check, .place = place, .run = run_find, STN_SLOTS(slots), STN_KERNELS(kernels),
-                                     .value_texts = texts, .n_value_texts = STN_ROWS_OF(texts)};
-    static const stn_op_desc desc = {.size = sizeof desc, .name = "find", STN_INPUTS(inputs), .n_outputs = 1, .impl = &impl};
+    static const stn_op_impl impl = {.check = check,
+                                     .place = place,
+                                     .run = run_find,
+                                     STN_SLOTS(slots),
+                                     STN_KERNELS(kernels),
+                                     .value_texts = texts,
+                                     .n_value_texts = STN_ROWS_OF(texts)};
+    static const stn_op_desc desc = {
+        .size = sizeof desc, .name = "find", STN_INPUTS(inputs), .n_outputs = 1, .impl = &impl};
     return &desc;
 }
 
@@ -249,8 +272,10 @@ int main(int argc, char **argv)
         {"ranks_on_a_device_agree_in_memory_of_the_host", ranks_on_a_device_agree_in_memory_of_the_host},
         {"many_words_are_agreed_on_in_pieces", many_words_are_agreed_on_in_pieces},
         {"checks_compare_in_memory_of_the_host", checks_compare_in_memory_of_the_host},
-        {"a_communicator_that_cannot_agree_is_refused_on_a_device", a_communicator_that_cannot_agree_is_refused_on_a_device},
-        {"value_errors_of_a_device_become_texts_at_the_agreement", value_errors_of_a_device_become_texts_at_the_agreement},
+        {"a_communicator_that_cannot_agree_is_refused_on_a_device",
+         a_communicator_that_cannot_agree_is_refused_on_a_device},
+        {"value_errors_of_a_device_become_texts_at_the_agreement",
+         value_errors_of_a_device_become_texts_at_the_agreement},
         {"door_gave_all_memory_back", door_gave_all_memory_back},
     };
     return TEST_MAIN(argc, argv, cases);

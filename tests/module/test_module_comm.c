@@ -159,7 +159,8 @@ static void moves(stn_context *context)
         at += counts[r];
     for (int64_t i = 0; i < counts[v.rank]; i++)
         CHECK_NEAR(v.host[i], value(0, at + i), 0);
-    CHECK_STATUS(stn_comm_broadcast(v.comm, v.rank == v.size - 1 ? v.send : v.recv, 9, STN_DTYPE_F64, v.size - 1, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_broadcast(v.comm, v.rank == v.size - 1 ? v.send : v.recv, 9, STN_DTYPE_F64, v.size - 1, NULL),
+                 STN_OK);
     fetch(&v);
     if (v.rank < v.size - 1)
         for (int64_t i = 0; i < 9; i++)
@@ -180,7 +181,8 @@ static void all_to_all(stn_context *context)
     stn_request *request = NULL;
     for (int r = 0; r < v.size; r++)
         send_counts[r] = recv_counts[r] = v.rank + r + 1;
-    CHECK_STATUS(stn_comm_all_to_all(v.comm, v.send, send_counts, v.recv, recv_counts, STN_DTYPE_F64, &request), STN_OK);
+    CHECK_STATUS(stn_comm_all_to_all(v.comm, v.send, send_counts, v.recv, recv_counts, STN_DTYPE_F64, &request),
+                 STN_OK);
     CHECK_STATUS(stn_request_wait(&request), STN_OK);
     fetch(&v);
     for (int r = 0; r < v.size; r++) {

@@ -13,8 +13,12 @@ static char text[512];
 
 static stn_context *device_context(void)
 {
-    stn_context_options options = {.size = sizeof options, .device = "probe:1", .module_path = PROBE_FOLDER, .queue = door_queue(5),
-                                   .error_text = text, .error_text_size = sizeof text};
+    stn_context_options options = {.size = sizeof options,
+                                   .device = "probe:1",
+                                   .module_path = PROBE_FOLDER,
+                                   .queue = door_queue(5),
+                                   .error_text = text,
+                                   .error_text_size = sizeof text};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
     return context;
@@ -148,8 +152,13 @@ static const stn_op_desc *probe_op(void)
     static const stn_attr_schema attrs[] = {{"factor", STN_ATTR_FLOAT, offsetof(struct probe_attrs, factor), NULL}};
     static const stn_kernel_slot slots[] = {{"scale", sizeof(struct probe_scale_args)}};
     static const stn_op_impl impl = {.check = probe_check, .place = probe_place, .run = probe_run, STN_SLOTS(slots)};
-    static const stn_op_desc desc = {.size = sizeof desc, .name = "probe", STN_INPUTS(inputs), STN_ATTRS(attrs, struct probe_attrs),
-                                     .n_outputs = 1, .flags = STN_OP_IN_PLACE, .impl = &impl};
+    static const stn_op_desc desc = {.size = sizeof desc,
+                                     .name = "probe",
+                                     STN_INPUTS(inputs),
+                                     STN_ATTRS(attrs, struct probe_attrs),
+                                     .n_outputs = 1,
+                                     .flags = STN_OP_IN_PLACE,
+                                     .impl = &impl};
     return &desc;
 }
 
@@ -204,8 +213,13 @@ static void ranks_that_name_no_device_get_them_in_turn(void)
 /* It has no reduction that is exact. */
 static void reproducible_sums_are_refused(void)
 {
-    stn_context_options options = {.size = sizeof options, .device = "probe:1", .module_path = PROBE_FOLDER, .queue = door_queue(5),
-                                   .reproducible_sums = 1, .error_text = text, .error_text_size = sizeof text};
+    stn_context_options options = {.size = sizeof options,
+                                   .device = "probe:1",
+                                   .module_path = PROBE_FOLDER,
+                                   .queue = door_queue(5),
+                                   .reproducible_sums = 1,
+                                   .error_text = text,
+                                   .error_text_size = sizeof text};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_UNSUPPORTED);
     CHECK(context == NULL);
@@ -230,12 +244,19 @@ static void a_callers_allocator_is_refused_by_a_device_that_takes_none(void)
     for (int i = 0; i < 2; i++) {
         char device[] = "probe:0", want[160];
         device[sizeof device - 2] = (char)('0' + i);
-        stn_context_options options = {.size = sizeof options, .device = device, .module_path = PROBE_FOLDER, .device_allocator = &allocator,
-                                       .error_text = text, .error_text_size = sizeof text};
+        stn_context_options options = {.size = sizeof options,
+                                       .device = device,
+                                       .module_path = PROBE_FOLDER,
+                                       .device_allocator = &allocator,
+                                       .error_text = text,
+                                       .error_text_size = sizeof text};
         stn_context *context = NULL;
         CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_UNSUPPORTED);
         CHECK(context == NULL);
-        snprintf(want, sizeof want, "context: device_allocator: device 'probe:%d' takes no memory of a caller's (allocate_from): not supported", i);
+        snprintf(
+            want, sizeof want,
+            "context: device_allocator: device 'probe:%d' takes no memory of a caller's (allocate_from): not supported",
+            i);
         CHECK_STR(text, want);
     }
 }
@@ -250,7 +271,8 @@ int main(int argc, char **argv)
         {"kernels_attach_to_an_op_of_the_embedder", kernels_attach_to_an_op_of_the_embedder},
         {"ranks_that_name_no_device_get_them_in_turn", ranks_that_name_no_device_get_them_in_turn},
         {"reproducible_sums_are_refused", reproducible_sums_are_refused},
-        {"a_callers_allocator_is_refused_by_a_device_that_takes_none", a_callers_allocator_is_refused_by_a_device_that_takes_none},
+        {"a_callers_allocator_is_refused_by_a_device_that_takes_none",
+         a_callers_allocator_is_refused_by_a_device_that_takes_none},
         {"door_gave_all_memory_back", door_gave_all_memory_back},
     };
     return TEST_MAIN(argc, argv, cases);

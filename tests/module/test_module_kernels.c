@@ -14,7 +14,8 @@
 
 static stn_context *open_context(const char *device)
 {
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = PROBE_FOLDER, .queue = door_queue(3), .seed = 77};
+    stn_context_options options = {
+        .size = sizeof options, .device = device, .module_path = PROBE_FOLDER, .queue = door_queue(3), .seed = 77};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
     return context;
@@ -43,10 +44,18 @@ static stn_status probe_update(stn_queue *queue, const void *raw)
 
 static void add_kernels(stn_context *context)
 {
-    static const stn_kernel factory = {.size = sizeof factory, .name = "factory.values", .device = "probe", .dtypes = 0xffffffffu,
-                                       .args_size = sizeof(struct stni_factory_args), .function = probe_factory};
-    static const stn_kernel update = {.size = sizeof update, .name = "update.chunks", .device = "probe", .dtypes = 1u << STN_DTYPE_F32,
-                                      .args_size = sizeof(struct stni_update_args), .function = probe_update};
+    static const stn_kernel factory = {.size = sizeof factory,
+                                       .name = "factory.values",
+                                       .device = "probe",
+                                       .dtypes = 0xffffffffu,
+                                       .args_size = sizeof(struct stni_factory_args),
+                                       .function = probe_factory};
+    static const stn_kernel update = {.size = sizeof update,
+                                      .name = "update.chunks",
+                                      .device = "probe",
+                                      .dtypes = 1u << STN_DTYPE_F32,
+                                      .args_size = sizeof(struct stni_update_args),
+                                      .function = probe_update};
     CHECK_STATUS(stn_kernel_register(context, &factory), STN_OK);
     CHECK_STATUS(stn_kernel_register(context, &update), STN_OK);
 }
@@ -79,7 +88,8 @@ static void make_numbers(const char *device, float *values)
     if (strcmp(device, "probe") == 0)
         add_kernels(context);
     stn_scope_begin(context);
-    stn_tensor *normal = stn_randn(context, spec_of(context, 2, shape)), *line = stn_eye(context, spec_of(context, 2, shape));
+    stn_tensor *normal = stn_randn(context, spec_of(context, 2, shape)),
+               *line = stn_eye(context, spec_of(context, 2, shape));
     CHECK_STATUS(stn_to_host(normal, values, 15 * sizeof *values), STN_OK);
     CHECK_STATUS(stn_to_host(line, values + 15, 15 * sizeof *values), STN_OK);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -159,7 +169,8 @@ int main(int argc, char **argv)
         {"a_factory_without_a_kernel_names_the_slot", a_factory_without_a_kernel_names_the_slot},
         {"factories_run_the_devices_kernel", factories_run_the_devices_kernel},
         {"clipping_and_updates_run_the_devices_kernel", clipping_and_updates_run_the_devices_kernel},
-        {"an_optimizer_without_a_kernel_is_refused_before_it_begins", an_optimizer_without_a_kernel_is_refused_before_it_begins},
+        {"an_optimizer_without_a_kernel_is_refused_before_it_begins",
+         an_optimizer_without_a_kernel_is_refused_before_it_begins},
         {"door_gave_all_memory_back", door_gave_all_memory_back},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -16,8 +16,12 @@ static char text[512];
 
 static stn_context *open_context(const char *device)
 {
-    stn_context_options options = {.size = sizeof options, .device = device, .module_path = PROBE_FOLDER, .queue = door_queue(11),
-                                   .error_text = text, .error_text_size = sizeof text};
+    stn_context_options options = {.size = sizeof options,
+                                   .device = device,
+                                   .module_path = PROBE_FOLDER,
+                                   .queue = door_queue(11),
+                                   .error_text = text,
+                                   .error_text_size = sizeof text};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
     return context;
@@ -174,8 +178,11 @@ static void a_queue_runs_on_the_callers_stream(void)
     stn_context *first = open_context("probe:0"), *second = NULL;
     if (!first)
         return;
-    stn_context_options options = {.size = sizeof options, .device = "probe:0", .module_path = PROBE_FOLDER,
-                                   .queue = {.size = sizeof options.queue, .stream = stn_queue_native(first->queue), .priority = 1}};
+    stn_context_options options = {
+        .size = sizeof options,
+        .device = "probe:0",
+        .module_path = PROBE_FOLDER,
+        .queue = {.size = sizeof options.queue, .stream = stn_queue_native(first->queue), .priority = 1}};
     if (!CHECK_STATUS(stn_context_create(&options, &second), STN_OK))
         return;
     CHECK(stn_queue_native(second->queue) == stn_queue_native(first->queue));
@@ -200,7 +207,8 @@ static void the_cpu_has_no_streams(void)
 /* A caller that was compiled before `stream` was there. */
 static void options_of_an_older_size_are_read(void)
 {
-    stn_context_options options = {.size = sizeof options, .queue = {.size = offsetof(stn_queue_options, stream), .stream = &options}};
+    stn_context_options options = {.size = sizeof options,
+                                   .queue = {.size = offsetof(stn_queue_options, stream), .stream = &options}};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_OK);
     stn_context_destroy(&context);
@@ -210,7 +218,10 @@ static void options_of_an_older_size_are_read(void)
 
 static void a_device_that_does_not_open_says_why(void)
 {
-    stn_context_options options = {.size = sizeof options, .device = "probe:7", .module_path = PROBE_FOLDER, .error_text = text,
+    stn_context_options options = {.size = sizeof options,
+                                   .device = "probe:7",
+                                   .module_path = PROBE_FOLDER,
+                                   .error_text = text,
                                    .error_text_size = sizeof text};
     stn_context *context = NULL;
     CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_DEVICE);

@@ -80,7 +80,8 @@ stn_tensor *against_one_tensor(stn_context *context, const stn_spec *spec, const
     return tensor;
 }
 
-stn_tensor *against_one_local(stn_context *context, stn_dtype dtype, const struct random_shape *shape, const double *values)
+stn_tensor *against_one_local(stn_context *context, stn_dtype dtype, const struct random_shape *shape,
+                              const double *values)
 {
     const stn_spec *spec;
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype, shape->ndim, shape->shape, NULL, &spec), STN_OK);
@@ -226,7 +227,8 @@ void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *me
     for (int i = 0; i < op->n_in; i++)
         local.in[i] = against_one_local(context, op->in[i].dtype, &op->in[i].shape, op->in[i].values);
     for (int i = 0; i < op->n_in; i++)
-        given.in[i] = draw_tensor(context, state, mesh, op->in[i].dtype, &op->in[i].shape, op->in[i].ops, op->in[i].values);
+        given.in[i] =
+            draw_tensor(context, state, mesh, op->in[i].dtype, &op->in[i].shape, op->in[i].ops, op->in[i].values);
     forward(op, &local, &wanted);
     forward(op, &given, &got);
     if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
@@ -234,7 +236,8 @@ void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *me
         shape.ndim = stn_tensor_ndim(wanted.out);
         memcpy(shape.shape, stn_tensor_shape(wanted.out), sizeof shape.shape[0] * (size_t)shape.ndim);
         stn_dtype dtype = stn_tensor_dtype(wanted.out);
-        double *cotangent = against_one_draw(state, against_one_numel(&shape)), *direction[AGAINST_ONE_MAX_INPUTS] = {NULL};
+        double *cotangent = against_one_draw(state, against_one_numel(&shape)),
+               *direction[AGAINST_ONE_MAX_INPUTS] = {NULL};
         local.cotangent = against_one_local(context, dtype, &shape, cotangent);
         given.cotangent = draw_tensor(context, state, mesh, dtype, &shape, 1u << STN_SUM, cotangent);
         int n = 0;
@@ -264,14 +267,16 @@ void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *me
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }
 
-void against_one_check_drawn(stn_context *context, uint64_t state, int rounds, stn_tensor *(*call)(stn_tensor *const *in, const void *arg))
+void against_one_check_drawn(stn_context *context, uint64_t state, int rounds,
+                             stn_tensor *(*call)(stn_tensor *const *in, const void *arg))
 {
     for (int i = 0; i < rounds; i++) {
         struct random_shape shape;
         random_shape(&state, &shape);
         const uint64_t drawn = world_random(&state, 1 << 30);
         double *values = against_one_draw(&state, against_one_numel(&shape));
-        const struct against_one_op op = {.call = call, .arg = &drawn, .n_in = 1, .in = {{STN_DTYPE_F64, shape, values, 1u << STN_SUM}}};
+        const struct against_one_op op = {
+            .call = call, .arg = &drawn, .n_in = 1, .in = {{STN_DTYPE_F64, shape, values, 1u << STN_SUM}}};
         against_one_check(context, &state, random_mesh(&state, context), &op);
         free(values);
     }
@@ -302,7 +307,8 @@ static struct point point_draw(const struct against_one_op *op, const struct poi
     struct point p = {0};
     for (int i = 0; i <= op->n_in; i++) {
         p.n[i] = like->n[i];
-        p.v[i] = i == op->n_in || is_floating(&op->in[i]) ? against_one_draw(state, p.n[i]) : calloc((size_t)p.n[i] + 1, sizeof(double));
+        p.v[i] = i == op->n_in || is_floating(&op->in[i]) ? against_one_draw(state, p.n[i])
+                                                          : calloc((size_t)p.n[i] + 1, sizeof(double));
     }
     return p;
 }
@@ -323,8 +329,9 @@ static double point_dot(const struct against_one_op *op, const struct point *a, 
 }
 
 /* F = <cotangent, op(in)> at `at`, its gradient, and the gradient of <direction, gradient of the inputs>. */
-static double evaluate(stn_context *context, const struct against_one_op *op, const struct random_shape *out_shape, const struct point *at,
-                       const struct point *direction, struct point *gradient, struct point *second)
+static double evaluate(stn_context *context, const struct against_one_op *op, const struct random_shape *out_shape,
+                       const struct point *at, const struct point *direction, struct point *gradient,
+                       struct point *second)
 {
     struct givens g = {0};
     struct results r = {0};
@@ -373,7 +380,8 @@ static void check_difference(double got, double wanted)
 }
 
 /* The inputs' values and a drawn cotangent. */
-static struct point start(stn_context *context, uint64_t *state, const struct against_one_op *op, struct random_shape *out_shape)
+static struct point start(stn_context *context, uint64_t *state, const struct against_one_op *op,
+                          struct random_shape *out_shape)
 {
     stn_tensor *in[AGAINST_ONE_MAX_INPUTS];
     struct point at = {0}, copy;
@@ -411,9 +419,11 @@ void against_one_differences(stn_context *context, uint64_t *state, const struct
     check_difference(point_dot(op, &gradient, &along), (f_high - f_low) / (2 * h));
     if (!op->first_order)
         check_difference(point_dot(op, &second, &along),
-                         (point_dot(op, &high_gradient, &direction) - point_dot(op, &low_gradient, &direction)) / (2 * h));
+                         (point_dot(op, &high_gradient, &direction) - point_dot(op, &low_gradient, &direction)) /
+                             (2 * h));
 
-    struct point *all[] = {&at, &low, &high, &direction, &along, &gradient, &second, &low_gradient, &high_gradient, &unused};
+    struct point *all[] = {&at,       &low,    &high,         &direction,     &along,
+                           &gradient, &second, &low_gradient, &high_gradient, &unused};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         point_free(op, all[i]);
 }

@@ -35,7 +35,8 @@ void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *me
 
 /** The same for `rounds` drawn F64 tensors, meshes and layouts with pending sums, of a call with one input whose
  * `arg` is a drawn uint64_t, to draw more from. */
-void against_one_check_drawn(stn_context *context, uint64_t state, int rounds, stn_tensor *(*call)(stn_tensor *const *in, const void *arg));
+void against_one_check_drawn(stn_context *context, uint64_t state, int rounds,
+                             stn_tensor *(*call)(stn_tensor *const *in, const void *arg));
 
 /** Compares gradients, and the derivatives of gradients, of the op on whole local F64 tensors with central
  * differences along drawn directions: what against_one_check cannot see is an error that layouts share. Local. */
@@ -45,7 +46,8 @@ void against_one_differences(stn_context *context, uint64_t *state, const struct
 stn_tensor *against_one_tensor(stn_context *context, const stn_spec *spec, const double *values);
 
 /** A whole local tensor. */
-stn_tensor *against_one_local(stn_context *context, stn_dtype dtype, const struct random_shape *shape, const double *values);
+stn_tensor *against_one_local(stn_context *context, stn_dtype dtype, const struct random_shape *shape,
+                              const double *values);
 
 /** Compares the whole of a tensor with values: on the ranks of its mesh. */
 void against_one_compare(stn_tensor *tensor, const double *want, double tolerance);

@@ -52,7 +52,9 @@ const stn_spec *layout_draw(stn_context *context, const stn_mesh *mesh, const st
         pieces[d] = 1;
     for (int a = 0; a < stn_mesh_ndim(mesh); a++) {
         int64_t kind = draw_below(seed, kinds + e->ndim);
-        placements[a] = kind == 0 ? stn_replicate() : kind < kinds ? stn_partial(STN_SUM) : stn_shard((int)kind - kinds);
+        placements[a] = kind == 0      ? stn_replicate()
+                        : kind < kinds ? stn_partial(STN_SUM)
+                                       : stn_shard((int)kind - kinds);
         if (placements[a].kind == STN_PLACE_SHARD)
             pieces[placements[a].dim] *= stn_mesh_axis_size(mesh, a);
     }
@@ -115,7 +117,8 @@ stn_tensor *layout_tensor_drawn(stn_context *context, const stn_mesh *mesh, cons
     return tensor;
 }
 
-stn_tensor *layout_tensor_placed(stn_context *context, const stn_mesh *mesh, const struct elements *e, const stn_placement *placements)
+stn_tensor *layout_tensor_placed(stn_context *context, const stn_mesh *mesh, const struct elements *e,
+                                 const stn_placement *placements)
 {
     const stn_spec *spec = NULL;
     CHECK_STATUS(stn_spec_create(context, mesh, placements, e->dtype, e->ndim, e->shape, NULL, &spec), STN_OK);
@@ -130,8 +133,9 @@ static stn_tensor *replicated(stn_tensor *tensor)
     stn_placement placements[STN_MAX_MESH_NDIM] = {{0}};
     stn_context *context = stn_tensor_context(tensor);
     stn_tensor *full = NULL;
-    CHECK_STATUS(stn_spec_create(context, stn_spec_mesh(spec), stn_spec_mesh(spec) ? placements : NULL, stn_spec_dtype(spec),
-                                 stn_spec_ndim(spec), stn_spec_shape(spec), NULL, &whole), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, stn_spec_mesh(spec), stn_spec_mesh(spec) ? placements : NULL,
+                                 stn_spec_dtype(spec), stn_spec_ndim(spec), stn_spec_shape(spec), NULL, &whole),
+                 STN_OK);
     CHECK_STATUS(stni_redistribute(tensor, whole, &full), STN_OK);
     stn_spec_release(&whole);
     return full;
@@ -165,8 +169,8 @@ void layout_check(stn_tensor *tensor, const struct elements *e, const char *what
     char text[160] = "";
     if (wrong >= 0) {
         double _Complex value = element_get(e->dtype, data, wrong);
-        snprintf(text, sizeof text, "%s: element %lld is %g%+gi, wanted %g%+gi", what, (long long)wrong, creal(value), cimag(value),
-                 creal(e->v[wrong]), cimag(e->v[wrong]));
+        snprintf(text, sizeof text, "%s: element %lld is %g%+gi, wanted %g%+gi", what, (long long)wrong, creal(value),
+                 cimag(value), creal(e->v[wrong]), cimag(e->v[wrong]));
     }
     free(data);
     test_check(wrong < 0, __FILE__, __LINE__, text);

@@ -33,7 +33,8 @@ stn_tensor *layout_tensor(stn_context *context, const stn_spec *spec, const stru
 stn_tensor *layout_tensor_drawn(stn_context *context, const stn_mesh *mesh, const struct elements *e, uint64_t *seed);
 
 /** The tensor of these elements, placed so (balanced cuts). */
-stn_tensor *layout_tensor_placed(stn_context *context, const stn_mesh *mesh, const struct elements *e, const stn_placement *placements);
+stn_tensor *layout_tensor_placed(stn_context *context, const stn_mesh *mesh, const struct elements *e,
+                                 const stn_placement *placements);
 
 /** The whole tensor, reduced, on every rank. Checks that it has `shape` and `dtype` of what is in `e` before and that
  * the elements are equal. */

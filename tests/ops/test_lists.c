@@ -87,8 +87,9 @@ static stn_status all_body(stn_context *context, void *arg)
     double want = 0;
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), (const stn_placement[]){STN_S(0)}, STN_DTYPE_F64, 2,
-                                (int64_t[]){4, 3}, NULL, test_value);
+    stn_tensor *x =
+        test_tensor(context, test_mesh(context, stn_context_size(context), 0), (const stn_placement[]){STN_S(0)},
+                    STN_DTYPE_F64, 2, (int64_t[]){4, 3}, NULL, test_value);
     for (int64_t i = 0; i < 12; i++)
         want += test_value(i);
     test_compare(stn_sum(x, 0, NULL, 0), &want, 1, 1e-12);
@@ -114,7 +115,8 @@ static void lists_of_tensors_that_are_not_there_give_nothing(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"lists_that_are_not_there_or_too_long_are_refused_by_name", lists_that_are_not_there_or_too_long_are_refused_by_name},
+        {"lists_that_are_not_there_or_too_long_are_refused_by_name",
+         lists_that_are_not_there_or_too_long_are_refused_by_name},
         {"counts_of_0_and_less_stand_for_all_dims", counts_of_0_and_less_stand_for_all_dims},
         {"lists_of_tensors_that_are_not_there_give_nothing", lists_of_tensors_that_are_not_there_give_nothing},
     };

@@ -15,9 +15,11 @@ static const stn_dtype narrow[NARROW] = {STN_DTYPE_I8, STN_DTYPE_I16};
 /* Promotion as PyTorch documents it (torch.promote_types): a row's dtype with those of the columns. */
 static void promotion_is_pytorchs(void)
 {
-    static const char *const columns[] = {"f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128"};
-    static const char *const rows[NARROW][12] = {{"f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "i16", "i8", "c64", "c128"},
-                                                 {"f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i16", "i16", "i16", "c64", "c128"}};
+    static const char *const columns[] = {"f32", "f64", "bf16", "f16",  "i64", "i32",
+                                          "i16", "i8",  "u8",   "bool", "c64", "c128"};
+    static const char *const rows[NARROW][12] = {
+        {"f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i8", "i16", "i8", "c64", "c128"},
+        {"f32", "f64", "bf16", "f16", "i64", "i32", "i16", "i16", "i16", "i16", "c64", "c128"}};
     for (int r = 0; r < NARROW; r++)
         for (int c = 0; c < 12; c++)
             for (int d = 0; d < STN_DTYPE_COUNT; d++)
@@ -100,7 +102,8 @@ static stn_status redistributions_body(stn_context *context, void *arg)
         for (int64_t i = 0; i < e.n; i++)
             e.v[i] = i % 3 == 0 ? -half : i % 3 == 1 ? half - 1 : e.v[i];
         const stn_spec *from = random_spec(&state, context, mesh, &shape, dtype, 1u << STN_SUM);
-        const stn_spec *to = random_spec(&state, context, mesh, &shape, dtype, 1u << STN_SUM | 1u << STN_PROD | 1u << STN_MIN | 1u << STN_MAX);
+        const stn_spec *to = random_spec(&state, context, mesh, &shape, dtype,
+                                         1u << STN_SUM | 1u << STN_PROD | 1u << STN_MIN | 1u << STN_MAX);
         CHECK_STATUS(stni_redistribute(layout_tensor(context, from, &e), to, &moved), STN_OK);
         layout_check(moved, &e, "redistributed");
         stni_tensor_drop(&moved);
@@ -138,7 +141,8 @@ static stn_status factories_body(stn_context *context, void *arg)
         layout_check(stn_fill_(stn_ones(context, spec), -128), &full, "fill_");
         stn_tensor *drawn = stn_randint(context, spec, -3, 3);
         layout_check(stn_logical_and(stn_ge_number(drawn, -3), stn_lt_number(drawn, 3)),
-                     &(struct elements){.dtype = STN_DTYPE_BOOL, .ndim = 1, .shape = {9}, .n = 9, .v = {1, 1, 1, 1, 1, 1, 1, 1, 1}},
+                     &(struct elements){
+                         .dtype = STN_DTYPE_BOOL, .ndim = 1, .shape = {9}, .n = 9, .v = {1, 1, 1, 1, 1, 1, 1, 1, 1}},
                      "randint");
         stn_spec_release(&spec);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -234,26 +238,47 @@ static stn_tensor *call_view(const struct operands *o) { return stn_view(o->x, 1
 static stn_tensor *call_transpose(const struct operands *o) { return stn_transpose(o->x, 0, 1); }
 static stn_tensor *call_slice(const struct operands *o) { return stn_slice(o->x, 0, 1, 6, 2); }
 static stn_tensor *call_select(const struct operands *o) { return stn_select(o->x, 1, 2); }
-static stn_tensor *call_expand(const struct operands *o) { return stn_expand(stn_unsqueeze(o->x, 0), 3, (int64_t[]){2, 7, 4}); }
+static stn_tensor *call_expand(const struct operands *o)
+{
+    return stn_expand(stn_unsqueeze(o->x, 0), 3, (int64_t[]){2, 7, 4});
+}
 static stn_tensor *call_cat(const struct operands *o) { return stn_cat(2, (stn_tensor *[]){o->x, o->y}, 0); }
 static stn_tensor *call_stack(const struct operands *o) { return stn_stack(2, (stn_tensor *[]){o->x, o->y}, 1); }
 static stn_tensor *call_repeat(const struct operands *o) { return stn_repeat(o->x, 2, (int64_t[]){2, 1}); }
 static stn_tensor *call_diff(const struct operands *o) { return stn_diff(o->x, 1, 0, NULL, NULL); }
 static stn_tensor *call_diagonal(const struct operands *o) { return stn_diagonal(o->x, 1, 0, 1); }
 static stn_tensor *call_tril(const struct operands *o) { return stn_tril(o->x, 0); }
-static stn_tensor *call_pad(const struct operands *o) { return stn_pad(o->x, 4, (int64_t[]){1, 0, 2, 1}, STN_PAD_CONSTANT, -3); }
-static stn_tensor *call_reflect(const struct operands *o) { return stn_pad(o->x, 4, (int64_t[]){1, 1, 2, 0}, STN_PAD_REFLECT, 0); }
+static stn_tensor *call_pad(const struct operands *o)
+{
+    return stn_pad(o->x, 4, (int64_t[]){1, 0, 2, 1}, STN_PAD_CONSTANT, -3);
+}
+static stn_tensor *call_reflect(const struct operands *o)
+{
+    return stn_pad(o->x, 4, (int64_t[]){1, 1, 2, 0}, STN_PAD_REFLECT, 0);
+}
 static stn_tensor *call_flip(const struct operands *o) { return stn_flip(o->x, 1, (int[]){0}); }
 static stn_tensor *call_roll(const struct operands *o) { return stn_roll(o->x, 1, (int64_t[]){2}, (int[]){0}); }
-static stn_tensor *call_index_select(const struct operands *o) { return stn_index_select(o->x, 0, stn_select(o->k, 1, 0)); }
+static stn_tensor *call_index_select(const struct operands *o)
+{
+    return stn_index_select(o->x, 0, stn_select(o->k, 1, 0));
+}
 static stn_tensor *call_embedding(const struct operands *o) { return stn_embedding(o->k, o->x, NULL); }
 static stn_tensor *call_gather(const struct operands *o) { return stn_gather(o->x, 0, o->k); }
 static stn_tensor *call_take(const struct operands *o) { return stn_take_along_dim(o->x, o->k, (int[]){0}); }
 static stn_tensor *call_scatter(const struct operands *o) { return stn_scatter_number(o->x, 0, o->k, -3); }
 static stn_tensor *call_scatter_add(const struct operands *o) { return stn_scatter_add(o->x, 0, o->k, o->y); }
-static stn_tensor *call_scatter_amin(const struct operands *o) { return stn_scatter_reduce(o->x, 0, o->k, o->y, STN_SCATTER_AMIN, 0); }
-static stn_tensor *call_index_add(const struct operands *o) { return stn_index_add(o->x, 0, stn_select(o->k, 1, 0), o->y, 2); }
-static stn_tensor *call_index_fill(const struct operands *o) { return stn_index_fill(o->x, 0, stn_select(o->k, 1, 1), -5); }
+static stn_tensor *call_scatter_amin(const struct operands *o)
+{
+    return stn_scatter_reduce(o->x, 0, o->k, o->y, STN_SCATTER_AMIN, 0);
+}
+static stn_tensor *call_index_add(const struct operands *o)
+{
+    return stn_index_add(o->x, 0, stn_select(o->k, 1, 0), o->y, 2);
+}
+static stn_tensor *call_index_fill(const struct operands *o)
+{
+    return stn_index_fill(o->x, 0, stn_select(o->k, 1, 1), -5);
+}
 static stn_tensor *call_index_put(const struct operands *o)
 {
     stn_tensor *index = stn_select(o->k, 1, 2);
@@ -263,8 +288,14 @@ static stn_tensor *call_interleave(const struct operands *o) { return stn_repeat
 static stn_tensor *call_add_(const struct operands *o) { return stn_add_(stn_clone(o->x), o->y, 1); }
 static stn_tensor *call_copy_(const struct operands *o) { return stn_copy_(stn_clone(o->x), o->y); }
 static stn_tensor *call_fill_(const struct operands *o) { return stn_fill_(stn_clone(o->x), -9); }
-static stn_tensor *call_zeros(const struct operands *o) { return stn_add(stn_zeros(stn_tensor_context(o->x), stn_tensor_spec(o->x)), o->x); }
-static stn_tensor *call_full(const struct operands *o) { return second(o->x, stn_full(stn_tensor_context(o->x), stn_tensor_spec(o->x), -100)); }
+static stn_tensor *call_zeros(const struct operands *o)
+{
+    return stn_add(stn_zeros(stn_tensor_context(o->x), stn_tensor_spec(o->x)), o->x);
+}
+static stn_tensor *call_full(const struct operands *o)
+{
+    return second(o->x, stn_full(stn_tensor_context(o->x), stn_tensor_spec(o->x), -100));
+}
 
 enum result { SAME, TRUTH, WHOLE, REAL };
 
@@ -274,16 +305,19 @@ static const struct {
     enum result result;
 } served[] = {
 #define ROW(name, result) {#name, call_##name, result}
-    ROW(neg, SAME), ROW(abs, SAME), ROW(add, SAME), ROW(sub, SAME), ROW(mul, SAME), ROW(remainder, SAME), ROW(floor_divide, SAME),
-    ROW(maximum, SAME), ROW(clamp, SAME), ROW(where, SAME), ROW(fill, SAME), ROW(clone, SAME), ROW(lt, TRUTH), ROW(eq, TRUTH),
-    ROW(logical, TRUTH), ROW(exp, REAL), ROW(div, REAL), ROW(sum, WHOLE), ROW(prod, WHOLE), ROW(amax, SAME), ROW(amin, SAME),
-    ROW(any, TRUTH), ROW(all, TRUTH), ROW(count, WHOLE), ROW(max, SAME), ROW(argmin, WHOLE), ROW(cumsum, WHOLE), ROW(cummax, SAME),
-    ROW(sort, SAME), ROW(topk, SAME),
-    ROW(median, SAME), ROW(view, SAME), ROW(transpose, SAME), ROW(slice, SAME), ROW(select, SAME), ROW(expand, SAME),
-    ROW(cat, SAME), ROW(stack, SAME), ROW(repeat, SAME), ROW(diff, SAME), ROW(diagonal, SAME), ROW(tril, SAME), ROW(pad, SAME),
-    ROW(reflect, SAME), ROW(flip, SAME), ROW(roll, SAME), ROW(index_select, SAME), ROW(embedding, SAME), ROW(gather, SAME),
-    ROW(take, SAME), ROW(scatter, SAME), ROW(scatter_add, SAME), ROW(scatter_amin, SAME), ROW(index_add, SAME), ROW(index_fill, SAME),
-    ROW(index_put, SAME), ROW(interleave, SAME), ROW(add_, SAME), ROW(copy_, SAME), ROW(fill_, SAME), ROW(zeros, SAME), ROW(full, SAME),
+    ROW(neg, SAME),       ROW(abs, SAME),          ROW(add, SAME),          ROW(sub, SAME),       ROW(mul, SAME),
+    ROW(remainder, SAME), ROW(floor_divide, SAME), ROW(maximum, SAME),      ROW(clamp, SAME),     ROW(where, SAME),
+    ROW(fill, SAME),      ROW(clone, SAME),        ROW(lt, TRUTH),          ROW(eq, TRUTH),       ROW(logical, TRUTH),
+    ROW(exp, REAL),       ROW(div, REAL),          ROW(sum, WHOLE),         ROW(prod, WHOLE),     ROW(amax, SAME),
+    ROW(amin, SAME),      ROW(any, TRUTH),         ROW(all, TRUTH),         ROW(count, WHOLE),    ROW(max, SAME),
+    ROW(argmin, WHOLE),   ROW(cumsum, WHOLE),      ROW(cummax, SAME),       ROW(sort, SAME),      ROW(topk, SAME),
+    ROW(median, SAME),    ROW(view, SAME),         ROW(transpose, SAME),    ROW(slice, SAME),     ROW(select, SAME),
+    ROW(expand, SAME),    ROW(cat, SAME),          ROW(stack, SAME),        ROW(repeat, SAME),    ROW(diff, SAME),
+    ROW(diagonal, SAME),  ROW(tril, SAME),         ROW(pad, SAME),          ROW(reflect, SAME),   ROW(flip, SAME),
+    ROW(roll, SAME),      ROW(index_select, SAME), ROW(embedding, SAME),    ROW(gather, SAME),    ROW(take, SAME),
+    ROW(scatter, SAME),   ROW(scatter_add, SAME),  ROW(scatter_amin, SAME), ROW(index_add, SAME), ROW(index_fill, SAME),
+    ROW(index_put, SAME), ROW(interleave, SAME),   ROW(add_, SAME),         ROW(copy_, SAME),     ROW(fill_, SAME),
+    ROW(zeros, SAME),     ROW(full, SAME),
 #undef ROW
 };
 
@@ -318,14 +352,15 @@ static void check_served(stn_context *context, const stn_mesh *mesh, size_t row,
     for (int wide = 0; wide < 2; wide++) {
         x.dtype = y.dtype = wide ? STN_DTYPE_I64 : dtype;
         /* Of several that are written to one place the last one, in row-major order, is the same in every layout. */
-        const struct operands o = {layout_tensor_drawn(context, mesh, &x, seed), layout_tensor_drawn(context, mesh, &y, seed),
-                                   layout_tensor_drawn(context, mesh, &k, seed), layout_tensor_drawn(context, mesh, &m, seed)};
+        const struct operands o = {
+            layout_tensor_drawn(context, mesh, &x, seed), layout_tensor_drawn(context, mesh, &y, seed),
+            layout_tensor_drawn(context, mesh, &k, seed), layout_tensor_drawn(context, mesh, &m, seed)};
         stn_tensor *result = served[row].call(&o);
         if (!test_check(!stn_tensor_is_error(result), __FILE__, __LINE__, served[row].name))
             break;
         if (!wide)
-            test_check_str(stn_dtype_name(stn_tensor_dtype(result)), stn_dtype_name(dtype_of(served[row].result, dtype)), __FILE__, __LINE__,
-                           served[row].name);
+            test_check_str(stn_dtype_name(stn_tensor_dtype(result)),
+                           stn_dtype_name(dtype_of(served[row].result, dtype)), __FILE__, __LINE__, served[row].name);
         numbers_of(result, wide ? &want : &got);
     }
     test_check_i64(got.n, want.n, __FILE__, __LINE__, served[row].name);
@@ -365,7 +400,8 @@ static stn_status empty_chunks_body(stn_context *context, void *arg)
         struct elements greatest = {.dtype = narrow[k], .ndim = 1, .shape = {3}, .n = 3, .v = {-5, -6, -4}};
         struct elements least = {.dtype = narrow[k], .ndim = 1, .shape = {3}, .n = 3, .v = {-8, -9, -7}};
         const stn_spec *spec = NULL;
-        CHECK_STATUS(stn_spec_create(context, test_mesh(context, 3, 0), &rows, narrow[k], 2, shape, &options, &spec), STN_OK);
+        CHECK_STATUS(stn_spec_create(context, test_mesh(context, 3, 0), &rows, narrow[k], 2, shape, &options, &spec),
+                     STN_OK);
         stn_tensor *x = layout_tensor(context, spec, &e);
         layout_check(stn_amax(x, 1, (int[]){0}, 0), &greatest, "amax");
         layout_check(stn_amin(x, 1, (int[]){0}, 0), &least, "amin");
@@ -404,7 +440,8 @@ static stn_status refused_body(stn_context *context, void *arg)
             elements_draw(&x, narrow[k], 2, shape, &seed);
             elements_draw(&index, STN_DTYPE_I64, 2, shape, &seed);
             stn_scope_begin(context);
-            const struct operands o = {layout_tensor_drawn(context, mesh, &x, &seed), layout_tensor_drawn(context, mesh, &x, &seed),
+            const struct operands o = {layout_tensor_drawn(context, mesh, &x, &seed),
+                                       layout_tensor_drawn(context, mesh, &x, &seed),
                                        layout_tensor_drawn(context, mesh, &index, &seed), NULL};
             CHECK(stn_tensor_is_error(refused[i](&o)));
             CHECK_ERROR_PART(context, STN_ERR_DTYPE, stn_dtype_name(narrow[k]));

@@ -66,12 +66,14 @@ static const struct call {
 enum { N_CALLS = sizeof calls / sizeof *calls };
 
 /* A tensor of f64, local where `mesh` is NULL. */
-static stn_tensor *made(stn_context *context, const stn_mesh *mesh, stn_placement placement, const struct random_shape *shape, const double *values)
+static stn_tensor *made(stn_context *context, const stn_mesh *mesh, stn_placement placement,
+                        const struct random_shape *shape, const double *values)
 {
     const stn_spec *spec;
     if (!mesh)
         return against_one_local(context, STN_DTYPE_F64, shape, values);
-    CHECK_STATUS(stn_spec_create(context, mesh, &placement, STN_DTYPE_F64, shape->ndim, shape->shape, NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &placement, STN_DTYPE_F64, shape->ndim, shape->shape, NULL, &spec),
+                 STN_OK);
     stn_tensor *tensor = stn_from_host_global(context, spec, values);
     stn_spec_release(&spec);
     return tensor;
@@ -79,12 +81,14 @@ static stn_tensor *made(stn_context *context, const stn_mesh *mesh, stn_placemen
 
 /* Forward and backward with inputs and a cotangent of the given values, rounded to `rounded`, computed in `dtype`;
  * the first input is sharded along its first dim, the others are whole. Gradients in f64, then the result. */
-static void compute(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype rounded, stn_dtype dtype, double *const *values,
-                    stn_tensor **out)
+static void compute(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype rounded,
+                    stn_dtype dtype, double *const *values, stn_tensor **out)
 {
     stn_tensor *in[MAX_INPUTS] = {NULL};
     for (int i = 0; i < call->n_in; i++) {
-        in[i] = stn_detach(stn_cast(stn_cast(made(context, mesh, i == 0 ? stn_shard(0) : stn_replicate(), &call->in[i], values[i]), rounded), dtype));
+        in[i] = stn_detach(stn_cast(
+            stn_cast(made(context, mesh, i == 0 ? stn_shard(0) : stn_replicate(), &call->in[i], values[i]), rounded),
+            dtype));
         stn_set_requires_grad(in[i], 1);
     }
     stn_tensor *y = call->run(in);
@@ -92,7 +96,8 @@ static void compute(stn_context *context, const stn_mesh *mesh, const struct cal
     struct random_shape shape = {stn_spec_ndim(spec), {0}};
     for (int d = 0; d < shape.ndim; d++)
         shape.shape[d] = stn_spec_shape(spec)[d];
-    stn_tensor *cotangent = stn_cast(stn_cast(made(context, mesh, stn_replicate(), &shape, values[MAX_INPUTS]), rounded), dtype);
+    stn_tensor *cotangent =
+        stn_cast(stn_cast(made(context, mesh, stn_replicate(), &shape, values[MAX_INPUTS]), rounded), dtype);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
     for (int i = 0; i < call->n_in; i++) {
         stn_tensor *gradient = NULL;
@@ -102,10 +107,12 @@ static void compute(stn_context *context, const stn_mesh *mesh, const struct cal
     out[call->n_in] = stn_cast(stn_detach(y), STN_DTYPE_F64);
 }
 
-static void check_call(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype dtype, const struct stni_refusals *refusals)
+static void check_call(stn_context *context, const stn_mesh *mesh, const struct call *call, stn_dtype dtype,
+                       const struct stni_refusals *refusals)
 {
     enum { MOST = 40000 };
-    static const double tolerance[STN_DTYPE_COUNT] = {[STN_DTYPE_F32] = 3e-6, [STN_DTYPE_F16] = 0x1p-10, [STN_DTYPE_BF16] = 0x1p-7};
+    static const double tolerance[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_F32] = 3e-6, [STN_DTYPE_F16] = 0x1p-10, [STN_DTYPE_BF16] = 0x1p-7};
     uint64_t state = 7;
     double *values[MAX_INPUTS + 1] = {NULL};
     stn_tensor *got[MAX_INPUTS + 1], *want[MAX_INPUTS + 1];
@@ -191,7 +198,8 @@ static stn_status sharded_calls(stn_context *context, void *arg)
     static const struct stni_refusals none;
     const struct alone *alone = arg;
     const int size = stn_context_size(context);
-    const struct stni_refusals *refusals = alone->rank < 0 || stn_context_rank(context) == alone->rank % size ? &alone->refusals : &none;
+    const struct stni_refusals *refusals =
+        alone->rank < 0 || stn_context_rank(context) == alone->rank % size ? &alone->refusals : &none;
     const stn_mesh *mesh = test_mesh(context, size, 0);
     for (int i = 0; i < N_CALLS; i++)
         check_call(context, mesh, &calls[i], i % 2 && !calls[i].transforms ? STN_DTYPE_BF16 : STN_DTYPE_F32, refusals);
@@ -200,7 +208,8 @@ static stn_status sharded_calls(stn_context *context, void *arg)
 
 static void a_refusal_on_one_rank_or_on_all_changes_no_value(void)
 {
-    static const struct alone cases[] = {{-1, {.question = -1}}, {-1, {.run = -1}}, {0, {.question = -1}}, {1, {.run = -1}}, {2, {.run = 2}}};
+    static const struct alone cases[] = {
+        {-1, {.question = -1}}, {-1, {.run = -1}}, {0, {.question = -1}}, {1, {.run = -1}}, {2, {.run = 2}}};
     for (int ranks = 2; ranks <= 3; ranks++)
         for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
             struct alone alone = cases[k];

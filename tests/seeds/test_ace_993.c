@@ -38,7 +38,8 @@ static double gradient(stn_context *context, int as_loss)
     stn_tensor *field = stn_mul(rows(context, mesh, test_value), w);
     stn_tensor *mean = stn_weighted_mean(field, rows(context, mesh, area), 0, NULL, 0);
     stn_tensor *anomaly = stn_sub(field, mean);
-    CHECK_STATUS(stn_backward(as_loss ? mean : stn_sum(stn_mul(anomaly, stn_mul(anomaly, anomaly)), 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_backward(as_loss ? mean : stn_sum(stn_mul(anomaly, stn_mul(anomaly, anomaly)), 0, NULL, 0)),
+                 STN_OK);
     CHECK_STATUS(stn_grad_of(w, &grad), STN_OK);
     if (CHECK_PTR(grad))
         CHECK_STATUS(stn_item(grad, &value), STN_OK);
@@ -86,7 +87,8 @@ static double gradient_per_rank(stn_context *context, int as_loss)
     CHECK_STATUS(stn_grad_of(w, &grad), STN_OK);
     if (CHECK_PTR(grad))
         CHECK_STATUS(stn_item(grad, &value), STN_OK);
-    CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &value, &value, 1, STN_DTYPE_F64, STN_SUM, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &value, &value, 1, STN_DTYPE_F64, STN_SUM, NULL),
+                 STN_OK);
     return value; /* w is shared: its gradients add up */
 }
 

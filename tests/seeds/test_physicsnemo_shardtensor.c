@@ -22,7 +22,8 @@ static const stn_spec *spec_of(stn_context *context)
     const stn_spec_options options = {.size = sizeof options, .sizes = sizes};
     const stn_placement shard = stn_shard(0);
     const stn_spec *spec = NULL;
-    CHECK_STATUS(stn_spec_create(context, test_mesh(context, p, 0), &shard, STN_DTYPE_F64, 2, shape, &options, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, test_mesh(context, p, 0), &shard, STN_DTYPE_F64, 2, shape, &options, &spec),
+                 STN_OK);
     return spec;
 }
 
@@ -71,7 +72,8 @@ static stn_tensor *channels(stn_context *context, double value, int requires_gra
     const int64_t n = CHANNELS;
     const stn_placement replicate = stn_replicate();
     const stn_spec *spec;
-    CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &replicate, STN_DTYPE_F64, 1, &n, NULL, &spec),
+    CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &replicate, STN_DTYPE_F64,
+                                 1, &n, NULL, &spec),
                  STN_OK);
     stn_tensor *t = stn_full(context, spec, value);
     stn_spec_release(&spec);
@@ -156,7 +158,8 @@ static stn_status views_body(stn_context *context, void *arg)
     test_compare(y, values, FLAT, 0);
     CHECK_STATUS(stn_unbind(y, 1, VIEW_COLUMNS, columns), STN_OK);
     for (int j = 0; j < VIEW_COLUMNS; j++) {
-        stn_tensor *part = stn_mul_number(stn_sum(stn_mul(columns[j], stn_squeeze(w, 1, (int[]){1})), 0, NULL, 0), j + 1);
+        stn_tensor *part =
+            stn_mul_number(stn_sum(stn_mul(columns[j], stn_squeeze(w, 1, (int[]){1})), 0, NULL, 0), j + 1);
         loss = loss ? stn_add(loss, part) : part;
     }
     CHECK_STATUS(stn_backward(loss), STN_OK);

@@ -50,8 +50,8 @@ static stn_status body(stn_context *context, void *arg)
         const int deferred = last && b == 0;
         if (deferred)
             stn_no_sync_begin(context);
-        stn_tensor *x =
-            test_tensor(context, mesh, batch, STN_DTYPE_F32, 2, samples, one_each, b == 0 ? first_sample : second_sample);
+        stn_tensor *x = test_tensor(context, mesh, batch, STN_DTYPE_F32, 2, samples, one_each,
+                                    b == 0 ? first_sample : second_sample);
         stn_tensor *loss = stn_mul_number(stn_sum(stn_mul(x, w), 0, NULL, 0), 1.0 / RANKS);
         const int64_t before = collectives(context);
         CHECK_STATUS(stn_backward(loss), STN_OK);

@@ -55,7 +55,8 @@ static void a_product_has_the_gradient_of_one_process(void)
  * rank has a replica. */
 static void both_readings_of_total_backward_can_be_said(void)
 {
-    struct trial two_losses = {STN_SUM, STN_GRAD_PER_RANK, 1, {4, 6}}, one_loss = {STN_SUM, STN_GRAD_REPLICATED, 1, {2, 3}};
+    struct trial two_losses = {STN_SUM, STN_GRAD_PER_RANK, 1, {4, 6}},
+                 one_loss = {STN_SUM, STN_GRAD_REPLICATED, 1, {2, 3}};
     test_ranks(2, body, &two_losses);
     test_ranks(2, body, &one_loss);
 }

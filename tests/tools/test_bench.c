@@ -58,7 +58,8 @@ static void every_way_of_copying_gives_the_same(void)
         for (int adds = 0; adds < 2; adds++)
             for (int shift = 0; shift < 4; shift++) {
                 memset(to, 0xff, sizeof to);
-                const struct rows rows = {to + shift, from + 1, adds ? plus + 1 : NULL, ROWS, LENGTH, TO_STRIDE, FROM_STRIDE};
+                const struct rows rows = {to + shift, from + 1,   adds ? plus + 1 : NULL, ROWS, LENGTH,
+                                          TO_STRIDE,  FROM_STRIDE};
                 ways[w](&rows);
                 int wrong = 0;
                 for (int r = 0; r < ROWS; r++)
@@ -143,7 +144,8 @@ int main(int argc, char **argv)
         {"rows_hold_medians_of_pairs", rows_hold_medians_of_pairs},
         {"an_even_number_of_pairs_is_halved", an_even_number_of_pairs_is_halved},
         {"what_was_not_measured_holds_no_number", what_was_not_measured_holds_no_number},
-        {"an_allowance_is_held_as_often_as_it_fits_the_difference", an_allowance_is_held_as_often_as_it_fits_the_difference},
+        {"an_allowance_is_held_as_often_as_it_fits_the_difference",
+         an_allowance_is_held_as_often_as_it_fits_the_difference},
         {"every_way_of_copying_gives_the_same", every_way_of_copying_gives_the_same},
         {"buffers_of_the_memory_peer_hold_what_it_moves", buffers_of_the_memory_peer_hold_what_it_moves},
         {"without_pytorch_there_is_no_peer", without_pytorch_there_is_no_peer},

@@ -22,7 +22,9 @@ static void *allocate(void *arg, size_t bytes, size_t alignment)
 {
     void *pointer = NULL;
     (void)arg;
-    return bytes > (size_t)16 << 20 || posix_memalign(&pointer, alignment < 8 ? 8 : alignment, bytes ? bytes : 1) != 0 ? NULL : pointer;
+    return bytes > (size_t)16 << 20 || posix_memalign(&pointer, alignment < 8 ? 8 : alignment, bytes ? bytes : 1) != 0
+               ? NULL
+               : pointer;
 }
 
 static void deallocate(void *arg, void *pointer, size_t bytes)
@@ -44,7 +46,8 @@ static stn_context *new_context(void)
 static void a_number_draws_the_same_call(void)
 {
     stn_context *context = new_context();
-    const stn_op_desc *descs[] = {stn_op_descriptor(stn_op_find(context, "conv2d")), stn_op_descriptor(stn_op_find(context, "einsum"))};
+    const stn_op_desc *descs[] = {stn_op_descriptor(stn_op_find(context, "conv2d")),
+                                  stn_op_descriptor(stn_op_find(context, "einsum"))};
     const struct call_ops ops = {2, descs};
     struct call *a = new_call(), *b = new_call();
     int others = 0;
@@ -84,7 +87,8 @@ static int reach(stn_context *context, const stn_op_desc *op, struct call *call,
 /* All but those that refuse every call, need a mesh's number, or a length that follows from four lists. */
 static void every_op_gets_calls_that_run(void)
 {
-    static const char never[] = " masked_select nonzero unique fold dist_all_gather dist_all_reduce dist_all_to_all dist_broadcast dist_exchange "
+    static const char never[] = " masked_select nonzero unique fold dist_all_gather dist_all_reduce dist_all_to_all "
+                                "dist_broadcast dist_exchange "
                                 "dist_gather dist_halo dist_reduce dist_reduce_scatter dist_scatter ";
     stn_context *context = new_context();
     struct call *call = new_call();
@@ -110,12 +114,14 @@ static float one_number, other_number;
 
 static struct call_outcome outcome_of(float *number)
 {
-    return (struct call_outcome){.n_outputs = 1, .outputs = {{.present = 1, .dtype = STN_DTYPE_F32, .numel = 1, .data = number}}};
+    return (struct call_outcome){.n_outputs = 1,
+                                 .outputs = {{.present = 1, .dtype = STN_DTYPE_F32, .numel = 1, .data = number}}};
 }
 
 static struct call_outcome *perturbed; /* NULL: none are known */
 
-static int judged(const struct call *call, const struct call_outcome *alone, const struct call_outcome *ranks, const char *word)
+static int judged(const struct call *call, const struct call_outcome *alone, const struct call_outcome *ranks,
+                  const char *word)
 {
     char text[1024] = "";
     int64_t compared = 0;
@@ -222,7 +228,8 @@ static int judged_special(const char *op_name, int pending, float alone_number, 
 {
     const stn_op_desc op = {.size = sizeof op, .name = op_name};
     struct call *call = new_call();
-    struct call_outcome alone = outcome_of(&one_number), ranks[2] = {outcome_of(&other_number), outcome_of(&other_number)};
+    struct call_outcome alone = outcome_of(&one_number),
+                        ranks[2] = {outcome_of(&other_number), outcome_of(&other_number)};
     one_number = alone_number;
     other_number = ranks_number;
     call->op = &op;
@@ -316,7 +323,8 @@ static void replicas_of_a_collective_are_compared(void)
 {
     static const stn_op_desc op = {.size = sizeof op, .name = "dist_all_reduce", .flags = STN_OP_PER_RANK};
     struct call *call = new_call();
-    struct call_outcome alone = {.status = STN_ERR_ARGUMENT}, ranks[2] = {outcome_of(&one_number), outcome_of(&other_number)};
+    struct call_outcome alone = {.status = STN_ERR_ARGUMENT},
+                        ranks[2] = {outcome_of(&one_number), outcome_of(&other_number)};
     call->op = &op;
     call->n_attrs = 1;
     call->attrs[0].attr.type = STN_ATTR_INT;
@@ -379,7 +387,8 @@ int main(int argc, char **argv)
         {"a_part_beside_nan_is_not_compared", a_part_beside_nan_is_not_compared},
         {"large_results_excuse_what_follows_from_them", large_results_excuse_what_follows_from_them},
         {"replicas_of_a_collective_are_compared", replicas_of_a_collective_are_compared},
-        {"a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too", a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too},
+        {"a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too",
+         a_bad_index_beside_no_elements_is_to_be_found_on_one_rank_too},
         {"a_printed_call_names_what_is_given", a_printed_call_names_what_is_given},
     };
     return TEST_MAIN(argc, argv, cases);

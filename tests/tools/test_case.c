@@ -21,12 +21,14 @@ static const struct attrs *parsed(struct attrs *attrs, const char *text)
 static void numbers_keep_the_form_in_which_they_are_written(void)
 {
     struct attrs a;
-    parsed(&a, "{\"x 1.5 \\\" 2e1\": 2, \"b\": 2.0, \"c\": -3, \"d\": 2e0, \"e\": true, \"f\": [1, -2, 3], \"g\": 4, \"h\": \"7.5\", \"i\": 8,"
+    parsed(&a, "{\"x 1.5 \\\" 2e1\": 2, \"b\": 2.0, \"c\": -3, \"d\": 2e0, \"e\": true, \"f\": [1, -2, 3], \"g\": 4, "
+               "\"h\": \"7.5\", \"i\": 8,"
                " \"j\": null, \"k\": 1.5, \"l\": []}");
     if (!CHECK_I64(a.n, 11))
         return;
-    static const stn_attr_type types[] = {STN_ATTR_INT, STN_ATTR_FLOAT, STN_ATTR_INT, STN_ATTR_FLOAT, STN_ATTR_BOOL, STN_ATTR_INTS,
-                                          STN_ATTR_INT, STN_ATTR_STRING, STN_ATTR_INT, STN_ATTR_FLOAT, STN_ATTR_INTS};
+    static const stn_attr_type types[] = {STN_ATTR_INT,  STN_ATTR_FLOAT, STN_ATTR_INT, STN_ATTR_FLOAT,
+                                          STN_ATTR_BOOL, STN_ATTR_INTS,  STN_ATTR_INT, STN_ATTR_STRING,
+                                          STN_ATTR_INT,  STN_ATTR_FLOAT, STN_ATTR_INTS};
     for (int i = 0; i < a.n; i++)
         CHECK_I64(a.list[i].type, types[i]);
     CHECK_I64(a.list[0].value.i, 2);
@@ -51,8 +53,15 @@ static void numbers_keep_the_form_in_which_they_are_written(void)
 
 static void attributes_that_are_not_flat_are_refused(void)
 {
-    static const char *const texts[] = {"", "[]", "3", "{\"a\": {}}", "{\"a\": [[1]]}", "{\"a\": [\"x\"]}", "{\"a\": 1} 2",
-                                        "{\"a\": [1,2,3,4,5,6,7,8,9]}", "{\"a\": {\"b\": {\"c\": 1}}}"};
+    static const char *const texts[] = {"",
+                                        "[]",
+                                        "3",
+                                        "{\"a\": {}}",
+                                        "{\"a\": [[1]]}",
+                                        "{\"a\": [\"x\"]}",
+                                        "{\"a\": 1} 2",
+                                        "{\"a\": [1,2,3,4,5,6,7,8,9]}",
+                                        "{\"a\": {\"b\": {\"c\": 1}}}"};
     char error[256];
     struct attrs a;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -69,7 +78,9 @@ static void attributes_meet_their_schema(void)
     };
     const stn_op_desc desc = {.attrs = schema, .n_attrs = 6};
     struct attrs a;
-    parsed(&a, "{\"whole\": 2.0, \"list\": 3.0, \"number\": 2.0, \"ord\": \"-inf\", \"padding\": \"same\", \"unknown\": 5.0}");
+    parsed(
+        &a,
+        "{\"whole\": 2.0, \"list\": 3.0, \"number\": 2.0, \"ord\": \"-inf\", \"padding\": \"same\", \"unknown\": 5.0}");
     stn_attr fit[ATTRS_MAX];
     attrs_fit(&a, &desc, fit);
     CHECK_I64(fit[0].type, STN_ATTR_INT);
@@ -86,12 +97,14 @@ static void attributes_meet_their_schema(void)
 
 static void inputs_find_their_place_by_name(void)
 {
-    static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "bias", .optional = 1}, {.name = "tensor", .variadic = 1}};
+    static const stn_input_schema inputs[] = {
+        {.name = "input"}, {.name = "bias", .optional = 1}, {.name = "tensor", .variadic = 1}};
     const stn_op_desc desc = {.inputs = inputs, .n_inputs = 3};
     static const struct {
         const char *name;
         int place;
-    } wanted[] = {{"input", 0}, {"bias", 1}, {"tensor0", 2}, {"tensor7", 9}, {"tensor", -1}, {"tensor1x", -1}, {"tensor99", -1}, {"weight", -1}};
+    } wanted[] = {{"input", 0},   {"bias", 1},      {"tensor0", 2},   {"tensor7", 9},
+                  {"tensor", -1}, {"tensor1x", -1}, {"tensor99", -1}, {"weight", -1}};
     struct conform_case *c = calloc(1, sizeof *c);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         strcpy(c->input_name[i], wanted[i].name);
@@ -101,7 +114,8 @@ static void inputs_find_their_place_by_name(void)
 }
 
 /* A case from a header with `data_size` bytes of data. */
-static int read_case(const char *metadata, const char *tensors, size_t data_size, struct conform_case *c, char *error, size_t error_size)
+static int read_case(const char *metadata, const char *tensors, size_t data_size, struct conform_case *c, char *error,
+                     size_t error_size)
 {
     char header[2048];
     int n = snprintf(header, sizeof header, "{\"__metadata__\":{%s},%s}", metadata, tensors);
@@ -126,7 +140,8 @@ static int read_case(const char *metadata, const char *tensors, size_t data_size
 
 static void cases_whose_parts_do_not_fit_are_refused(void)
 {
-    static const char metadata[] = "\"op\":\"add\",\"attrs\":\"{}\",\"inputs\":\"[\\\"a\\\"]\",\"grads\":\"[\\\"a\\\"]\"";
+    static const char metadata[] =
+        "\"op\":\"add\",\"attrs\":\"{}\",\"inputs\":\"[\\\"a\\\"]\",\"grads\":\"[\\\"a\\\"]\"";
     static const char input[] = "\"in.a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}";
     static const char output[] = "\"out.0\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}";
     static const struct {
@@ -194,7 +209,8 @@ static void floating_values_are_compared_by_both_bounds(void)
 
 static void not_a_number_and_infinity_stand_at_the_same_places(void)
 {
-    const float expected[] = {NAN, INFINITY, -INFINITY, 1}, swapped[] = {NAN, -INFINITY, INFINITY, 1}, finite[] = {0, INFINITY, -INFINITY, 1};
+    const float expected[] = {NAN, INFINITY, -INFINITY, 1}, swapped[] = {NAN, -INFINITY, INFINITY, 1},
+                finite[] = {0, INFINITY, -INFINITY, 1};
     const float extra[] = {NAN, INFINITY, -INFINITY, NAN};
     CHECK(holds(STN_DTYPE_F32, 4, expected, expected));
     CHECK(!holds(STN_DTYPE_F32, 4, expected, swapped));

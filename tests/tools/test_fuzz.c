@@ -81,7 +81,8 @@ static int tampered(struct program *p, int gradient)
         if (p->terms[t].dtype == STN_DTYPE_F64 && data[t] && term_numel(&p->terms[t]) > 0) {
             ((double *)data[t])[term_numel(&p->terms[t]) - 1] += 1e-6 * (1 + answers.largest);
             tried = 1;
-            found = !execute_compare(p, &answers, &finding) && strstr(finding.text, gradient ? "gradient" : "value") != NULL;
+            found = !execute_compare(p, &answers, &finding) &&
+                    strstr(finding.text, gradient ? "gradient" : "value") != NULL;
         }
     answers_free(&answers);
     return found || !tried;

@@ -148,8 +148,11 @@ static void a_dim_without_elements_can_be_cut(void)
 static void descriptions_name_placements_cuts_and_orders(void)
 {
     const struct grid mesh = grid_of(2, 2);
-    struct layout layout = {.placement = {{STN_PLACE_SHARD, 1, 0, 0}, {STN_PLACE_PARTIAL, 0, 0, 0}}, .axis_order = {1, 0}, .memory_order = {0, 1},
-                            .n_pieces = {0, 2}, .sizes = {{0}, {7, 0}}};
+    struct layout layout = {.placement = {{STN_PLACE_SHARD, 1, 0, 0}, {STN_PLACE_PARTIAL, 0, 0, 0}},
+                            .axis_order = {1, 0},
+                            .memory_order = {0, 1},
+                            .n_pieces = {0, 2},
+                            .sizes = {{0}, {7, 0}}};
     char text[128], small[8];
     const int length = layout_describe(&mesh, &layout, 2, text, sizeof text);
     CHECK_STR(text, "S(1),P[7 0] axes 1 0");

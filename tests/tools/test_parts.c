@@ -107,7 +107,9 @@ static void the_dual_of_the_dual_is_the_spec(void)
         CHECK(back == spec);
         for (int a = 0; a < grid.ndim; a++) {
             const int kind = stn_spec_placement(spec, a).kind, dual_kind = stn_spec_placement(dual, a).kind;
-            CHECK_I64(dual_kind, kind == STN_PLACE_SHARD ? kind : kind == STN_PLACE_PARTIAL ? STN_PLACE_REPLICATE : STN_PLACE_PARTIAL);
+            CHECK_I64(dual_kind, kind == STN_PLACE_SHARD     ? kind
+                                 : kind == STN_PLACE_PARTIAL ? STN_PLACE_REPLICATE
+                                                             : STN_PLACE_PARTIAL);
         }
         CHECK(memcmp(stn_spec_local_shape(dual), stn_spec_local_shape(spec), sizeof shape) == 0);
         stn_spec_release(&spec);

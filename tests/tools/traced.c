@@ -9,7 +9,8 @@ static stn_status rank_main(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     stn_mesh_create(context, 1, &size, NULL, NULL, &mesh);
-    stn_item(stn_sum(stn_ones(context, stn_spec_of(mesh, STN_DTYPE_F32, "S0", 1, (int64_t[]){700})), 0, NULL, 0), &value);
+    stn_item(stn_sum(stn_ones(context, stn_spec_of(mesh, STN_DTYPE_F32, "S0", 1, (int64_t[]){700})), 0, NULL, 0),
+             &value);
     return stn_scope_end(context);
 }
 

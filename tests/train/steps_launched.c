@@ -8,7 +8,8 @@
 /* Ranks whose data are on a device of a module's: threads, or the job's. */
 static void on_device(stn_rank_main body, void *arg, const char *device)
 {
-    const stn_context_options options = {.size = sizeof options, .device = device, .module_path = getenv("STN_TEST_DEVICE_MODULES")};
+    const stn_context_options options = {
+        .size = sizeof options, .device = device, .module_path = getenv("STN_TEST_DEVICE_MODULES")};
     const int in_job = getenv("MASTER_ADDR") != NULL;
     for (int n = in_job ? 0 : 1; n <= (in_job ? 0 : 3); n++)
         CHECK_STATUS(test_launch(n, &options, body, arg), STN_OK);

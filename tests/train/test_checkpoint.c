@@ -41,7 +41,8 @@ static stn_tensor *field(stn_context *context, const stn_mesh *mesh, int kind, d
     static const stn_placement placements[][2] = {{{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_SHARD, 1, 0, 0}},
                                                   {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_SHARD, 0, 0, 0}},
                                                   {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}}};
-    return test_tensor(context, mesh, placements[kind], STN_DTYPE_F64, 2, (const int64_t[]){ROWS, COLUMNS}, NULL, value);
+    return test_tensor(context, mesh, placements[kind], STN_DTYPE_F64, 2, (const int64_t[]){ROWS, COLUMNS}, NULL,
+                       value);
 }
 
 static void begin(struct run *run, stn_context *context, int rows, int columns, double (*value)(int64_t), int sgd)
@@ -59,11 +60,18 @@ static void begin(struct run *run, stn_context *context, int rows, int columns, 
     for (int i = 0; i < 2; i++)
         CHECK_STATUS(stn_set_requires_grad(run->parameters[i].tensor, 1), STN_OK);
     const stn_parameter_group group = {.size = sizeof group, .n = 2, .parameters = run->parameters};
-    CHECK_STATUS(sgd ? stn_sgd_create(context, &plain, &run->optimizer) : stn_adamw_create(context, &adamw, &run->optimizer), STN_OK);
+    CHECK_STATUS(sgd ? stn_sgd_create(context, &plain, &run->optimizer)
+                     : stn_adamw_create(context, &adamw, &run->optimizer),
+                 STN_OK);
     CHECK_STATUS(stn_optimizer_add_group(run->optimizer, &group), STN_OK);
     CHECK_STATUS(stn_average_create(context, 2, run->parameters, &run->average), STN_OK);
-    run->checkpoint = (stn_checkpoint){.size = sizeof run->checkpoint, .optimizer = run->optimizer, .average = run->average, .n_tensors = 1,
-                                       .tensors = run->own, .n_texts = 2, .texts = texts};
+    run->checkpoint = (stn_checkpoint){.size = sizeof run->checkpoint,
+                                       .optimizer = run->optimizer,
+                                       .average = run->average,
+                                       .n_tensors = 1,
+                                       .tensors = run->own,
+                                       .n_texts = 2,
+                                       .texts = texts};
 }
 
 static void end(struct run *run)
@@ -77,7 +85,9 @@ static void step(struct run *run)
     stn_scope_begin(run->context);
     stn_optimizer_set_rate_factor(run->optimizer, stn_schedule_cosine(run->checkpoint.step++, 2, STEPS, 0.1));
     stn_tensor *h = stn_dropout(stn_mul(run->w, run->w), 0.4, 1);
-    CHECK_STATUS(stn_backward(stn_sum(stn_add(stn_mul(h, run->w), stn_mul(run->b, stn_dropout(run->b, 0.3, 1))), 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(
+        stn_backward(stn_sum(stn_add(stn_mul(h, run->w), stn_mul(run->b, stn_dropout(run->b, 0.3, 1))), 0, NULL, 0)),
+        STN_OK);
     CHECK_STATUS(stn_optimizer_step(run->optimizer), STN_OK);
     CHECK_STATUS(stn_optimizer_zero_grad(run->optimizer), STN_OK);
     CHECK_STATUS(stn_average_update(run->average, 0.9), STN_OK);
@@ -150,7 +160,8 @@ static void a_run_goes_on_on_other_meshes_as_if_it_had_not_stopped(void)
     }
 }
 
-static void refused(struct run *run, const char *path, stn_checkpoint *checkpoint, int save, stn_status want, const char *why)
+static void refused(struct run *run, const char *path, stn_checkpoint *checkpoint, int save, stn_status want,
+                    const char *why)
 {
     double before[5 * N], after[5 * N];
     uint64_t seed[2], stream[2];
@@ -158,7 +169,9 @@ static void refused(struct run *run, const char *path, stn_checkpoint *checkpoin
     const int64_t step_before = checkpoint ? checkpoint->step : 0, steps = stn_optimizer_steps(run->optimizer);
     read_all(run, before);
     stn_context_random_state(run->context, &seed[0], &stream[0]);
-    CHECK_STATUS(save ? stn_checkpoint_save(run->context, path, checkpoint) : stn_checkpoint_load(run->context, path, checkpoint, &file), want);
+    CHECK_STATUS(save ? stn_checkpoint_save(run->context, path, checkpoint)
+                      : stn_checkpoint_load(run->context, path, checkpoint, &file),
+                 want);
     if (!CHECK(strstr(stn_context_error_text(run->context), why) != NULL))
         fprintf(stderr, "  %s\n", stn_context_error_text(run->context));
     stn_context_take_error(run->context, NULL, 0);
@@ -216,7 +229,8 @@ static void a_checkpoint_that_does_not_fit_changes_nothing(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"a_run_goes_on_on_other_meshes_as_if_it_had_not_stopped", a_run_goes_on_on_other_meshes_as_if_it_had_not_stopped},
+        {"a_run_goes_on_on_other_meshes_as_if_it_had_not_stopped",
+         a_run_goes_on_on_other_meshes_as_if_it_had_not_stopped},
         {"a_checkpoint_that_does_not_fit_changes_nothing", a_checkpoint_that_does_not_fit_changes_nothing},
     };
     char path[128];

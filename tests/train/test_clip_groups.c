@@ -43,7 +43,8 @@ static stn_tensor *loss_of(stn_tensor *w, const stn_mesh *mesh, int group)
     const stn_placement rows = stn_shard(0);
     int64_t cut[8] = {p > 1 ? n - 1 : n, p > 1};
     const int64_t *const sizes[] = {cut, NULL};
-    stn_tensor *x = test_tensor(stn_tensor_context(w), mesh, &rows, STN_DTYPE_F64, 2, shape, group % 2 ? sizes : NULL, test_value);
+    stn_tensor *x =
+        test_tensor(stn_tensor_context(w), mesh, &rows, STN_DTYPE_F64, 2, shape, group % 2 ? sizes : NULL, test_value);
     if (group % 2)
         return stn_sum(stn_mul(x, w), 0, NULL, 0);
     return stn_sum(stn_matmul(x, stn_unsqueeze(w, 1)), 0, NULL, 0);
@@ -168,7 +169,8 @@ static void axes_may_be_joined_one_after_the_other(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"joined_gradients_count_once_and_a_groups_own_for_each_group", joined_gradients_count_once_and_a_groups_own_for_each_group},
+        {"joined_gradients_count_once_and_a_groups_own_for_each_group",
+         joined_gradients_count_once_and_a_groups_own_for_each_group},
         {"axes_may_be_joined_one_after_the_other", axes_may_be_joined_one_after_the_other},
     };
     return TEST_MAIN(argc, argv, cases);

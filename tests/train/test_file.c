@@ -77,7 +77,8 @@ static void tensors_and_metadata_are_found(void)
     CHECK_STR(stn_file_metadata(file, "n"), "");
     CHECK(stn_file_metadata(file, "none") == NULL);
     CHECK_I64(stn_file_count(file), 4);
-    const stn_file_tensor *a = stn_file_find(file, "in.a"), *b = stn_file_find(file, "b"), *d = stn_file_find(file, "d\xc3\xa9");
+    const stn_file_tensor *a = stn_file_find(file, "in.a"), *b = stn_file_find(file, "b"),
+                          *d = stn_file_find(file, "d\xc3\xa9");
     if (CHECK_PTR(a) && CHECK_PTR(b) && CHECK_PTR(d)) {
         CHECK_I64(a->dtype, STN_DTYPE_F32);
         CHECK_STR(a->dtype_name, "F32");
@@ -150,7 +151,8 @@ static void more_values_than_tensors_need_are_refused(void)
     CHECK(strstr(error, "more values") != NULL);
     free(header);
     CHECK(parse("{\"\":{\"dtype\":\"U8\",\"shape\":[0,0,0,0,0,0,0,0],\"data_offsets\":[0,0]},"
-                "\"a\":{\"dtype\":\"U8\",\"shape\":[0,0,0,0,0,0,0,0],\"data_offsets\":[0,0]}}", 0, error, sizeof error));
+                "\"a\":{\"dtype\":\"U8\",\"shape\":[0,0,0,0,0,0,0,0],\"data_offsets\":[0,0]}}",
+                0, error, sizeof error));
 }
 
 static void endless_nesting_is_refused(void)
@@ -169,7 +171,8 @@ static void endless_nesting_is_refused(void)
         CHECK(strstr(error, "nested") != NULL);
         free(header);
     }
-    CHECK(!parse("{\"a\":{\"dtype\":\"F32\",\"shape\":[[[[[[[[1]]]]]]]],\"data_offsets\":[0,4]}}", 4, error, sizeof error));
+    CHECK(!parse("{\"a\":{\"dtype\":\"F32\",\"shape\":[[[[[[[[1]]]]]]]],\"data_offsets\":[0,4]}}", 4, error,
+                 sizeof error));
     CHECK(parse("{\"__metadata__\":{\"deep\":\"[[[[[[[[[[[[{{{{{{{{\"}}", 0, error, sizeof error));
 }
 
@@ -241,9 +244,23 @@ static void shared_bytes_and_names_are_refused(void)
 
 static void text_that_is_no_object_is_refused(void)
 {
-    static const char *const headers[] = {"", " ", "[]", "7", "null", "{", "{\"a\"", "{\"1\":1,", "{} x", "\xff\xfe{}", "{\"a\":\"\\",
-                                          "{\"__metadata__\":{\"a\":1}}", "{\"__metadata__\":[]}", "{\"__metadata__\":{},\"__metadata__\":{}}",
-                                          "{\"__metadata__\":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}", "{\"__metadata__\":{\"a\":\"1\",}}", "{,}"};
+    static const char *const headers[] = {"",
+                                          " ",
+                                          "[]",
+                                          "7",
+                                          "null",
+                                          "{",
+                                          "{\"a\"",
+                                          "{\"1\":1,",
+                                          "{} x",
+                                          "\xff\xfe{}",
+                                          "{\"a\":\"\\",
+                                          "{\"__metadata__\":{\"a\":1}}",
+                                          "{\"__metadata__\":[]}",
+                                          "{\"__metadata__\":{},\"__metadata__\":{}}",
+                                          "{\"__metadata__\":{\"a\":\"1\",\"b\":\"\",\"a\":\"2\"}}",
+                                          "{\"__metadata__\":{\"a\":\"1\",}}",
+                                          "{,}"};
     char error[256];
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++)
         CHECK(!parse(headers[i], 0, error, sizeof error));
@@ -256,7 +273,8 @@ static void text_that_is_not_utf8_is_refused(void)
     static const char *const bad[] = {
         "\x80", "\xc3",     "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
         "\x01", "a\\u0000b"};
-    static const char *const good[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\\u00e9", "\\\\u0000"};
+    static const char *const good[] = {"\xc3\xa9",         "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+                                       "\xf4\x8f\xbf\xbf", "\\u00e9",      "\\\\u0000"};
     char header[128], error[256];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(header, sizeof header, "{\"__metadata__\":{\"a\":\"%s\"}}", bad[i]);
@@ -308,7 +326,8 @@ static void flip_bits(struct rng *rng, unsigned char *bytes, size_t size)
 /* A number in the header becomes another one. */
 static void change_a_number(struct rng *rng, unsigned char *bytes, size_t size)
 {
-    static const char *const numbers[] = {"-1", "1e99", "0.5", "32", "8", "4294967296", "9007199254740993", "18446744073709551616", "1e-5", "", "-0"};
+    static const char *const numbers[] = {
+        "-1", "1e99", "0.5", "32", "8", "4294967296", "9007199254740993", "18446744073709551616", "1e-5", "", "-0"};
     size_t at = 8 + (size_t)rng_below(rng, (int64_t)size - 8 - MUTABLE_DATA), end = at;
     while (end < size - MUTABLE_DATA && strchr("0123456789", bytes[end] ? bytes[end] : 'x'))
         end++;
@@ -335,7 +354,8 @@ static void nest(struct rng *rng, unsigned char *bytes, size_t size)
     memset(bytes + at, rng_below(rng, 2) ? '[' : '{', (size_t)rng_below(rng, (int64_t)(size - at)));
 }
 
-static void (*const mutations[])(struct rng *, unsigned char *, size_t) = {overwrite, flip_bits, change_a_number, swap_parts, nest};
+static void (*const mutations[])(struct rng *, unsigned char *, size_t) = {overwrite, flip_bits, change_a_number,
+                                                                           swap_parts, nest};
 
 /* Every tensor lies inside the data, alone, has the bytes of its shape, is found by its name, and reads as the
  * file's bytes. */

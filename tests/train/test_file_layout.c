@@ -32,7 +32,9 @@ static void headers_are_json_with_offsets_and_end_at_a_multiple_of_8(void)
 /* Rows 1 and 2 of 4, columns 2 to 4 of 6, all of the last dim: two runs of three times two elements. */
 static void chunks_are_runs_of_what_lies_together(void)
 {
-    stn_spec spec = {.layout = {.dtype = STN_DTYPE_F32, .ndim = 3, .shape = {4, 6, 2}}, .local_numel = 12, .local_shape = {2, 3, 2},
+    stn_spec spec = {.layout = {.dtype = STN_DTYPE_F32, .ndim = 3, .shape = {4, 6, 2}},
+                     .local_numel = 12,
+                     .local_shape = {2, 3, 2},
                      .local_offset = {1, 2, 0}};
     struct stni_file_runs runs = stni_file_runs(&spec);
     CHECK_I64(runs.count, 2);
@@ -60,7 +62,8 @@ static void chunks_are_runs_of_what_lies_together(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"headers_are_json_with_offsets_and_end_at_a_multiple_of_8", headers_are_json_with_offsets_and_end_at_a_multiple_of_8},
+        {"headers_are_json_with_offsets_and_end_at_a_multiple_of_8",
+         headers_are_json_with_offsets_and_end_at_a_multiple_of_8},
         {"chunks_are_runs_of_what_lies_together", chunks_are_runs_of_what_lies_together},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -60,8 +60,8 @@ static stn_tensor *sample(stn_context *context, const stn_mesh *mesh, int group,
     const stn_placement rows = stn_shard(0);
     int64_t cut[8] = {p > 1 ? n - 1 : n, p > 1};
     const int64_t *const sizes[] = {cut, NULL};
-    return test_tensor(context, mesh, mesh ? &rows : NULL, STN_DTYPE_F64, 2, shape, mesh && group % 2 == 1 ? sizes : NULL,
-                       test_value);
+    return test_tensor(context, mesh, mesh ? &rows : NULL, STN_DTYPE_F64, 2, shape,
+                       mesh && group % 2 == 1 ? sizes : NULL, test_value);
 }
 
 static void read_grad(stn_tensor *leaf, double *out, int64_t n)
@@ -188,7 +188,8 @@ static stn_status buckets_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     for (int i = 0; i < MANY; i++) {
         const int64_t n = i % 5; /* fewer elements than ranks too */
-        list[i] = test_tensor(context, own, &place, i < MANY / 2 ? STN_DTYPE_F32 : STN_DTYPE_F64, 1, &n, NULL, test_value);
+        list[i] =
+            test_tensor(context, own, &place, i < MANY / 2 ? STN_DTYPE_F32 : STN_DTYPE_F64, 1, &n, NULL, test_value);
         CHECK_STATUS(stn_set_requires_grad(list[i], 1), STN_OK);
         CHECK_STATUS(stn_backward(stn_sum(stn_mul_number(list[i], (group + 1) * (i + 1)), 0, NULL, 0)), STN_OK);
     }
@@ -219,7 +220,8 @@ static stn_status absent_body(stn_context *context, void *arg)
     double got[3];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *some = parameter(context, own, &place, 1, &n, bias), *none = parameter(context, own, &place, 1, &n, bias),
+    stn_tensor *some = parameter(context, own, &place, 1, &n, bias),
+               *none = parameter(context, own, &place, 1, &n, bias),
                *local = parameter(context, NULL, NULL, 1, &n, bias), *grad = NULL;
     if (group == 1)
         CHECK_STATUS(stn_backward(stn_sum(stn_mul_number(some, 8), 0, NULL, 0)), STN_OK);
@@ -348,12 +350,15 @@ static const struct {
     [OUTSIDE] = {STN_ERR_LAYOUT, "rank 1: grad_all_reduce: parameters[1] is on a mesh that rank 1 is outside of"},
     [COUNT] = {STN_ERR_MISMATCH, "rank 1 calls grad_all_reduce(parameters 1, axis 0, op sum), rank 0 "
                                  "grad_all_reduce(parameters 2, axis 0, op sum); nothing was moved"},
-    [DTYPE] = {STN_ERR_MISMATCH, "rank 1 calls grad_all_reduce(parameters 2, axis 0, op sum, number 1, dtype f32, ndim 1, "
-                                 "shape[0] 4), rank 0 grad_all_reduce(parameters 2, axis 0, op sum, number 1, dtype f64, "},
-    [SHAPE] = {STN_ERR_MISMATCH, "rank 1 calls grad_all_reduce(parameters 2, axis 0, op sum, number 1, dtype f64, ndim 1, "
-                                 "shape[0] 5), rank 0 "},
-    [PART] = {STN_ERR_MISMATCH, "grad_all_reduce: rank 3 holds other parts of the parameters than rank 1, which is in line "
-                                "with it along axis 0; nothing was moved"},
+    [DTYPE] = {STN_ERR_MISMATCH,
+               "rank 1 calls grad_all_reduce(parameters 2, axis 0, op sum, number 1, dtype f32, ndim 1, "
+               "shape[0] 4), rank 0 grad_all_reduce(parameters 2, axis 0, op sum, number 1, dtype f64, "},
+    [SHAPE] = {STN_ERR_MISMATCH,
+               "rank 1 calls grad_all_reduce(parameters 2, axis 0, op sum, number 1, dtype f64, ndim 1, "
+               "shape[0] 5), rank 0 "},
+    [PART] = {STN_ERR_MISMATCH,
+              "grad_all_reduce: rank 3 holds other parts of the parameters than rank 1, which is in line "
+              "with it along axis 0; nothing was moved"},
     [FAILED] = {STN_ERR_SHAPE, "rank 1: "},
 };
 
@@ -370,7 +375,8 @@ static stn_tensor *odd_parameter(stn_context *context, const stn_mesh *grid, enu
     const int64_t n = fault == SHAPE ? 5 : 4;
     if (fault == TWICE)
         return m->w;
-    stn_tensor *t = test_tensor(context, mesh, place, fault == DTYPE ? STN_DTYPE_F32 : STN_DTYPE_F64, 1, &n, NULL, bias);
+    stn_tensor *t =
+        test_tensor(context, mesh, place, fault == DTYPE ? STN_DTYPE_F32 : STN_DTYPE_F64, 1, &n, NULL, bias);
     CHECK_STATUS(stn_set_requires_grad(t, fault != NO_LEAF), STN_OK);
     return t;
 }
@@ -427,7 +433,8 @@ static stn_status no_mesh_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *w = parameter(context, NULL, NULL, 1, &n, bias);
     CHECK_STATUS(stn_grad_all_reduce(1, &w, odd ? NULL : mesh, 0, STN_SUM), odd ? STN_ERR_ARGUMENT : STN_ERR_PEER);
-    CHECK_ERROR_PART(context, odd ? STN_ERR_ARGUMENT : STN_ERR_PEER, odd ? "grad_all_reduce: mesh is NULL" : "rank 1: grad_all_reduce: mesh is NULL");
+    CHECK_ERROR_PART(context, odd ? STN_ERR_ARGUMENT : STN_ERR_PEER,
+                     odd ? "grad_all_reduce: mesh is NULL" : "rank 1: grad_all_reduce: mesh is NULL");
     stn_scope_end(context);
     return STN_OK;
 }
@@ -464,7 +471,8 @@ static void ranks_outside_keep_their_gradients(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"groups_that_differ_in_everything_train_as_one_process", groups_that_differ_in_everything_train_as_one_process},
+        {"groups_that_differ_in_everything_train_as_one_process",
+         groups_that_differ_in_everything_train_as_one_process},
         {"replicas_of_the_groups_stay_the_same_bits", replicas_of_the_groups_stay_the_same_bits},
         {"neighbours_of_one_dtype_share_a_collective", neighbours_of_one_dtype_share_a_collective},
         {"a_gradient_that_one_group_has_is_joined_with_zeros", a_gradient_that_one_group_has_is_joined_with_zeros},

@@ -22,7 +22,8 @@ static double other_value(int64_t i)
     return test_value(i + 1000);
 }
 
-static stn_tensor *field(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, double (*value)(int64_t))
+static stn_tensor *field(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype,
+                         double (*value)(int64_t))
 {
     const int64_t shape[] = {ROWS, COLUMNS};
     return test_tensor(context, mesh, placements, dtype, 2, shape, NULL, value);
@@ -64,7 +65,8 @@ static stn_status load_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, l->rows, l->columns);
     stn_scope_begin(context);
     stn_tensor *b = field(context, mesh, l->place, STN_DTYPE_F64, test_value);
-    stn_tensor *turned = stn_cast(stn_mul_number(field(context, mesh, l->place, STN_DTYPE_F32, other_value), 2), STN_DTYPE_F32);
+    stn_tensor *turned =
+        stn_cast(stn_mul_number(field(context, mesh, l->place, STN_DTYPE_F32, other_value), 2), STN_DTYPE_F32);
     const stn_named_tensor list[] = {{"b", b}, {"a", turned}};
     CHECK_STATUS(stn_load(context, file_at("x.safetensors", path), 2, list), STN_OK);
     test_read(b, got, N);
@@ -167,7 +169,8 @@ static stn_status names_body(stn_context *context, void *arg)
         CHECK_STATUS(stn_load_metadata(path, good.key, text, sizeof text), STN_OK);
         CHECK_STR(text, good.value);
     }
-    CHECK_STATUS(stn_save(context, file_at("y", path), 1, &(stn_named_tensor){"\xff", from}, 0, NULL), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_save(context, file_at("y", path), 1, &(stn_named_tensor){"\xff", from}, 0, NULL),
+                 STN_ERR_ARGUMENT);
     CHECK(strstr(stn_context_error_text(context), "is not UTF-8") != NULL);
     stn_context_take_error(context, NULL, 0);
     CHECK_STATUS(stn_save(context, path, 0, NULL, 2, bad), STN_ERR_ARGUMENT);
@@ -192,7 +195,8 @@ static void write_file(const char *name, const char *bytes, size_t size)
     fclose(file);
 }
 
-static void refused(stn_context *context, const char *name, const char *tensor, stn_dtype dtype, stn_status want, const char *why)
+static void refused(stn_context *context, const char *name, const char *tensor, stn_dtype dtype, stn_status want,
+                    const char *why)
 {
     char path[128];
     double got[N];
@@ -220,7 +224,8 @@ static stn_status damaged_body(stn_context *context, void *arg)
     refused(context, "json.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the header is damaged");
     refused(context, "deep.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the header is damaged");
     refused(context, "offsets.safetensors", "a", STN_DTYPE_F32, STN_ERR_IO, "the offsets of 'a' do not fit");
-    refused(context, "shape.safetensors", "a", STN_DTYPE_F32, STN_ERR_SHAPE, "another shape: got (5, 7), wanted (7, 5)");
+    refused(context, "shape.safetensors", "a", STN_DTYPE_F32, STN_ERR_SHAPE,
+            "another shape: got (5, 7), wanted (7, 5)");
     stn_placement shard = stn_shard(0);
     stn_tensor *t = field(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F32, test_value);
     snprintf(path, sizeof path, "%s/no/such/folder.safetensors", folder);
@@ -251,9 +256,11 @@ static void damaged_files_are_refused_on_all_ranks(void)
     memset(deep, '[', sizeof deep);
     memcpy(deep, "\x64\0\0\0\0\0\0\0", 8);
     write_file("deep.safetensors", deep, sizeof deep);
-    const char offsets[8 + 0x3a + 9] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[7,5],\"data_offsets\":[9,8]}}     ";
+    const char offsets[8 + 0x3a + 9] =
+        "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[7,5],\"data_offsets\":[9,8]}}     ";
     write_file("offsets.safetensors", offsets, sizeof offsets);
-    const char shape[8 + 0x3a + 4 * N] = "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[5,7],\"data_offsets\":[0,140]}}   ";
+    const char shape[8 + 0x3a + 4 * N] =
+        "\x3a\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[5,7],\"data_offsets\":[0,140]}}   ";
     write_file("shape.safetensors", shape, sizeof shape);
     test_ranks(2, damaged_body, NULL);
 }
@@ -269,7 +276,8 @@ int main(int argc, char **argv)
     if (!mkdtemp(folder))
         return 1;
     int code = TEST_MAIN(argc, argv, cases);
-    static const char *const names[] = {"x", "optimizer", "names", "short", "tiny", "length", "json", "deep", "offsets", "shape"};
+    static const char *const names[] = {"x",      "optimizer", "names", "short",   "tiny",
+                                        "length", "json",      "deep",  "offsets", "shape"};
     char path[160];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s.safetensors", folder, names[i]);

@@ -65,7 +65,8 @@ static void whole_numbers_are_exact(void)
         const char *text;
         int64_t want;
     } rows[] = {{"0", 0}, {" 7", 7}, {"120,", 120}, {"9007199254740992]", INT64_C(9007199254740992)}};
-    static const char *const bad[] = {"", "-1", "-0", "+1", "00", "01", "1.0", "1e0", "1E2", "9007199254740993", "18446744073709551617", "x", ".5"};
+    static const char *const bad[] = {
+        "", "-1", "-0", "+1", "00", "01", "1.0", "1e0", "1E2", "9007199254740993", "18446744073709551617", "x", ".5"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct stni_json json = begin(rows[i].text);
         int64_t got = -1;

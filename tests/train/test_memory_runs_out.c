@@ -50,7 +50,8 @@ static stn_status step(stn_context *context, stn_optimizer *optimizer)
 }
 
 /* What a part of the step is recomputed from. */
-static stn_status drop_some(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+static stn_status drop_some(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                            stn_tensor **outputs)
 {
     (void)context, (void)user, (void)n_inputs, (void)n_outputs;
     outputs[0] = stn_dropout(stn_mul(inputs[0], inputs[1]), 0.5, 1);
@@ -131,7 +132,10 @@ static int fails_at(int64_t n, int for_ever, int *failures)
 {
     struct outcome outcomes[RANKS] = {{STN_OK, ""}};
     char text[512] = "";
-    const stn_context_options options = {.size = sizeof options, .allocator = &counted_allocator, .deadline_seconds = deadline, .error_text = text,
+    const stn_context_options options = {.size = sizeof options,
+                                         .allocator = &counted_allocator,
+                                         .deadline_seconds = deadline,
+                                         .error_text = text,
                                          .error_text_size = sizeof text};
     const int64_t live = counted_live(), calls = counted_calls();
     const double begin = seconds();
@@ -269,7 +273,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"each_rank_knows_of_the_one_that_has_no_memory", each_rank_knows_of_the_one_that_has_no_memory},
-        {"each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step", each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step},
+        {"each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step",
+         each_rank_knows_of_the_one_that_has_no_memory_for_a_captured_step},
         {"a_load_says_that_memory_ran_out", a_load_says_that_memory_ran_out},
         {"a_request_says_that_memory_ran_out", a_request_says_that_memory_ran_out},
         {"all_ranks_end_when_none_has_memory", all_ranks_end_when_none_has_memory},

@@ -154,7 +154,10 @@ static void function_on_chunks(stn_context *context, stn_tensor *x, int fails)
     const stn_spec *spec = stn_tensor_spec(x);
     stn_tensor *y;
     (void)context;
-    stn_local_map_options map = {.size = sizeof map, .function = broken_function, .arg = (void *)(uintptr_t)(fails ? &yes : &no), .out_specs = &spec};
+    stn_local_map_options map = {.size = sizeof map,
+                                 .function = broken_function,
+                                 .arg = (void *)(uintptr_t)(fails ? &yes : &no),
+                                 .out_specs = &spec};
     stn_local_map(&map, 1, &x, 1, &y);
 }
 
@@ -234,7 +237,8 @@ static const struct way ways[] = {
     {"memory of values from the host", memory_of_values_from_the_host, STN_ERR_MEMORY, "out of memory", 0},
     {"kernel", kernel, STN_ERR_DEVICE, "a fan has stopped", 0},
     {"kernel without a text", kernel_without_a_text, STN_ERR_DEVICE, "device error", 0},
-    {"function on chunks", function_on_chunks, STN_ERR_IO, "local_map: the function returned \"input or output failed\"", 1},
+    {"function on chunks", function_on_chunks, STN_ERR_IO,
+     "local_map: the function returned \"input or output failed\"", 1},
     {"hook of a tensor", hook_of_a_tensor, STN_ERR_CALLBACK, "a tensor hook returned \"a value is out of range\"", 1},
     {"hook of a leaf", hook_of_a_leaf, STN_ERR_CALLBACK, "a gradient hook returned \"a value is out of range\"", 1},
     {"hook of a leaf that waits", hook_of_a_leaf_that_waits, STN_ERR_CALLBACK,
@@ -285,7 +289,8 @@ static stn_status way_body(stn_context *context, void *arg)
     const stn_placement shard = stn_shard(0);
     const double begin = seconds();
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F64, 1, shape, NULL, test_value);
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &shard, STN_DTYPE_F64, 1,
+                                shape, NULL, test_value);
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     way->run(context, x, stn_context_rank(context) == FAILING);
     (way->is_agreed ? check_agreed : check_aborted)(way, context, x);

@@ -41,7 +41,8 @@ static void give_gradient(stn_context *context, stn_tensor *p, int step)
     const int64_t shape[] = {ROWS, COLUMNS};
     stn_placement other = stn_shard(1);
     current_step = step;
-    stn_tensor *g = test_tensor(context, stn_spec_mesh(stn_tensor_spec(p)), &other, stn_tensor_dtype(p), 2, shape, NULL, current_slope);
+    stn_tensor *g = test_tensor(context, stn_spec_mesh(stn_tensor_spec(p)), &other, stn_tensor_dtype(p), 2, shape, NULL,
+                                current_slope);
     CHECK_STATUS(stn_backward(stn_sum(stn_mul(p, g), 0, NULL, 0)), STN_OK);
 }
 
@@ -82,9 +83,11 @@ static double plain(const struct setting *s, int64_t i, int steps)
 static stn_optimizer *make(stn_context *context, const struct setting *s)
 {
     stn_optimizer *optimizer = NULL;
-    const stn_sgd_options sgd = {.size = sizeof sgd, .rate = 0.05, .momentum = s->momentum, .weight_decay = 9, .nesterov = s->nesterov};
+    const stn_sgd_options sgd = {
+        .size = sizeof sgd, .rate = 0.05, .momentum = s->momentum, .weight_decay = 9, .nesterov = s->nesterov};
     const stn_adamw_options adamw = {.size = sizeof adamw, .rate = 0.05, .weight_decay = 9};
-    CHECK_STATUS(s->adamw ? stn_adamw_create(context, &adamw, &optimizer) : stn_sgd_create(context, &sgd, &optimizer), STN_OK);
+    CHECK_STATUS(s->adamw ? stn_adamw_create(context, &adamw, &optimizer) : stn_sgd_create(context, &sgd, &optimizer),
+                 STN_OK);
     return optimizer;
 }
 
@@ -182,7 +185,8 @@ static stn_status clip_body(stn_context *context, void *arg)
     stn_tensor *grad;
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *list[] = {parameter(context, mesh, stn_shard(0), STN_DTYPE_F64), parameter(context, mesh, stn_replicate(), STN_DTYPE_F64),
+    stn_tensor *list[] = {parameter(context, mesh, stn_shard(0), STN_DTYPE_F64),
+                          parameter(context, mesh, stn_replicate(), STN_DTYPE_F64),
                           parameter(context, mesh, stn_shard(1), STN_DTYPE_F64)};
     /* The third has no gradient; of the sum, the first two share one cotangent. */
     const int64_t shape[] = {ROWS, COLUMNS};
@@ -232,7 +236,8 @@ static void unscale_once(stn_context *context, stn_dtype dtype, double bad, int 
         stn_placement rows = stn_shard(0);
         current_step = 0;
         stn_tensor *g = test_tensor(context, mesh, &rows, dtype, 2, shape, NULL, start);
-        g = stn_where(stn_eq(g, stn_max(g)), stn_mul_number(stn_ones(context, stn_tensor_spec(g)), bad), stn_zeros(context, stn_tensor_spec(g)));
+        g = stn_where(stn_eq(g, stn_max(g)), stn_mul_number(stn_ones(context, stn_tensor_spec(g)), bad),
+                      stn_zeros(context, stn_tensor_spec(g)));
         CHECK_STATUS(stn_backward(stn_sum(stn_mul(list[0], g), 0, NULL, 0)), STN_OK);
     }
     CHECK_STATUS(stn_grad_unscale(context, 3, list, 64, &finite), STN_OK);
@@ -333,7 +338,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_optimizer *o = NULL;
     (void)arg;
     stn_scope_begin(context);
-    refused(context, stn_adamw_create(context, &bad, &o), STN_ERR_ARGUMENT, "adamw: beta2 got 1, wanted at least 0 and less than 1");
+    refused(context, stn_adamw_create(context, &bad, &o), STN_ERR_ARGUMENT,
+            "adamw: beta2 got 1, wanted at least 0 and less than 1");
     refused(context, stn_sgd_create(context, &nesterov, &o), STN_ERR_ARGUMENT,
             "sgd: nesterov got momentum 0 and dampening 0, wanted a momentum and no dampening");
     CHECK_STATUS(stn_adamw_create(context, NULL, &o), STN_OK);
@@ -342,11 +348,15 @@ static stn_status refusals_body(stn_context *context, void *arg)
     refused(context, add_one(o, "p", p), STN_ERR_ARGUMENT, "optimizer: 'p' is there already");
     refused(context, add_one(o, "", p), STN_ERR_ARGUMENT, "optimizer: a parameter's name got '', wanted a text");
     stn_tensor *fixed = test_tensor(context, mesh, &shard, STN_DTYPE_F32, 1, shape, NULL, start);
-    refused(context, add_one(o, "q", fixed), STN_ERR_STATE, "optimizer: 'q' does not require grad, wanted a leaf that does");
+    refused(context, add_one(o, "q", fixed), STN_ERR_STATE,
+            "optimizer: 'q' does not require grad, wanted a leaf that does");
     stn_tensor *pending = test_tensor(context, mesh, &partial, STN_DTYPE_F32, 1, shape, NULL, start);
-    refused(context, add_one(o, "q", pending), STN_ERR_PARTIAL, "optimizer: 'q' is Partial on mesh axis 0, wanted Shard or Replicate");
-    refused(context, add_one(o, "q", stn_cast(fixed, STN_DTYPE_BF16)), STN_ERR_DTYPE, "optimizer: 'q' is bf16, wanted f32 or f64");
-    refused(context, stn_clip_grad_norm(context, 1, &p, 0, NULL), STN_ERR_ARGUMENT, "clip_grad_norm: most got 0, wanted more than 0");
+    refused(context, add_one(o, "q", pending), STN_ERR_PARTIAL,
+            "optimizer: 'q' is Partial on mesh axis 0, wanted Shard or Replicate");
+    refused(context, add_one(o, "q", stn_cast(fixed, STN_DTYPE_BF16)), STN_ERR_DTYPE,
+            "optimizer: 'q' is bf16, wanted f32 or f64");
+    refused(context, stn_clip_grad_norm(context, 1, &p, 0, NULL), STN_ERR_ARGUMENT,
+            "clip_grad_norm: most got 0, wanted more than 0");
     stn_optimizer_destroy(&o);
     return stn_scope_end(context);
 }
@@ -393,7 +403,8 @@ int main(int argc, char **argv)
         {"steps_are_those_of_plain_loops", steps_are_those_of_plain_loops},
         {"lists_longer_than_a_kernel_takes_are_cut", lists_longer_than_a_kernel_takes_are_cut},
         {"clipping_counts_each_element_once", clipping_counts_each_element_once},
-        {"gradients_are_unscaled_and_known_to_be_finite_on_all_ranks", gradients_are_unscaled_and_known_to_be_finite_on_all_ranks},
+        {"gradients_are_unscaled_and_known_to_be_finite_on_all_ranks",
+         gradients_are_unscaled_and_known_to_be_finite_on_all_ranks},
         {"averages_follow_and_change_places", averages_follow_and_change_places},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
         {"schedules_rise_and_fall", schedules_rise_and_fall},

@@ -38,13 +38,15 @@ static void train_once(stn_context *context, stn_params *params, double want)
 {
     stn_optimizer *optimizer = NULL;
     const stn_sgd_options options = {.size = sizeof options, .rate = 0.5};
-    const stn_parameter_group all = {.size = sizeof all, .n = stn_params_count(params), .parameters = stn_params_named(params)};
+    const stn_parameter_group all = {
+        .size = sizeof all, .n = stn_params_count(params), .parameters = stn_params_named(params)};
     double got[15], norm = 0;
     CHECK_STATUS(stn_sgd_create(context, &options, &optimizer), STN_OK);
     CHECK_STATUS(stn_optimizer_add_group(optimizer, &all), STN_OK);
     stn_scope_begin(context);
     stn_no_sync_begin(context);
-    CHECK_STATUS(stn_backward(stn_sum(stn_add(stn_params_find(params, "a"), stn_params_find(params, "b")), 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_backward(stn_sum(stn_add(stn_params_find(params, "a"), stn_params_find(params, "b")), 0, NULL, 0)),
+                 STN_OK);
     stn_no_sync_end(context);
     CHECK_STATUS(stn_grad_sync(context, stn_params_count(params), stn_params_tensors(params)), STN_OK);
     CHECK_STATUS(stn_clip_grad_norm(context, stn_params_count(params), stn_params_tensors(params), 1e9, &norm), STN_OK);
@@ -72,7 +74,8 @@ static stn_status use_body(stn_context *context, void *arg)
     stn_tensor_release(&a); /* the list holds it */
     CHECK(!stn_tensor_is_error(stn_params_make(params, "b", spec, twos)));
     CHECK_I64(stn_params_count(params), 2);
-    CHECK(strcmp(stn_params_named(params)[1].name, "b") == 0 && stn_params_named(params)[1].tensor == stn_params_tensors(params)[1]);
+    CHECK(strcmp(stn_params_named(params)[1].name, "b") == 0 &&
+          stn_params_named(params)[1].tensor == stn_params_tensors(params)[1]);
     CHECK(stn_params_find(params, "b") == stn_params_tensors(params)[1] && stn_params_find(params, "c") == NULL);
     CHECK(stn_requires_grad(stn_params_tensors(params)[0]) && stn_is_leaf(stn_params_tensors(params)[1]));
     train_once(context, params, 1.5);

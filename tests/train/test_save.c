@@ -63,7 +63,8 @@ static stn_status one(stn_context *context, struct job *job)
     stn_scope_begin(context);
     CHECK_STATUS(stn_spec_create(context, mesh, &cut, STN_DTYPE_F32, 1, shape, NULL, &spec), STN_OK);
     const stn_named_tensor named = {"w", stn_full(context, spec, job->value)};
-    const stn_status status = job->saves ? stn_save(context, job->path, 1, &named, 0, NULL) : stn_load(context, job->path, 1, &named);
+    const stn_status status =
+        job->saves ? stn_save(context, job->path, 1, &named, 0, NULL) : stn_load(context, job->path, 1, &named);
     if (first && status != STN_OK)
         snprintf(job->text, sizeof job->text, "%s", stn_context_error_text(context));
     stn_context_take_error(context, NULL, 0);
@@ -305,11 +306,15 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"lists_that_differ_between_ranks_are_refused", lists_that_differ_between_ranks_are_refused},
         {"jobs_that_save_to_one_path_leave_one_of_their_files", jobs_that_save_to_one_path_leave_one_of_their_files},
-        {"what_is_no_file_is_neither_replaced_nor_left_beside_a_part", what_is_no_file_is_neither_replaced_nor_left_beside_a_part},
-        {"a_file_keeps_its_mode_and_a_new_one_gets_what_the_mask_leaves", a_file_keeps_its_mode_and_a_new_one_gets_what_the_mask_leaves},
+        {"what_is_no_file_is_neither_replaced_nor_left_beside_a_part",
+         what_is_no_file_is_neither_replaced_nor_left_beside_a_part},
+        {"a_file_keeps_its_mode_and_a_new_one_gets_what_the_mask_leaves",
+         a_file_keeps_its_mode_and_a_new_one_gets_what_the_mask_leaves},
         {"a_symbolic_link_stays_and_its_target_is_replaced", a_symbolic_link_stays_and_its_target_is_replaced},
-        {"a_save_that_fails_leaves_the_old_file_and_nothing_else", a_save_that_fails_leaves_the_old_file_and_nothing_else},
-        {"parts_of_killed_savers_are_removed_and_those_of_living_ones_stay", parts_of_killed_savers_are_removed_and_those_of_living_ones_stay},
+        {"a_save_that_fails_leaves_the_old_file_and_nothing_else",
+         a_save_that_fails_leaves_the_old_file_and_nothing_else},
+        {"parts_of_killed_savers_are_removed_and_those_of_living_ones_stay",
+         parts_of_killed_savers_are_removed_and_those_of_living_ones_stay},
         {"a_name_as_long_as_names_may_be_is_saved", a_name_as_long_as_names_may_be_is_saved},
         {"a_path_without_a_folder_is_saved", a_path_without_a_folder_is_saved},
     };

@@ -46,7 +46,8 @@ static stn_placement along_columns(stn_placement placement, int ndim)
 }
 
 /* Rows of the batch dealt 4, 0, 3 where there are three ranks. */
-static stn_tensor *made(const struct program *p, stn_placement placement, int ndim, const int64_t *shape, double (*value)(int64_t i))
+static stn_tensor *made(const struct program *p, stn_placement placement, int ndim, const int64_t *shape,
+                        double (*value)(int64_t i))
 {
     const int64_t uneven[] = {4, 0, 3}, rows[] = {2, 1, 6};
     const int64_t *sizes[STN_MAX_NDIM] = {NULL};
@@ -168,7 +169,8 @@ static struct program net(stn_context *context, const stn_mesh *mesh, int adamw)
     p.fixed[3] = made(&p, stn_replicate(), 1, w0, test_value);
     p.fixed[4] = made(&p, stn_replicate(), 2, w1, weight_at);
     p.fixed[5] = made(&p, stn_shard(0), 1, w1, test_value);
-    CHECK_STATUS(adamw ? stn_adamw_create(context, NULL, &p.optimizer) : stn_sgd_create(context, &sgd, &p.optimizer), STN_OK);
+    CHECK_STATUS(adamw ? stn_adamw_create(context, NULL, &p.optimizer) : stn_sgd_create(context, &sgd, &p.optimizer),
+                 STN_OK);
     add_parameters(&p);
     return p;
 }
@@ -195,10 +197,12 @@ static void a_net_is_trained(void)
 static stn_tensor *solve(struct program *p)
 {
     stn_tensor *sum;
-    const stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_REPLICATE}};
+    const stn_conv_attrs attrs = {
+        .size = sizeof attrs, .same = 1, .mode = {STN_PADDING_CIRCULAR, STN_PADDING_REPLICATE}};
     stn_scope_begin(p->context);
     stn_tensor *change = stn_conv2d(p->fixed[1], p->fixed[2], NULL, &attrs);
-    stn_copy_(p->fixed[1], stn_add(p->fixed[1], stn_add(stn_mul_number(change, 0.1), stn_mul_number(p->fixed[0], 0.01))));
+    stn_copy_(p->fixed[1],
+              stn_add(p->fixed[1], stn_add(stn_mul_number(change, 0.1), stn_mul_number(p->fixed[0], 0.01))));
     sum = stn_sum(stn_mul(p->fixed[1], p->fixed[1]), 0, NULL, 0);
     stn_tensor *whole = stn_full_tensor(sum);
     CHECK_STATUS(stn_scope_end_keep(p->context, whole, &whole), STN_OK);
@@ -296,7 +300,8 @@ static stn_status share_body(stn_context *context, void *arg)
     const struct program p = {.context = context, .mesh = test_mesh(context, stn_context_size(context), 0)};
     stn_step *step = NULL;
     stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 2, shape, NULL, &spec);
-    stn_tensor *x = stn_full(context, spec, 1.5 + stn_context_rank(context)), *z = stn_full(context, spec, 1.5 + stn_context_rank(context));
+    stn_tensor *x = stn_full(context, spec, 1.5 + stn_context_rank(context)),
+               *z = stn_full(context, spec, 1.5 + stn_context_rank(context));
     stn_spec_release(&spec);
     CHECK_STATUS(stn_capture_begin(context), STN_OK);
     stn_tensor *got = share(&p, x);

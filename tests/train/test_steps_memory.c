@@ -129,7 +129,8 @@ static stn_status scarce_body(stn_context *context, void *arg)
 
 static void memory_of_a_step_does_not_go_back_where_there_is_no_more(void)
 {
-    const stn_allocator allocator = {.size = sizeof allocator, .allocate = budget_allocate, .deallocate = budget_deallocate};
+    const stn_allocator allocator = {
+        .size = sizeof allocator, .allocate = budget_allocate, .deallocate = budget_deallocate};
     const stn_context_options options = {.size = sizeof options, .allocator = &allocator};
     memset(&device, 0, sizeof device);
     CHECK_STATUS(test_launch(1, &options, scarce_body, NULL), STN_OK);
@@ -168,7 +169,8 @@ static stn_status outlives_body(stn_context *context, void *arg)
 
 static void what_outlives_its_step_is_read_before_it_goes_back(void)
 {
-    const stn_allocator allocator = {.size = sizeof allocator, .allocate = budget_allocate, .deallocate = budget_deallocate};
+    const stn_allocator allocator = {
+        .size = sizeof allocator, .allocate = budget_allocate, .deallocate = budget_deallocate};
     const stn_context_options options = {.size = sizeof options, .allocator = &allocator};
     memset(&device, 0, sizeof device);
     CHECK_STATUS(test_launch(1, &options, outlives_body, NULL), STN_OK);
@@ -178,7 +180,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"memory_that_a_step_wraps_stays", memory_that_a_step_wraps_stays},
-        {"memory_of_a_step_does_not_go_back_where_there_is_no_more", memory_of_a_step_does_not_go_back_where_there_is_no_more},
+        {"memory_of_a_step_does_not_go_back_where_there_is_no_more",
+         memory_of_a_step_does_not_go_back_where_there_is_no_more},
         {"what_outlives_its_step_is_read_before_it_goes_back", what_outlives_its_step_is_read_before_it_goes_back},
     };
     return TEST_MAIN(argc, argv, cases);

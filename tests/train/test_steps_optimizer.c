@@ -18,7 +18,8 @@ static struct model model_of(stn_context *context)
     const int n = stn_context_size(context);
     const stn_mesh *mesh = n == 6 ? test_mesh(context, 2, 3) : test_mesh(context, n, 0);
     const stn_placement rows[] = {stn_shard(0), stn_replicate()};
-    struct model m = {.context = context, .x = test_tensor(context, mesh, rows, STN_DTYPE_F32, 2, shape, NULL, test_value)};
+    struct model m = {.context = context,
+                      .x = test_tensor(context, mesh, rows, STN_DTYPE_F32, 2, shape, NULL, test_value)};
     stn_named_tensor named[PARAMETERS];
     for (int i = 0; i < PARAMETERS; i++) {
         m.w[i] = test_tensor(context, mesh, rows, STN_DTYPE_F32, 2, shape, NULL, test_value);

@@ -44,7 +44,8 @@ static void selects(stn_context *context, stn_tensor *x)
 {
     const int64_t n[] = {ROWS};
     const stn_spec *spec;
-    stn_spec_create(context, stn_spec_mesh(stn_tensor_spec(x)), (const stn_placement[]){stn_shard(0)}, STN_DTYPE_I64, 1, n, NULL, &spec);
+    stn_spec_create(context, stn_spec_mesh(stn_tensor_spec(x)), (const stn_placement[]){stn_shard(0)}, STN_DTYPE_I64, 1,
+                    n, NULL, &spec);
     stn_index_select(x, 0, stn_zeros(context, spec));
     stn_spec_release(&spec);
 }
@@ -53,7 +54,8 @@ static void goes_beside(stn_context *context, stn_tensor *x)
 {
     stn_dist_request *request;
     (void)context;
-    stn_dist_all_reduce_in_place(stn_to_local(x, STN_GRAD_PER_RANK), stn_spec_mesh(stn_tensor_spec(x)), STN_SUM, &request);
+    stn_dist_all_reduce_in_place(stn_to_local(x, STN_GRAD_PER_RANK), stn_spec_mesh(stn_tensor_spec(x)), STN_SUM,
+                                 &request);
 }
 
 static void waits(stn_context *context, stn_tensor *x)
@@ -97,7 +99,8 @@ static stn_tensor *made(stn_context *context)
 {
     const int64_t shape[] = {ROWS, COLUMNS};
     const stn_placement placement = stn_shard(0);
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &placement, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &placement, STN_DTYPE_F32, 2, shape,
+                       NULL, test_value);
 }
 
 /* A step that is captured and repeated as ever. */

@@ -14,7 +14,8 @@ static stn_tensor *made(stn_context *context, stn_placement placement, double (*
     const stn_placement placements[] = {placement, stn_replicate()};
     if (n == 3 && placement.kind == STN_PLACE_SHARD)
         sizes[0] = uneven;
-    return test_tensor(context, n == 6 ? test_mesh(context, 2, 3) : test_mesh(context, n, 0), placements, STN_DTYPE_F32, 2, shape, sizes, value);
+    return test_tensor(context, n == 6 ? test_mesh(context, 2, 3) : test_mesh(context, n, 0), placements, STN_DTYPE_F32,
+                       2, shape, sizes, value);
 }
 
 static double other_value(int64_t i)
@@ -44,7 +45,9 @@ struct model {
 
 static struct model model_of(stn_context *context)
 {
-    struct model m = {.context = context, .x = made(context, stn_shard(0), test_value), .w = made(context, stn_replicate(), other_value)};
+    struct model m = {.context = context,
+                      .x = made(context, stn_shard(0), test_value),
+                      .w = made(context, stn_replicate(), other_value)};
     const stn_sgd_options options = {.size = sizeof options, .rate = 0.1, .momentum = 0.9};
     const stn_named_tensor named = {"w", m.w};
     const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
@@ -247,7 +250,8 @@ static void rates_are_those_of_the_repetition(void)
 
 /* Random numbers of what is computed twice */
 
-static stn_status drop_some(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs, stn_tensor **outputs)
+static stn_status drop_some(stn_context *context, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
+                            stn_tensor **outputs)
 {
     (void)context, (void)user, (void)n_inputs, (void)n_outputs;
     outputs[0] = stn_tanh(stn_dropout(stn_mul(inputs[0], inputs[1]), 0.5, 1));
@@ -335,7 +339,8 @@ static void pend(struct model *m)
 /* `arg` says where the gradient is pending: when the capture begins, when it ends, when it is repeated. */
 static stn_status pending_body(stn_context *context, void *arg)
 {
-    static const char *const texts[] = {"not in a captured step", "capture_end: the step leaves a gradient", "step_run: gradient 0 of 1"};
+    static const char *const texts[] = {"not in a captured step", "capture_end: the step leaves a gradient",
+                                        "step_run: gradient 0 of 1"};
     const int at = *(const int *)arg;
     struct model m = model_of(context);
     stn_step *step = NULL;
@@ -446,7 +451,8 @@ static stn_status seed_body(stn_context *context, void *arg)
         stn_context_set_random_state(context, seed + 1, stream);
     stn_step_run(step);
     CHECK(stn_agree(context, STN_OK, NULL) != STN_OK);
-    CHECK(strstr(stn_context_error_text(context), stn_context_rank(context) == 1 ? "the seed of random numbers" : "rank 1") != NULL);
+    CHECK(strstr(stn_context_error_text(context),
+                 stn_context_rank(context) == 1 ? "the seed of random numbers" : "rank 1") != NULL);
     stn_context_take_error(context, NULL, 0);
     stn_scope_end(context);
     stn_step_destroy(&step);

@@ -104,8 +104,8 @@ static void print_json(const struct row *row)
 
 static void print_text(const struct row *row)
 {
-    printf("%-14s %-34s %11.4g %11.4g %-4s %8.3f %5.1f%%", row->name, row->label, row->ours, row->peer, row->unit, row->ratio,
-           100 * row->spread);
+    printf("%-14s %-34s %11.4g %11.4g %-4s %8.3f %5.1f%%", row->name, row->label, row->ours, row->peer, row->unit,
+           row->ratio, 100 * row->spread);
     if (isnan(row->gate))
         printf("  reported");
     else

@@ -83,11 +83,14 @@ static stn_tensor *make_input(struct breadth_rank *rank, const stn_mesh *mesh, c
     const stn_spec *spec;
     if (stn_spec_create(rank->context, mesh, &placement, drawn, input->ndim, input->shape, NULL, &spec) != STN_OK)
         return NULL;
-    stn_tensor *x = drawn == STN_DTYPE_I64 ? stn_randint(rank->context, spec, 0, input->high) : stn_rand(rank->context, spec);
+    stn_tensor *x =
+        drawn == STN_DTYPE_I64 ? stn_randint(rank->context, spec, 0, input->high) : stn_rand(rank->context, spec);
     stn_spec_release(&spec);
     if (input->dtype == STN_DTYPE_C64)
         return stn_complex(x, x);
-    return input->dtype == STN_DTYPE_BOOL ? stn_lt_number(x, 0.5) : input->dtype == STN_DTYPE_BF16 ? stn_cast(x, STN_DTYPE_BF16) : x;
+    return input->dtype == STN_DTYPE_BOOL   ? stn_lt_number(x, 0.5)
+           : input->dtype == STN_DTYPE_BF16 ? stn_cast(x, STN_DTYPE_BF16)
+                                            : x;
 }
 
 static int is_leaf(const struct breadth_input *input)
@@ -130,9 +133,13 @@ static void measure(struct breadth_rank *rank)
 {
     struct breadth_world *world = rank->world;
     const int is_first = stn_context_rank(rank->context) == 0;
-    const struct contest contest = {.ours = run_ours, .peer = world->torch ? run_torch : run_copy, .ours_arg = rank, .peer_arg = rank};
+    const struct contest contest = {
+        .ours = run_ours, .peer = world->torch ? run_torch : run_copy, .ours_arg = rank, .peer_arg = rank};
     team_measure(&world->world.team, stn_context_rank(rank->context), &contest, &world->samples);
-    struct row row = {.name = "breadth", .unit = "us", .gate = world->torch ? 0.8 : (double)NAN, .goal = world->torch ? 1 : (double)NAN};
+    struct row row = {.name = "breadth",
+                      .unit = "us",
+                      .gate = world->torch ? 0.8 : (double)NAN,
+                      .goal = world->torch ? 1 : (double)NAN};
     snprintf(row.label, sizeof row.label, "%s%s", world->c->label, world->with_gradient ? ", gradients" : "");
     row_measure(&row, &world->samples, bench_times, 0, 1e-6);
     const stn_stats before = world_stats(rank->context);
@@ -169,7 +176,8 @@ static int tell_torch(const struct breadth_world *w)
     int good = peer_torch_clear(w->torch);
     for (int i = 0; good && i < BREADTH_INPUTS && w->c->input[i].ndim > 0; i++) {
         const struct breadth_input *input = &w->c->input[i];
-        good = peer_torch_input(w->torch, stn_dtype_name(input->dtype), input->high, input->constant, input->ndim, input->shape);
+        good = peer_torch_input(w->torch, stn_dtype_name(input->dtype), input->high, input->constant, input->ndim,
+                                input->shape);
     }
     return good && peer_torch_op(w->torch, w->c->torch, w->with_gradient);
 }
@@ -188,7 +196,9 @@ void bench_breadth(struct bench *bench)
 {
     char text[128];
     struct peer_torch *torch = peer_torch_open(bench->python ? bench->python : "python3", RANKS, text, sizeof text);
-    fprintf(stderr, torch ? "breadth: beside PyTorch %s\n" : "breadth: beside copies of the inputs, without PyTorch (%s)\n", text);
+    fprintf(stderr,
+            torch ? "breadth: beside PyTorch %s\n" : "breadth: beside copies of the inputs, without PyTorch (%s)\n",
+            text);
     for (int i = 0; i < breadth_n_cases; i++) {
         const struct breadth_case *c = &breadth_cases[i];
         if (bench->only ? strstr(c->label, bench->only) == NULL : bench->quick && i % QUICK_STEP != 0)

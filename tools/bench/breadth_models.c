@@ -15,7 +15,8 @@ static stn_tensor *attend(stn_tensor *h, stn_tensor *const *x)
     static const int heads_first[] = {2, 0, 3, 1, 4};
     static const stn_attention_attrs plain = {.size = sizeof plain};
     stn_tensor *all = stn_permute(stn_view(stn_linear(h, x[3], NULL), 5, parts), 5, heads_first);
-    stn_tensor *y = stn_scaled_dot_product_attention(stn_select(all, 0, 0), stn_select(all, 0, 1), stn_select(all, 0, 2), NULL, &plain);
+    stn_tensor *y = stn_scaled_dot_product_attention(stn_select(all, 0, 0), stn_select(all, 0, 1),
+                                                     stn_select(all, 0, 2), NULL, &plain);
     return stn_linear(stn_reshape(stn_transpose(y, 1, 2), 3, joined), x[4], NULL);
 }
 
@@ -26,8 +27,10 @@ stn_tensor *breadth_transformer(stn_tensor *const *x)
 }
 
 const char breadth_transformer_torch[] =
-    "(n := F.layer_norm(x[0], (256,), x[1], x[2]), q := F.linear(n, x[3]).view(8, 256, 3, 4, 64).permute(2, 0, 3, 1, 4),"
-    " a := F.scaled_dot_product_attention(q[0], q[1], q[2]).transpose(1, 2).reshape(8, 256, 256), h := x[0] + F.linear(a, x[4]),"
+    "(n := F.layer_norm(x[0], (256,), x[1], x[2]), q := F.linear(n, x[3]).view(8, 256, 3, 4, 64).permute(2, 0, 3, 1, "
+    "4),"
+    " a := F.scaled_dot_product_attention(q[0], q[1], q[2]).transpose(1, 2).reshape(8, 256, 256), h := x[0] + "
+    "F.linear(a, x[4]),"
     " h + F.linear(F.gelu(F.linear(F.layer_norm(h, (256,), x[1], x[2]), x[5])), x[6]))[-1]";
 
 /* Down and up again, with a skip over it. */
@@ -35,7 +38,8 @@ stn_tensor *breadth_unet(stn_tensor *const *x)
 {
     static const stn_conv_attrs same = {.size = sizeof same, .padding = {1, 1}};
     static const stn_pool_attrs halves = {.size = sizeof halves, .kernel_size = {2, 2}};
-    static const stn_interpolate_attrs twice = {.size = sizeof twice, .mode = STN_INTERPOLATE_NEAREST, .scale_factor = {2, 2}};
+    static const stn_interpolate_attrs twice = {
+        .size = sizeof twice, .mode = STN_INTERPOLATE_NEAREST, .scale_factor = {2, 2}};
     stn_tensor *fine = stn_gelu(stn_conv2d(x[0], x[1], NULL, &same), STN_GELU_ERF);
     stn_tensor *coarse = stn_gelu(stn_conv2d(stn_max_pool2d(fine, &halves, NULL), x[2], NULL, &same), STN_GELU_ERF);
     stn_tensor *both[] = {fine, stn_interpolate(coarse, &twice)};

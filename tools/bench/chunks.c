@@ -93,7 +93,8 @@ static double run_memory(void *arg, int64_t n)
 {
     struct chunks_rank *rank = arg;
     const struct chunks_memory m = memory_of(rank);
-    const struct rows rows = {.to = rank->to, .from = rank->from, .n = 1, .length = m.copied, .to_stride = m.copied, .from_stride = m.copied};
+    const struct rows rows = {
+        .to = rank->to, .from = rank->from, .n = 1, .length = m.copied, .to_stride = m.copied, .from_stride = m.copied};
     const double start = bench_now();
     for (int64_t i = 0; i < n; i++) {
         if (m.copied > 0)

@@ -94,8 +94,8 @@ static stn_status bare_place(stn_op_call *call)
 static stn_status bare_run(stn_op_call *call)
 {
     struct dispatch_rank *rank = call->arg;
-    const struct bare_args args = {stn_tensor_data(call->out[0]), stn_tensor_data(call->in[0]), stn_tensor_data(call->in[1]),
-                                   stn_spec_local_numel(call->in_spec[0])};
+    const struct bare_args args = {stn_tensor_data(call->out[0]), stn_tensor_data(call->in[0]),
+                                   stn_tensor_data(call->in[1]), stn_spec_local_numel(call->in_spec[0])};
     stn_queue *queue = stn_context_queue(call->context);
     const double start = bench_now();
     for (int64_t i = 0; i < rank->repetitions; i++)
@@ -233,7 +233,8 @@ static stn_tensor *make_tensor(struct dispatch_rank *rank, int64_t rows, int64_t
     const stn_placement placement = sharded ? stn_shard(0) : stn_replicate();
     const int64_t shape[] = {rows, columns};
     const stn_spec *spec;
-    if (stn_spec_create(rank->context, rank->mesh, &placement, STN_DTYPE_F32, columns > 0 ? 2 : 1, shape, NULL, &spec) != STN_OK)
+    if (stn_spec_create(rank->context, rank->mesh, &placement, STN_DTYPE_F32, columns > 0 ? 2 : 1, shape, NULL,
+                        &spec) != STN_OK)
         return NULL;
     stn_tensor *tensor = world_tensor(rank->context, spec);
     stn_spec_release(&spec);
@@ -252,7 +253,8 @@ static void count_calls(struct measured *m, double (*run)(void *arg, int64_t n),
     run(m, CALLS);
     stn_stats after = world_stats(m->rank->context);
     const int64_t calls_of_heap = heap_calls() - heap;
-    const int64_t allocations = after.allocations - before.allocations, reached = after.allocator_calls - before.allocator_calls;
+    const int64_t allocations = after.allocations - before.allocations,
+                  reached = after.allocator_calls - before.allocator_calls;
     row_count(row, "allocations", (double)allocations / CALLS);
     row_count(row, "allocator_calls", (double)reached / CALLS);
     if (heap >= 0)
@@ -274,7 +276,8 @@ static void measure_case(struct dispatch_rank *rank, const struct dispatch_case 
     double (*run)(void *arg, int64_t n) = c->replayed ? run_replayed : run_case;
     if (c->replayed && capture_calls(&m) != STN_OK)
         run = run_case; /* whose failure is the row's */
-    const struct contest contest = {.ours = run, .peer = run_bare, .ours_arg = &m, .peer_arg = rank, .repetitions = c->replayed ? 64 * SCOPE : 0};
+    const struct contest contest = {
+        .ours = run, .peer = run_bare, .ours_arg = &m, .peer_arg = rank, .repetitions = c->replayed ? 64 * SCOPE : 0};
     team_measure(&world->world.team, me, &contest, &world->samples);
     struct row row = {.name = "dispatch", .unit = "us", .gate = isnan(c->goal) ? NAN : 1, .goal = c->goal};
     snprintf(row.label, sizeof row.label, "%s", c->label);
@@ -327,7 +330,8 @@ static void measure_unseen(struct dispatch_rank *rank)
         .ours = run_unseen, .peer = run_unseen_bare, .ours_arg = rank, .peer_arg = rank, .repetitions = 64};
     rank->kernel = bare_add;
     team_measure(&world->world.team, me, &contest, &world->samples);
-    struct row row = {.name = "dispatch", .label = "add, shape and layout never seen", .unit = "us", .gate = 1, .goal = 4};
+    struct row row = {
+        .name = "dispatch", .label = "add, shape and layout never seen", .unit = "us", .gate = 1, .goal = 4};
     row_measure(&row, &world->samples, bench_allowance, UNSEEN_SECONDS, 1e-6);
     if (me == 0)
         row_print(world->world.bench, &row);

@@ -30,7 +30,8 @@ static stn_tensor *make_tensor(stn_context *context, int size, int explicit)
     for (int r = 0; pieces != NULL && r < size; r++)
         pieces[r] = r % 2 == 0 ? 2 : 0;
     if (pieces != NULL && stn_mesh_create(context, 1, &size, NULL, NULL, &mesh) == STN_OK &&
-        stn_spec_create(context, mesh, &placement, STN_DTYPE_F32, 1, shape, explicit ? &options : NULL, &spec) == STN_OK) {
+        stn_spec_create(context, mesh, &placement, STN_DTYPE_F32, 1, shape, explicit ? &options : NULL, &spec) ==
+            STN_OK) {
         tensor = world_tensor(context, spec);
         stn_spec_release(&spec);
     }
@@ -73,7 +74,8 @@ static void measure(struct bench *bench, int size, int explicit, int grad)
         team_fini(&team);
     }
     struct row row = {.name = "dispatch-scale", .unit = "us", .gate = 1 / 1.5, .goal = 1 / 1.1};
-    snprintf(row.label, sizeof row.label, "add among %d, %s%s", size, explicit ? "explicit" : "balanced", grad ? ", gradient" : "");
+    snprintf(row.label, sizeof row.label, "add among %d, %s%s", size, explicit ? "explicit" : "balanced",
+             grad ? ", gradient" : "");
     row_measure(&row, &samples, bench_times, 0, 1e-6);
     if (large.context != NULL)
         row_count(&row, "messages", (double)world_stats(large.context).messages);

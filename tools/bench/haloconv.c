@@ -88,12 +88,13 @@ static double run_peer(void *arg, int64_t n)
     return fine ? seconds : -1;
 }
 
-static stn_tensor *make_tensor(struct conv_rank *rank, const stn_mesh *mesh, stn_placement placement, const int64_t *shape, int grad)
+static stn_tensor *make_tensor(struct conv_rank *rank, const stn_mesh *mesh, stn_placement placement,
+                               const int64_t *shape, int grad)
 {
     static const int channels_last[][2 + CONV_DIMS] = {{0, 2, 1}, {0, 2, 3, 1}, {0, 2, 3, 4, 1}};
     const int dims = rank->world->shape.dims;
-    const stn_spec_options options = {.size = sizeof options,
-                                      .memory_order = placement.kind == STN_PLACE_SHARD ? channels_last[dims - 1] : NULL};
+    const stn_spec_options options = {
+        .size = sizeof options, .memory_order = placement.kind == STN_PLACE_SHARD ? channels_last[dims - 1] : NULL};
     const stn_spec *spec;
     if (stn_spec_create(rank->context, mesh, &placement, STN_DTYPE_F32, 2 + dims, shape, &options, &spec) != STN_OK)
         return NULL;
@@ -108,14 +109,16 @@ static stn_status prepare(struct conv_rank *rank)
 {
     const struct conv_shape *s = &rank->world->shape;
     const enum conv_pass pass = rank->world->pass;
-    const int64_t pad = (s->kernel - 1) / 2, k = s->kernel, x_shape[] = {s->batch, s->in, s->size[0], s->size[1], s->size[2]};
+    const int64_t pad = (s->kernel - 1) / 2, k = s->kernel,
+                  x_shape[] = {s->batch, s->in, s->size[0], s->size[1], s->size[2]};
     const int64_t w_shape[] = {s->out, s->in, k, k, k};
     const int sizes[] = {RANKS};
     const stn_mesh *mesh;
     stn_status status = stn_mesh_create(rank->context, 1, sizes, NULL, NULL, &mesh);
     if (status != STN_OK)
         return status;
-    rank->attrs = (stn_conv_attrs){.size = sizeof rank->attrs, .stride = {s->stride, s->stride, s->stride}, .padding = {pad, pad, pad}};
+    rank->attrs = (stn_conv_attrs){
+        .size = sizeof rank->attrs, .stride = {s->stride, s->stride, s->stride}, .padding = {pad, pad, pad}};
     rank->x = make_tensor(rank, mesh, stn_shard(2), x_shape, pass == CONV_BACKWARD_DATA);
     rank->w = make_tensor(rank, mesh, stn_replicate(), w_shape, pass == CONV_BACKWARD_WEIGHTS);
     if (rank->x == NULL || rank->w == NULL)
@@ -149,7 +152,8 @@ static void print_row(struct conv_world *world)
         at += snprintf(row.label + at, sizeof row.label - (size_t)at, "x%lld", (long long)s->size[d]);
         plane *= d > 0 ? s->size[d] : 1;
     }
-    snprintf(row.label + at, sizeof row.label - (size_t)at, "%s %s", s->stride > 1 ? " stride 2" : "", pass_names[world->pass]);
+    snprintf(row.label + at, sizeof row.label - (size_t)at, "%s %s", s->stride > 1 ? " stride 2" : "",
+             pass_names[world->pass]);
     row_measure(&row, &world->samples, bench_times, 0, 1e-6);
     int64_t bytes = 0, messages = 0, temporary = 0;
     for (int r = 0; r < RANKS; r++) {

@@ -21,7 +21,8 @@ struct buffers {
     long long capacity; /* elements */
 };
 
-static const char *const collectives[COLLECTIVES] = {"barrier", "allreduce", "alltoallv", "our-barrier", "our-allreduce", "our-alltoallv"};
+static const char *const collectives[COLLECTIVES] = {"barrier",     "allreduce",     "alltoallv",
+                                                     "our-barrier", "our-allreduce", "our-alltoallv"};
 
 static int reserve(struct buffers *b, long long n)
 {
@@ -39,7 +40,8 @@ static int reserve(struct buffers *b, long long n)
 
 static stn_status run_ours(const struct order *o, struct buffers *b, stn_comm *comm)
 {
-    const int64_t counts[2] = {stn_comm_rank(comm) == 0 ? o->first : o->second, stn_comm_rank(comm) == 0 ? o->second : o->first};
+    const int64_t counts[2] = {stn_comm_rank(comm) == 0 ? o->first : o->second,
+                               stn_comm_rank(comm) == 0 ? o->second : o->first};
     if (o->coll == 3)
         return stn_comm_barrier(comm, NULL);
     if (o->coll == 4)
@@ -87,7 +89,8 @@ static void read_order(struct order *o, int size, const int *processes)
 {
     char line[256], coll[32];
     o->coll = -1;
-    if (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %lld %lld %lld", coll, &o->first, &o->second, &o->n) == 4)
+    if (fgets(line, sizeof line, stdin) != NULL &&
+        sscanf(line, "%31s %lld %lld %lld", coll, &o->first, &o->second, &o->n) == 4)
         for (int v = 0; v < COLLECTIVES; v++)
             if (strcmp(coll, collectives[v]) == 0)
                 o->coll = v;

@@ -20,7 +20,8 @@ static double run(void *arg, int64_t n)
     return peer_mpi_run(t->mpi, t->coll, t->first, t->second, n);
 }
 
-static void measure(struct bench *bench, struct peer_mpi *mpi, const char *label, const char *const collectives[2], int64_t first, int64_t second)
+static void measure(struct bench *bench, struct peer_mpi *mpi, const char *label, const char *const collectives[2],
+                    int64_t first, int64_t second)
 {
     struct trial ours = {mpi, collectives[0], first, second}, peer = {mpi, collectives[1], first, second};
     const struct contest contest = {.ours = run, .peer = run, .ours_arg = &ours, .peer_arg = &peer};

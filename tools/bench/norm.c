@@ -7,7 +7,8 @@ enum { TOKENS = 8192, WIDTH = 1024 };
 
 #define GATES .gate = 1 / 1.2, .goal = 1
 
-static const struct peer_primitive_shape softmax_peer = {.kind = PEER_SOFTMAX}, layer_norm_peer = {.kind = PEER_LAYER_NORM},
+static const struct peer_primitive_shape softmax_peer = {.kind = PEER_SOFTMAX},
+                                         layer_norm_peer = {.kind = PEER_LAYER_NORM},
                                          bilinear_peer = {.kind = PEER_BILINEAR, .factor = 2};
 
 static stn_tensor *softmax(stn_tensor *const *x) { return stn_softmax(x[0], 1); }
@@ -27,12 +28,33 @@ static stn_tensor *bilinear(stn_tensor *const *x)
 }
 
 static const struct chunks_case cases[] = {
-    {.label = "softmax of 1024", .input = {{2, {TOKENS, WIDTH}, 0}}, .ours = softmax, .primitive = &softmax_peer, GATES},
-    {.label = "softmax of 50", .input = {{2, {16 * TOKENS, 50}, 0}}, .ours = softmax, .primitive = &softmax_peer, GATES},
-    {.label = "layer_norm of 1024", .input = {{2, {TOKENS, WIDTH}, 0}}, .ours = layer_norm, .primitive = &layer_norm_peer, GATES},
-    {.label = "group_norm, cut rows, beside memory", .input = {{4, {4, 64, 128, 128}, 2}}, .ours = group_norm, .read = 2, .written = 1,
-     .gate = NAN, .goal = NAN},
-    {.label = "interpolate bilinear x2", .input = {{4, {32, 16, 64, 64}, 0}}, .ours = bilinear, .primitive = &bilinear_peer, GATES},
+    {.label = "softmax of 1024",
+     .input = {{2, {TOKENS, WIDTH}, 0}},
+     .ours = softmax,
+     .primitive = &softmax_peer,
+     GATES},
+    {.label = "softmax of 50",
+     .input = {{2, {16 * TOKENS, 50}, 0}},
+     .ours = softmax,
+     .primitive = &softmax_peer,
+     GATES},
+    {.label = "layer_norm of 1024",
+     .input = {{2, {TOKENS, WIDTH}, 0}},
+     .ours = layer_norm,
+     .primitive = &layer_norm_peer,
+     GATES},
+    {.label = "group_norm, cut rows, beside memory",
+     .input = {{4, {4, 64, 128, 128}, 2}},
+     .ours = group_norm,
+     .read = 2,
+     .written = 1,
+     .gate = NAN,
+     .goal = NAN},
+    {.label = "interpolate bilinear x2",
+     .input = {{4, {32, 16, 64, 64}, 0}},
+     .ours = bilinear,
+     .primitive = &bilinear_peer,
+     GATES},
 };
 
 void bench_norm(struct bench *bench)

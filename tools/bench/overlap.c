@@ -211,15 +211,20 @@ static void over_wire(struct step *step, const char *name, double bytes_per_seco
     stn_comm *comm = NULL;
     stn_context *context = NULL;
     stn_status status = wire_create(WIRE_RANKS, 20e-6, bytes_per_second, &comm);
-    const stn_context_options options = {.size = sizeof options, .comm = comm, .without = step->bench->without, .isa = step->bench->isa,
-                                         .error_text = why, .error_text_size = sizeof why};
+    const stn_context_options options = {.size = sizeof options,
+                                         .comm = comm,
+                                         .without = step->bench->without,
+                                         .isa = step->bench->isa,
+                                         .error_text = why,
+                                         .error_text_size = sizeof why};
     step->over = name;
     if (status == STN_OK)
         status = stn_context_create(&options, &context);
     if (status == STN_OK)
         status = rank_main(context, step);
     if (status != STN_OK)
-        bench_fail(step->bench, "overlap: %s: %s", stn_status_text(status), context ? stn_context_error_text(context) : why);
+        bench_fail(step->bench, "overlap: %s: %s", stn_status_text(status),
+                   context ? stn_context_error_text(context) : why);
     stn_context_destroy(&context);
 }
 

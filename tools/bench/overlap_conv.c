@@ -23,7 +23,8 @@ struct step {
     int64_t steps; /* of one measurement */
 };
 
-static stn_tensor *tensor(stn_context *context, const stn_mesh *mesh, stn_placement place, int ndim, const int64_t *shape, int channels_last)
+static stn_tensor *tensor(stn_context *context, const stn_mesh *mesh, stn_placement place, int ndim,
+                          const int64_t *shape, int channels_last)
 {
     static const int orders[][5] = {{0, 2, 3, 1}, {0, 2, 3, 4, 1}};
     const stn_spec_options options = {.size = sizeof options, .memory_order = channels_last ? orders[ndim - 4] : NULL};
@@ -106,7 +107,8 @@ static stn_status measure(struct bench *bench, struct step *s, stn_halo_overlap 
     }
     const stn_stats with = count_one(s, when), without = count_one(s, STN_HALO_OVERLAP_NEVER);
     struct row row = {.name = "overlap", .unit = "us", .gate = NAN, .goal = NAN};
-    snprintf(row.label, sizeof row.label, "%s%s, %s", s->shape->name, when == STN_HALO_OVERLAP_ALWAYS ? " always" : "", over);
+    snprintf(row.label, sizeof row.label, "%s%s, %s", s->shape->name, when == STN_HALO_OVERLAP_ALWAYS ? " always" : "",
+             over);
     row_measure(&row, &samples, bench_times, 0, 1e-6);
     row.broken = with.messages != without.messages || with.bytes_sent != without.bytes_sent;
     row_count(&row, "messages", (double)with.messages);

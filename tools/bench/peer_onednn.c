@@ -32,9 +32,11 @@ static const struct pass_row {
 } passes[] = {
     [CONV_FORWARD] = {{dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md, dnnl_query_scratchpad_md},
                       {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD}},
-    [CONV_BACKWARD_DATA] = {{dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md, dnnl_query_scratchpad_md},
+    [CONV_BACKWARD_DATA] = {{dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md,
+                             dnnl_query_scratchpad_md},
                             {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD}},
-    [CONV_BACKWARD_WEIGHTS] = {{dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md, dnnl_query_scratchpad_md},
+    [CONV_BACKWARD_WEIGHTS] = {{dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md,
+                                dnnl_query_scratchpad_md},
                                {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD}},
 };
 
@@ -62,16 +64,17 @@ static int describe(struct peer_onednn *p, const struct conv_shape *s, enum conv
         !good(dnnl_memory_desc_init_by_tag(&y, 2 + s->dims, dst, dnnl_f32, tag)))
         return 0;
     dnnl_convolution_desc_t forward, backward;
-    if (!good(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL, &y, strides,
-                                                 padding, padding)) ||
+    if (!good(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL,
+                                                 &y, strides, padding, padding)) ||
         !good(dnnl_primitive_desc_create(&p->hint, &forward, p->attr, p->engine, NULL)))
         return 0;
     if (pass == CONV_FORWARD)
         return good(dnnl_primitive_desc_clone(&p->desc, p->hint));
-    dnnl_status_t status =
-        pass == CONV_BACKWARD_DATA
-            ? dnnl_convolution_backward_data_desc_init(&backward, dnnl_convolution_direct, &x, &w, &y, strides, padding, padding)
-            : dnnl_convolution_backward_weights_desc_init(&backward, dnnl_convolution_direct, &x, &w, NULL, &y, strides, padding, padding);
+    dnnl_status_t status = pass == CONV_BACKWARD_DATA
+                               ? dnnl_convolution_backward_data_desc_init(&backward, dnnl_convolution_direct, &x, &w,
+                                                                          &y, strides, padding, padding)
+                               : dnnl_convolution_backward_weights_desc_init(&backward, dnnl_convolution_direct, &x, &w,
+                                                                             NULL, &y, strides, padding, padding);
     return good(status) && good(dnnl_primitive_desc_create(&p->desc, &backward, p->attr, p->engine, p->hint));
 }
 
@@ -98,9 +101,10 @@ struct peer_onednn *peer_onednn_create(const struct conv_shape *shape, enum conv
 {
     struct peer_onednn *p = calloc(1, sizeof *p);
     if (p != NULL && good(dnnl_engine_create(&p->engine, dnnl_cpu, 0)) &&
-        good(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags)) && good(dnnl_primitive_attr_create(&p->attr)) &&
-        good(dnnl_primitive_attr_set_scratchpad_mode(p->attr, dnnl_scratchpad_mode_user)) && describe(p, shape, pass) && allocate(p, pass) &&
-        good(dnnl_primitive_create(&p->primitive, p->desc)))
+        good(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags)) &&
+        good(dnnl_primitive_attr_create(&p->attr)) &&
+        good(dnnl_primitive_attr_set_scratchpad_mode(p->attr, dnnl_scratchpad_mode_user)) && describe(p, shape, pass) &&
+        allocate(p, pass) && good(dnnl_primitive_create(&p->primitive, p->desc)))
         return p;
     peer_onednn_destroy(&p);
     return NULL;
@@ -138,7 +142,8 @@ int peer_onednn_run(struct peer_onednn *p, int threads, int64_t n)
     omp_set_num_threads(threads);
     int fine = 1;
     for (int64_t i = 0; i < n && fine; i++)
-        fine = good(dnnl_primitive_execute(p->primitive, p->stream, ARGS, p->args)) && good(dnnl_stream_wait(p->stream));
+        fine =
+            good(dnnl_primitive_execute(p->primitive, p->stream, ARGS, p->args)) && good(dnnl_stream_wait(p->stream));
     omp_set_num_threads(before);
     return fine;
 }

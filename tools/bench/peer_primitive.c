@@ -53,7 +53,8 @@ static int describe_pool(struct peer_primitive *p, const struct peer_primitive_s
     const dnnl_dims_t strides = {s->stride, s->stride, s->stride}, kernel = {s->kernel, s->kernel, s->kernel};
     const dnnl_dims_t padding = {s->padding, s->padding, s->padding};
     dnnl_pooling_desc_t desc;
-    return good(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, kind, x, y, strides, kernel, padding, padding)) &&
+    return good(dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, kind, x, y, strides, kernel, padding,
+                                               padding)) &&
            make_desc(p, &desc);
 }
 
@@ -62,13 +63,18 @@ static int describe_norm(struct peer_primitive *p, const struct peer_primitive_s
     dnnl_layer_normalization_desc_t layer;
     dnnl_batch_normalization_desc_t batch;
     if (s->kind == PEER_LAYER_NORM)
-        return good(dnnl_layer_normalization_forward_desc_init(&layer, dnnl_forward_training, x, NULL, 1e-5f, 0)) && make_desc(p, &layer);
-    return good(dnnl_batch_normalization_forward_desc_init(&batch, dnnl_forward_training, x, 1e-5f, 0)) && make_desc(p, &batch);
+        return good(dnnl_layer_normalization_forward_desc_init(&layer, dnnl_forward_training, x, NULL, 1e-5f, 0)) &&
+               make_desc(p, &layer);
+    return good(dnnl_batch_normalization_forward_desc_init(&batch, dnnl_forward_training, x, 1e-5f, 0)) &&
+           make_desc(p, &batch);
 }
 
-static int describe_function(struct peer_primitive *p, const struct peer_primitive_shape *s, const dnnl_memory_desc_t *x)
+static int describe_function(struct peer_primitive *p, const struct peer_primitive_shape *s,
+                             const dnnl_memory_desc_t *x)
 {
-    const dnnl_alg_kind_t kind = s->kind == PEER_EXP ? dnnl_eltwise_exp : s->kind == PEER_SIGMOID ? dnnl_eltwise_logistic : dnnl_eltwise_gelu_tanh;
+    const dnnl_alg_kind_t kind = s->kind == PEER_EXP       ? dnnl_eltwise_exp
+                                 : s->kind == PEER_SIGMOID ? dnnl_eltwise_logistic
+                                                           : dnnl_eltwise_gelu_tanh;
     dnnl_eltwise_desc_t desc;
     return good(dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, kind, x, 0, 0)) && make_desc(p, &desc);
 }
@@ -98,7 +104,8 @@ static int describe(struct peer_primitive *p, const struct peer_primitive_shape 
     dnnl_resampling_desc_t resampling;
     switch (s->kind) {
     case PEER_SOFTMAX:
-        return good(dnnl_softmax_forward_desc_init(&softmax, dnnl_forward_training, &x, s->ndim - 1)) && make_desc(p, &softmax);
+        return good(dnnl_softmax_forward_desc_init(&softmax, dnnl_forward_training, &x, s->ndim - 1)) &&
+               make_desc(p, &softmax);
     case PEER_LAYER_NORM:
     case PEER_BATCH_NORM:
         return describe_norm(p, s, &x);
@@ -106,7 +113,8 @@ static int describe(struct peer_primitive *p, const struct peer_primitive_shape 
     case PEER_AVG_POOL:
         return describe_pool(p, s, &x, &y);
     case PEER_BILINEAR:
-        return good(dnnl_resampling_forward_desc_init(&resampling, dnnl_forward_training, dnnl_resampling_linear, factors, &x, &y)) &&
+        return good(dnnl_resampling_forward_desc_init(&resampling, dnnl_forward_training, dnnl_resampling_linear,
+                                                      factors, &x, &y)) &&
                make_desc(p, &resampling);
     case PEER_EXP:
     case PEER_SIGMOID:
@@ -146,8 +154,8 @@ struct peer_primitive *peer_primitive_create(const struct peer_primitive_shape *
 {
     struct peer_primitive *p = calloc(1, sizeof *p);
     if (p != NULL && good(dnnl_engine_create(&p->engine, dnnl_cpu, 0)) &&
-        good(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags)) && describe(p, shape) && allocate(p) &&
-        good(dnnl_primitive_create(&p->primitive, p->desc)))
+        good(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags)) && describe(p, shape) &&
+        allocate(p) && good(dnnl_primitive_create(&p->primitive, p->desc)))
         return p;
     peer_primitive_destroy(&p);
     return NULL;
@@ -181,7 +189,8 @@ int peer_primitive_run(struct peer_primitive *p, int64_t n)
     omp_set_num_threads(1);
     int fine = 1;
     for (int64_t i = 0; i < n && fine; i++)
-        fine = good(dnnl_primitive_execute(p->primitive, p->stream, p->n_args, p->args)) && good(dnnl_stream_wait(p->stream));
+        fine = good(dnnl_primitive_execute(p->primitive, p->stream, p->n_args, p->args)) &&
+               good(dnnl_stream_wait(p->stream));
     omp_set_num_threads(before);
     return fine;
 }

@@ -163,7 +163,8 @@ int peer_torch_clear(struct peer_torch *peer)
     return ask(peer, "clear", &ignored);
 }
 
-int peer_torch_input(struct peer_torch *peer, const char *dtype, int64_t high, int constant, int ndim, const int64_t *shape)
+int peer_torch_input(struct peer_torch *peer, const char *dtype, int64_t high, int constant, int ndim,
+                     const int64_t *shape)
 {
     char line[256];
     double ignored;

@@ -16,7 +16,8 @@ void peer_torch_close(struct peer_torch **peer);
 int peer_torch_clear(struct peer_torch *peer);
 
 /** Adds an input of random numbers, of integers below `high`. */
-int peer_torch_input(struct peer_torch *peer, const char *dtype, int64_t high, int constant, int ndim, const int64_t *shape);
+int peer_torch_input(struct peer_torch *peer, const char *dtype, int64_t high, int constant, int ndim,
+                     const int64_t *shape);
 
 /** What is measured: a Python expression of the list x of inputs. */
 int peer_torch_op(struct peer_torch *peer, const char *expression, int with_gradient);

@@ -42,8 +42,8 @@ static double timed_redistribute(stn_tensor *source, const stn_spec *to)
     return stn_tensor_is_error(result) ? -1 : seconds;
 }
 
-static double redistribute(struct planner *p, int ndim, const int64_t *shape, stn_placement from, const int64_t *from_sizes,
-                           stn_placement to)
+static double redistribute(struct planner *p, int ndim, const int64_t *shape, stn_placement from,
+                           const int64_t *from_sizes, stn_placement to)
 {
     const int64_t *sizes[STN_MAX_NDIM] = {from_sizes};
     const stn_spec_options options = {.size = sizeof options, .sizes = from_sizes ? sizes : NULL};
@@ -140,7 +140,8 @@ static int open_planner(struct planner *p, struct bench *bench, int size)
     p->size = size;
     p->pieces = malloc(sizeof *p->pieces * (size_t)size);
     p->context = world_fake(bench, size / 2, size);
-    if (p->pieces == NULL || p->context == NULL || stn_mesh_create(p->context, 1, &size, NULL, NULL, &p->mesh) != STN_OK ||
+    if (p->pieces == NULL || p->context == NULL ||
+        stn_mesh_create(p->context, 1, &size, NULL, NULL, &p->mesh) != STN_OK ||
         stn_spec_create(p->context, p->mesh, &placement, STN_DTYPE_F64, 4, shape, NULL, &spec) != STN_OK)
         return 0;
     p->weight = stn_from_host(p->context, spec, ones);
@@ -153,12 +154,16 @@ static void measure(struct bench *bench, struct team *team, int size, const stru
     struct planner planner = {.c = c};
     struct samples samples = {0};
     if (open_planner(&planner, bench, size)) {
-        const struct contest contest = {
-            .ours = run_plan, .peer = run_limit, .ours_arg = &planner, .peer_arg = &planner, .repetitions = bench->quick ? 2 : 16};
+        const struct contest contest = {.ours = run_plan,
+                                        .peer = run_limit,
+                                        .ours_arg = &planner,
+                                        .peer_arg = &planner,
+                                        .repetitions = bench->quick ? 2 : 16};
         run_plan(&planner, 2);
         team_measure(team, 0, &contest, &samples);
     }
-    struct row row = {.name = "plan-scale", .unit = "us", .gate = 1, .goal = c->flat ? limit_of(size) / GOAL_SECONDS : 1};
+    struct row row = {
+        .name = "plan-scale", .unit = "us", .gate = 1, .goal = c->flat ? limit_of(size) / GOAL_SECONDS : 1};
     snprintf(row.label, sizeof row.label, "%s among %d", c->label, size);
     row_measure(&row, &samples, bench_times, 0, 1e-6);
     if (planner.context != NULL) {

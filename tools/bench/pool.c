@@ -7,7 +7,11 @@
 #define VOLUMES {5, {4, 16, 32, 64, 64}, 0}
 #define GATES .gate = 1 / 1.2, .goal = 1
 
-static const stn_pool_attrs thirds = {.size = sizeof thirds, .kernel_size = {3, 3, 3}, .stride = {2, 2, 2}, .padding = {1, 1, 1}, .exclude_pads = 1},
+static const stn_pool_attrs thirds = {.size = sizeof thirds,
+                                      .kernel_size = {3, 3, 3},
+                                      .stride = {2, 2, 2},
+                                      .padding = {1, 1, 1},
+                                      .exclude_pads = 1},
                             halves = {.size = sizeof halves, .kernel_size = {2, 2, 2}};
 
 static const struct peer_primitive_shape max_thirds = {.kind = PEER_MAX_POOL, .kernel = 3, .stride = 2, .padding = 1},
@@ -29,7 +33,12 @@ static const struct chunks_case cases[] = {
     {.label = "avg_pool2d 2x2", .input = {IMAGES(0)}, .ours = avg2d_halves, .primitive = &avg_halves, GATES},
     {.label = "max_pool3d 2x2x2", .input = {VOLUMES}, .ours = max3d_halves, .primitive = &max_halves, GATES},
     {.label = "avg_pool3d 3x3x3, stride 2", .input = {VOLUMES}, .ours = avg3d_thirds, .primitive = &avg_thirds, GATES},
-    {.label = "max_pool2d 3x3, cut rows", .input = {IMAGES(2)}, .ours = max2d_thirds, .primitive = &max_thirds, .gate = NAN, .goal = NAN},
+    {.label = "max_pool2d 3x3, cut rows",
+     .input = {IMAGES(2)},
+     .ours = max2d_thirds,
+     .primitive = &max_thirds,
+     .gate = NAN,
+     .goal = NAN},
 };
 
 void bench_pool(struct bench *bench)

@@ -88,8 +88,10 @@ static void find_piece(struct reshard_rank *rank, int peer)
     const int64_t *to_shape = stn_spec_local_shape(rank->to), *to_at = stn_spec_local_offset(rank->to);
     const int pending = stn_spec_placement(rank->from, 0).kind == STN_PLACE_PARTIAL;
     stn_spec_chunk(rank->from, peer, from_shape, from_at);
-    const int64_t top = largest(to_at[0], from_at[0]), bottom = smallest(to_at[0] + to_shape[0], from_at[0] + from_shape[0]);
-    const int64_t left = largest(to_at[1], from_at[1]), right = smallest(to_at[1] + to_shape[1], from_at[1] + from_shape[1]);
+    const int64_t top = largest(to_at[0], from_at[0]),
+                  bottom = smallest(to_at[0] + to_shape[0], from_at[0] + from_shape[0]);
+    const int64_t left = largest(to_at[1], from_at[1]),
+                  right = smallest(to_at[1] + to_shape[1], from_at[1] + from_shape[1]);
     if (top >= bottom || left >= right || (pending && peer > 0))
         return;
     const int64_t at = (top - from_at[0]) * from_shape[1] + left - from_at[1];
@@ -119,7 +121,8 @@ static stn_status make_specs(struct reshard_rank *rank)
     const stn_mesh *mesh;
     stn_status status = stn_mesh_create(rank->context, c->ndim, c->sizes, NULL, NULL, &mesh);
     if (status == STN_OK)
-        status = stn_spec_create(rank->context, mesh, c->from, STN_DTYPE_F32, 2, shape, c->uneven ? &options : NULL, &rank->from);
+        status = stn_spec_create(rank->context, mesh, c->from, STN_DTYPE_F32, 2, shape, c->uneven ? &options : NULL,
+                                 &rank->from);
     if (status == STN_OK)
         status = stn_spec_create(rank->context, mesh, c->to, STN_DTYPE_F32, 2, shape, NULL, &rank->to);
     return status;
@@ -165,7 +168,8 @@ static void print_row(struct reshard_rank *rank)
         bytes += after->bytes_sent - before->bytes_sent;
         messages += after->messages - before->messages;
         exchanges = largest(exchanges, after->collectives - before->collectives);
-        temporary = largest(temporary, after->peak_bytes - before->live_bytes - chunk[0] * chunk[1] * (int64_t)sizeof(float));
+        temporary =
+            largest(temporary, after->peak_bytes - before->live_bytes - chunk[0] * chunk[1] * (int64_t)sizeof(float));
     }
     struct row row = {.name = "reshard", .unit = "us", .gate = 0.75, .goal = 0.9};
     snprintf(row.label, sizeof row.label, "%s", world->c->label);
@@ -212,6 +216,7 @@ void bench_reshard(struct bench *bench)
 {
     for (int i = 0; i < CASES; i++) {
         struct reshard_world world = {.c = &cases[i], .side = bench->quick ? QUICK_SIDE : SIDE};
-        world_launch(bench, cases[i].sizes[0] * (cases[i].ndim > 1 ? cases[i].sizes[1] : 1), reshard_rank_main, &world.world);
+        world_launch(bench, cases[i].sizes[0] * (cases[i].ndim > 1 ? cases[i].sizes[1] : 1), reshard_rank_main,
+                     &world.world);
     }
 }

@@ -14,7 +14,8 @@ static const int world_sizes[] = {2, 64, 1000, 100000};
 static const double LIMIT_BYTES = 512, GOAL_BYTES = 256;
 
 /* Nothing on rank 0, and a different rank holds more in each split. */
-static stn_status make_spec(stn_context *context, const stn_mesh *mesh, int size, int which, int64_t *pieces, const stn_spec **out)
+static stn_status make_spec(stn_context *context, const stn_mesh *mesh, int size, int which, int64_t *pieces,
+                            const stn_spec **out)
 {
     const stn_placement placement = stn_shard(0);
     for (int r = 0; r < size; r++)
@@ -59,7 +60,8 @@ static void measure(struct bench *bench, int size)
     }
     /* Every split costs 8 bytes a rank, beyond what is allowed for each tensor. */
     const double own = (double)bytes - (double)SPLITS * OFFSET_BYTES * size;
-    struct row row = {.name = "spec-mem", .unit = "B", .gate = 1, .goal = LIMIT_BYTES / GOAL_BYTES, .peer = LIMIT_BYTES};
+    struct row row = {
+        .name = "spec-mem", .unit = "B", .gate = 1, .goal = LIMIT_BYTES / GOAL_BYTES, .peer = LIMIT_BYTES};
     snprintf(row.label, sizeof row.label, "per tensor among %d", size);
     row.ours = bytes < 0 ? NAN : own / TENSORS;
     row.ratio = LIMIT_BYTES / row.ours;

@@ -32,7 +32,8 @@ void team_wait(struct team *team); /**< All ranks meet. */
 
 /** Chooses the way, of `ways`, in which the trial is fastest with all ranks at work, and leaves it chosen; all ranks
  * take the same. */
-void team_choose(struct team *team, int rank, int ways, void (*choose)(void *arg, int way), team_trial trial, void *arg);
+void team_choose(struct team *team, int rank, int ways, void (*choose)(void *arg, int way), team_trial trial,
+                 void *arg);
 
 /** Measures pairs; all ranks call it. `samples` is the same on all of them, and empty where a trial failed. */
 void team_measure(struct team *team, int rank, const struct contest *contest, struct samples *samples);

@@ -27,7 +27,8 @@ static int64_t numel(const stn_box *box)
 }
 
 /* A reduce-scatter and an all-gather, as a ring does both. */
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op)
 {
     const struct wire *wire = impl;
     const double bytes = (double)count * (double)stn_dtype_size(dtype);
@@ -45,7 +46,9 @@ static stn_status exchange(void *impl, stn_queue *queue, const stn_exchange *mes
     (void)queue;
     for (int i = 0; i < messages->n_send; i++) {
         n += messages->send[i].peer != 0;
-        bytes += messages->send[i].peer != 0 ? (double)numel(&messages->send[i].box) * (double)stn_dtype_size(messages->dtype) : 0;
+        bytes += messages->send[i].peer != 0
+                     ? (double)numel(&messages->send[i].box) * (double)stn_dtype_size(messages->dtype)
+                     : 0;
     }
     take_time(impl, n, bytes);
     return STN_OK;

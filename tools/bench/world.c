@@ -9,7 +9,11 @@ void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struc
     const stn_launch_options options = {
         .size = sizeof options,
         .ranks = ranks,
-        .context = {.size = sizeof options.context, .without = bench->without, .isa = bench->isa, .error_text = why, .error_text_size = sizeof why},
+        .context = {.size = sizeof options.context,
+                    .without = bench->without,
+                    .isa = bench->isa,
+                    .error_text = why,
+                    .error_text_size = sizeof why},
     };
     world->bench = bench;
     if (!team_init(&world->team, bench, ranks)) {
@@ -29,8 +33,12 @@ stn_context *world_fake(struct bench *bench, int rank, int size)
     stn_context *context = NULL;
     stn_status status = stn_comm_create_fake(rank, size, 0, 0, &comm);
     if (status == STN_OK) {
-        const stn_context_options options = {
-            .size = sizeof options, .comm = comm, .error_text = text, .error_text_size = sizeof text, .without = bench->without, .isa = bench->isa};
+        const stn_context_options options = {.size = sizeof options,
+                                             .comm = comm,
+                                             .error_text = text,
+                                             .error_text_size = sizeof text,
+                                             .without = bench->without,
+                                             .isa = bench->isa};
         status = stn_context_create(&options, &context);
     }
     if (status == STN_OK)

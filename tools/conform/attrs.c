@@ -107,8 +107,8 @@ int attrs_parse(const char *text, struct attrs *attrs, char *error, size_t error
         if (cJSON_IsNull(item))
             continue;
         if (!parse_value(item, &cursor, &attrs->list[attrs->n])) {
-            snprintf(error, error_size, "attribute %.64s is no number, text, or list of at most %d numbers", item->string,
-                     STN_MAX_NDIM);
+            snprintf(error, error_size, "attribute %.64s is no number, text, or list of at most %d numbers",
+                     item->string, STN_MAX_NDIM);
             attrs_free(attrs);
             return 0;
         }

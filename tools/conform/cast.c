@@ -86,7 +86,8 @@ static int take(struct casting *k, const char *what, stn_tensor *tensor, struct 
         if (as_written.data != NULL)
             memcpy(as_written.data, got.data, bytes);
         const int same = as_written.data != NULL && convert(&as_written, got.dtype, expected->dtype);
-        const struct comparison c = same ? compare(expected->dtype, expected->numel, expected->data, as_written.data) : (struct comparison){0};
+        const struct comparison c =
+            same ? compare(expected->dtype, expected->numel, expected->data, as_written.data) : (struct comparison){0};
         free(as_written.data);
         if (!comparison_holds(&c, reason, sizeof reason)) {
             free(got.data);
@@ -113,7 +114,8 @@ static int forward(struct casting *k)
     }
     stn_attr attrs[ATTRS_MAX];
     attrs_fit(&c->attrs, stn_op_descriptor(k->op), attrs);
-    if (stn_op_invoke(k->op, k->n_places, k->place, c->attrs.n, attrs, stn_op_descriptor(k->op)->n_outputs, k->output) != STN_OK)
+    if (stn_op_invoke(k->op, k->n_places, k->place, c->attrs.n, attrs, stn_op_descriptor(k->op)->n_outputs,
+                      k->output) != STN_OK)
         return fail(k, "forward", stn_context_error_text(k->context));
     for (int o = 0; o < c->n_outputs; o++)
         if (k->output[o] == NULL)
@@ -168,11 +170,17 @@ static int convert_given(struct casting *k, int widen)
     int good = 1;
     for (int i = 0; i < k->c->n_inputs; i++) {
         struct value *v = &k->c->input[i];
-        good = good && convert(v, widen ? target(k, v->dtype) : v->dtype, widen ? wide(v->dtype) : v->dtype == STN_DTYPE_F64 ? k->dtype : v->dtype);
+        good = good && convert(v, widen ? target(k, v->dtype) : v->dtype,
+                               widen                       ? wide(v->dtype)
+                               : v->dtype == STN_DTYPE_F64 ? k->dtype
+                                                           : v->dtype);
     }
     for (int o = 0; o < k->c->n_outputs; o++) {
         struct value *v = &k->c->cotangent[o];
-        good = good && convert(v, widen ? target(k, v->dtype) : v->dtype, widen ? wide(v->dtype) : v->dtype == STN_DTYPE_F64 ? k->dtype : v->dtype);
+        good = good && convert(v, widen ? target(k, v->dtype) : v->dtype,
+                               widen                       ? wide(v->dtype)
+                               : v->dtype == STN_DTYPE_F64 ? k->dtype
+                                                           : v->dtype);
     }
     return good;
 }

@@ -73,10 +73,12 @@ int comparison_holds(const struct comparison *c, char *reason, size_t size)
         return 0;
     }
     if (c->differing > 0) {
-        snprintf(reason, size, "%lld elements differ, first element %lld", (long long)c->differing, (long long)c->worst_at);
+        snprintf(reason, size, "%lld elements differ, first element %lld", (long long)c->differing,
+                 (long long)c->worst_at);
         return 0;
     }
-    if (c->diff_norm <= bounds[c->dtype].norm * c->expected_norm && c->max_diff <= bounds[c->dtype].max * c->max_expected)
+    if (c->diff_norm <= bounds[c->dtype].norm * c->expected_norm &&
+        c->max_diff <= bounds[c->dtype].max * c->max_expected)
         return 1;
     snprintf(reason, size, "norm of difference %.3g of %.3g, largest %.3g of %.3g at element %lld", c->diff_norm,
              c->expected_norm, c->max_diff, c->max_expected, (long long)c->worst_at);

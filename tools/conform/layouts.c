@@ -137,7 +137,8 @@ static int count_pieces(const struct grid *grid, const struct layout *layout, in
     return *axes > 0 ? pieces : 0;
 }
 
-static void cut(const struct grid *grid, const struct subject *s, uint64_t shared_seed, struct rng *rng, struct layout *layout)
+static void cut(const struct grid *grid, const struct subject *s, uint64_t shared_seed, struct rng *rng,
+                struct layout *layout)
 {
     int shares = rng_below(rng, 2) == 0;
     for (int d = 0; d < s->ndim; d++) {

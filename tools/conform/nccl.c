@@ -22,8 +22,11 @@ struct nccl_rank {
 static stn_status join_nccl(struct nccl_rank *r)
 {
     stn_comm *made = NULL;
-    const stn_nccl_options options = {.size = sizeof options, .module_path = r->context->module_path,
-                                      .deadline_seconds = r->context->deadline_seconds, .error_text = r->error, .error_text_size = sizeof r->error};
+    const stn_nccl_options options = {.size = sizeof options,
+                                      .module_path = r->context->module_path,
+                                      .deadline_seconds = r->context->deadline_seconds,
+                                      .error_text = r->error,
+                                      .error_text_size = sizeof r->error};
     const stn_status status = stn_comm_create_nccl(r->comm, &options, &made);
     if (status == STN_OK)
         r->comm = made;
@@ -98,7 +101,8 @@ static stn_status run_ranks(int ranks, stn_comm **comms, struct nccl_rank *list,
     return STN_OK;
 }
 
-stn_status nccl_launch(int ranks, const stn_context_options *context, stn_rank_main rank_main, void *arg, char *error, size_t error_size)
+stn_status nccl_launch(int ranks, const stn_context_options *context, stn_rank_main rank_main, void *arg, char *error,
+                       size_t error_size)
 {
     const struct nccl_rank like = {.context = context, .main = rank_main, .arg = arg};
     stn_comm **comms = calloc((size_t)ranks, sizeof *comms);

@@ -6,25 +6,32 @@
 #include <string.h>
 
 const char options_usage[] =
-    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device NAME] [--module-path DIR] [--placements all|K]\n"
+    "usage: stn-conform [--ranks LIST] [--mesh AxB[,CxD]] [--comm threads|mpi|nccl] [--device NAME] [--module-path "
+    "DIR] [--placements all|K]\n"
     "                   [--seed S] [--queue immediate|worker] [--only N] [--dtype D] [--without LIST] [--isa SET]\n"
     "                   [--gradients tape|pullback] [--ring-attention pays|never|always] [--scratch MIB] FILE|DIR...\n"
     "\n"
-    "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many layouts, and\n"
+    "Runs each case, an op's inputs with the outputs and gradients of one process, on meshes of ranks and in many "
+    "layouts, and\n"
     "compares. Exit status 0 only if every configuration passed.\n"
     "  --ranks LIST    one-axis meshes of so many ranks (1,2,3,4)\n"
     "  --mesh AxB      meshes of several axes (2x2,2x3); giving either option leaves out the other's default\n"
-    "  --comm          threads of this process; mpi: the processes that mpirun started, and meshes of as many ranks; nccl: threads, with\n"
+    "  --comm          threads of this process; mpi: the processes that mpirun started, and meshes of as many ranks; "
+    "nccl: threads, with\n"
     "                  --device cuda and a device of its own for each, between which NCCL moves the data\n"
-    "  --device NAME   a module's device, such as cuda or cuda:1 (cpu). What it lacks a kernel for is counted as unsupported, by the kernel's name\n"
+    "  --device NAME   a module's device, such as cuda or cuda:1 (cpu). What it lacks a kernel for is counted as "
+    "unsupported, by the kernel's name\n"
     "  --module-path DIR  where the device's module is looked for first\n"
     "  --placements    combinations of layouts per case and mesh, each with balanced and with uneven cuts (8)\n"
     "  --seed S        what is drawn (1)\n"
     "  --queue         immediate: kernels run at once; worker: on a thread, with random delays\n"
-    "  --dtype D       f64, bf16 or f16: floating inputs are cast, and compared with one rank in f64 within the dtype's bounds (f32)\n"
+    "  --dtype D       f64, bf16 or f16: floating inputs are cast, and compared with one rank in f64 within the "
+    "dtype's bounds (f32)\n"
     "  --without LIST  libraries to do without, of onednn,fftw: our own kernels serve\n"
-    "  --isa SET       instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
-    "  --gradients     tape: of leaves that require grad, by backward; pullback: of each call, as an engine of gradients outside takes them\n"
+    "  --isa SET       instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this "
+    "processor lacks it)\n"
+    "  --gradients     tape: of leaves that require grad, by backward; pullback: of each call, as an engine of "
+    "gradients outside takes them\n"
     "  --ring-attention  when keys and values of attention go round: where it pays, never or always (pays)\n"
     "  --scratch MIB   what foreign libraries may hold at once beside what an op may (0)\n"
     "  --only N        one configuration, as a failure's line names it\n";
@@ -231,7 +238,8 @@ int options_parse(int argc, char **argv, struct options *o, char *error, size_t 
         if (row == NULL)
             return 0;
         if (i + 1 == argc || !row->parse(o, argv[i + 1])) {
-            snprintf(error, error_size, "%s: got %s, wanted %s", row->name, i + 1 < argc ? argv[i + 1] : "nothing", row->wanted);
+            snprintf(error, error_size, "%s: got %s, wanted %s", row->name, i + 1 < argc ? argv[i + 1] : "nothing",
+                     row->wanted);
             return 0;
         }
         i++;
@@ -246,7 +254,8 @@ int options_fit(struct options *o, int size, char *error, size_t error_size)
 {
     int n = 0;
     if (size < 2 || size > GRID_MAX_RANKS) {
-        snprintf(error, error_size, "--comm mpi: got a job of %d ranks, wanted one of 2 to %d, as mpirun starts it", size, GRID_MAX_RANKS);
+        snprintf(error, error_size, "--comm mpi: got a job of %d ranks, wanted one of 2 to %d, as mpirun starts it",
+                 size, GRID_MAX_RANKS);
         return 0;
     }
     for (int i = 0; i < o->n_grids; i++)

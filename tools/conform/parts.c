@@ -8,8 +8,8 @@
 
 /* Specs */
 
-stn_status parts_spec(stn_context *context, const stn_mesh *mesh, const struct layout *layout, stn_dtype dtype, int ndim,
-                      const int64_t *shape, const stn_spec **out)
+stn_status parts_spec(stn_context *context, const stn_mesh *mesh, const struct layout *layout, stn_dtype dtype,
+                      int ndim, const int64_t *shape, const stn_spec **out)
 {
     const int64_t *sizes[STN_MAX_NDIM] = {0};
     for (int d = 0; d < ndim; d++)
@@ -89,8 +89,8 @@ stn_status parts_dual_spec(stn_context *context, const stn_spec *spec, const stn
     parts_layout(spec, &layout);
     for (int a = 0; a < stn_mesh_ndim(stn_spec_mesh(spec)); a++)
         layout.placement[a] = dual(layout.placement[a]);
-    return parts_spec(context, stn_spec_mesh(spec), &layout, stn_spec_dtype(spec), stn_spec_ndim(spec), stn_spec_shape(spec),
-                      out);
+    return parts_spec(context, stn_spec_mesh(spec), &layout, stn_spec_dtype(spec), stn_spec_ndim(spec),
+                      stn_spec_shape(spec), out);
 }
 
 /* Parts of a pending sum */
@@ -135,7 +135,8 @@ static double part_of(const struct dealing *deal, int64_t at, double x, stn_dtyp
     return (deal->mine == owner ? x : 0) + (deal->mine == plus ? k : 0) - (deal->mine == minus ? k : 0);
 }
 
-static void put_part(const struct dealing *deal, int64_t at, stn_dtype dtype, const unsigned char *from, unsigned char *to)
+static void put_part(const struct dealing *deal, int64_t at, stn_dtype dtype, const unsigned char *from,
+                     unsigned char *to)
 {
     double element[2]; /* aligned; large enough for any dtype */
     memcpy(element, from, stn_dtype_size(dtype));

@@ -6,8 +6,8 @@
 #include "layouts.h"
 
 /** The spec of a layout. Local. @return as stn_spec_create; the caller owns one reference to `*out`. */
-stn_status parts_spec(stn_context *context, const stn_mesh *mesh, const struct layout *layout, stn_dtype dtype, int ndim,
-                      const int64_t *shape, const stn_spec **out);
+stn_status parts_spec(stn_context *context, const stn_mesh *mesh, const struct layout *layout, stn_dtype dtype,
+                      int ndim, const int64_t *shape, const stn_spec **out);
 
 /** The same layout with Replicate where it is Partial: that of a gradient. */
 struct layout parts_gradient_layout(const struct layout *layout);

@@ -75,7 +75,8 @@ static void end_measure(struct rank_run *run, const char *step, const stn_stats 
     if (reason)
         wrong(run, "%s: the host waits for the device because of %s", step, reason);
     if (held > bound)
-        wrong(run, "%s: holds %lld bytes at once beside its inputs, at most %lld", step, (long long)held, (long long)bound);
+        wrong(run, "%s: holds %lld bytes at once beside its inputs, at most %lld", step, (long long)held,
+              (long long)bound);
 }
 
 /* Bytes of the tensors' chunks on the rank that has the largest; NULL and errors count nothing. */
@@ -95,7 +96,8 @@ static void check_bytes(struct rank_run *run, const char *name, const stn_spec *
     const size_t size = stn_spec_write(spec, NULL, 0);
     unsigned char *bytes = malloc(size + 1);
     const stn_spec *back = NULL;
-    if (bytes == NULL || stn_spec_write(spec, bytes, size) != size || stn_spec_read(run->mesh, bytes, size, &back) != STN_OK || back != spec)
+    if (bytes == NULL || stn_spec_write(spec, bytes, size) != size ||
+        stn_spec_read(run->mesh, bytes, size, &back) != STN_OK || back != spec)
         wrong(run, "%s: its layout does not come back from %zu bytes", name, size);
     for (size_t i = 0; bytes != NULL && i < size; i++)
         run->outcome->specs = rng_mix(run->outcome->specs, bytes[i]);
@@ -149,7 +151,8 @@ static void compare_with(struct rank_run *run, const char *name, const char *whi
 }
 
 /* The chunk under the tensor's own spec: its shape, and where nothing is pending its values. */
-static void check_chunk(struct rank_run *run, const char *name, stn_tensor *tensor, const struct value *expected, double scale)
+static void check_chunk(struct rank_run *run, const char *name, stn_tensor *tensor, const struct value *expected,
+                        double scale)
 {
     const stn_spec *spec = stn_tensor_spec(tensor);
     const size_t bytes = (size_t)stn_spec_local_numel(spec) * stn_dtype_size(expected->dtype);
@@ -198,7 +201,8 @@ static double check_full(struct rank_run *run, const char *name, stn_tensor *ten
     return c.max_expected;
 }
 
-static void check_tensor(struct rank_run *run, const char *kind, const char *name, stn_tensor *tensor, const struct value *expected)
+static void check_tensor(struct rank_run *run, const char *kind, const char *name, stn_tensor *tensor,
+                         const struct value *expected)
 {
     char what[CASE_MAX_TEXT + 16], text[512];
     snprintf(what, sizeof what, "%s.%s", kind, name);
@@ -234,7 +238,8 @@ static stn_status call_op(struct rank_run *run, int n_attrs, const stn_attr *att
 {
     if (!run->configuration->pullbacks)
         return stn_op_invoke(run->op, run->n_places, run->place, n_attrs, attrs, n_outputs, run->output);
-    return stn_op_invoke_pullback(run->op, run->n_places, run->place, n_attrs, attrs, needs_of(run), n_outputs, run->output, &run->pullback);
+    return stn_op_invoke_pullback(run->op, run->n_places, run->place, n_attrs, attrs, needs_of(run), n_outputs,
+                                  run->output, &run->pullback);
 }
 
 static stn_status forward(struct rank_run *run)
@@ -271,9 +276,10 @@ static stn_status make_cotangent(struct rank_run *run, int k, stn_tensor **out)
     const struct value *value = &run->c->cotangent[k];
     const struct layout replicated = {.axis_order = {0, 1, 2, 3, 4, 5, 6, 7}, .memory_order = {0, 1, 2, 3, 4, 5, 6, 7}};
     const stn_spec *spec;
-    stn_status status = run->configuration->uneven
-                            ? parts_dual_spec(run->context, stn_tensor_spec(run->output[k]), &spec)
-                            : parts_spec(run->context, run->mesh, &replicated, value->dtype, value->ndim, value->shape, &spec);
+    stn_status status =
+        run->configuration->uneven
+            ? parts_dual_spec(run->context, stn_tensor_spec(run->output[k]), &spec)
+            : parts_spec(run->context, run->mesh, &replicated, value->dtype, value->ndim, value->shape, &spec);
     if (status != STN_OK)
         return status;
     *out = parts_tensor(run->context, value, spec, rng_mix(run->configuration->seed, (uint64_t)(COTANGENT_SEEDS + k)));
@@ -310,7 +316,8 @@ static stn_status backward(struct rank_run *run)
     /* The gradients are as large as what they are of. */
     const int64_t chunks = 2 * chunks_of(run->n_places, run->place) + chunks_of(n, losses) + chunks_of(n, cotangents);
     const stn_stats before = begin_measure(run);
-    stn_status status = run->pullback ? pull_back(run, n, losses, cotangents) : stn_backward_many(run->context, n, losses, cotangents, 0);
+    stn_status status = run->pullback ? pull_back(run, n, losses, cotangents)
+                                      : stn_backward_many(run->context, n, losses, cotangents, 0);
     end_measure(run, "backward", &before, chunks);
     return status;
 }
@@ -357,10 +364,11 @@ static const struct step {
     stn_status (*run)(struct rank_run *run);
 } steps[] = {{"inputs", make_leaves}, {"forward", forward}, {"backward", backward}, {"gradients", gradients}};
 
-void rank_run(stn_context *context, const stn_mesh *mesh, const struct conform_case *c, const struct configuration *configuration,
-              struct outcome *outcome)
+void rank_run(stn_context *context, const stn_mesh *mesh, const struct conform_case *c,
+              const struct configuration *configuration, struct outcome *outcome)
 {
-    struct rank_run run = {.context = context, .mesh = mesh, .c = c, .configuration = configuration, .outcome = outcome};
+    struct rank_run run = {
+        .context = context, .mesh = mesh, .c = c, .configuration = configuration, .outcome = outcome};
     outcome->begun = 1;
     run.op = stn_op_find(context, c->op);
     if (run.op == NULL) {

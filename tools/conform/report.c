@@ -67,8 +67,8 @@ static void print_failure(const struct report *report, const struct conform_case
     if (options->processes)
         snprintf(job, sizeof job, "mpirun -n %d ", grid->ranks);
     if (options->device)
-        snprintf(device, sizeof device, " --device %s%s%s", options->device, options->module_path ? " --module-path " : "",
-                 options->module_path ? options->module_path : "");
+        snprintf(device, sizeof device, " --device %s%s%s", options->device,
+                 options->module_path ? " --module-path " : "", options->module_path ? options->module_path : "");
     if (options->scratch > 0)
         snprintf(device + strlen(device), sizeof device - strlen(device), " --scratch %lld",
                  (long long)(options->scratch >> 20));
@@ -82,16 +82,21 @@ static void print_failure(const struct report *report, const struct conform_case
         layout_describe(grid, &configuration->layouts[i], c->input[i].ndim, layout, sizeof layout);
         fprintf(report->out, " %s=%s", c->input_name[i], layout);
     }
-    fprintf(report->out, ": %s | %sstn-conform%s%s %s --placements %s --seed %llu --queue %s%s%s%s%s --only %lld %s\n", verdict->text, job,
-            options->processes ? " --comm mpi" : options->nccl ? " --comm nccl" : "", device, mesh, placements,
-            (unsigned long long)options->seed, options->queue == STN_QUEUE_WORKER ? "worker" : "immediate",
-            options->dtype == STN_DTYPE_F32 ? "" : " --dtype ", options->dtype == STN_DTYPE_F32 ? "" : stn_dtype_name(options->dtype),
-            options->without ? " --without " : "", options->without ? options->without : "", (long long)configuration->number, c->path);
+    fprintf(
+        report->out, ": %s | %sstn-conform%s%s %s --placements %s --seed %llu --queue %s%s%s%s%s --only %lld %s\n",
+        verdict->text, job,
+        options->processes ? " --comm mpi"
+        : options->nccl    ? " --comm nccl"
+                           : "",
+        device, mesh, placements, (unsigned long long)options->seed,
+        options->queue == STN_QUEUE_WORKER ? "worker" : "immediate", options->dtype == STN_DTYPE_F32 ? "" : " --dtype ",
+        options->dtype == STN_DTYPE_F32 ? "" : stn_dtype_name(options->dtype), options->without ? " --without " : "",
+        options->without ? options->without : "", (long long)configuration->number, c->path);
     fflush(report->out);
 }
 
-void report_configuration(void *arg, const struct conform_case *c, const struct grid *grid, const struct configuration *configuration,
-                          const struct verdict *verdict)
+void report_configuration(void *arg, const struct conform_case *c, const struct grid *grid,
+                          const struct configuration *configuration, const struct verdict *verdict)
 {
     struct report *report = arg;
     if (verdict->unsupported) {
@@ -126,11 +131,12 @@ void report_end(struct report *report)
                 "bytes moved", "worst error", "peak/bound");
     for (int i = 0; i < report->n_rows; i++) {
         const struct op_row *row = &report->rows[i];
-        fprintf(report->out, "%-24s %10lld %10lld %10lld %14lld %12.2e %11.2f\n", row->name, (long long)row->native, (long long)row->fallback,
-                (long long)row->failed, (long long)row->bytes, row->error, row->peak);
+        fprintf(report->out, "%-24s %10lld %10lld %10lld %14lld %12.2e %11.2f\n", row->name, (long long)row->native,
+                (long long)row->fallback, (long long)row->failed, (long long)row->bytes, row->error, row->peak);
     }
     for (int i = 0; i < report->n_missing; i++)
-        fprintf(report->out, "no kernel %s: %lld configurations\n", report->missing[i].slot, (long long)report->missing[i].configurations);
+        fprintf(report->out, "no kernel %s: %lld configurations\n", report->missing[i].slot,
+                (long long)report->missing[i].configurations);
     fprintf(report->out, "%lld passed, %lld failed, %lld skipped", (long long)report->passed, (long long)report->failed,
             (long long)report->skipped);
     if (report->unsupported > 0)

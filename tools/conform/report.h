@@ -30,8 +30,8 @@ struct report {
 };
 
 /** A run_report_fn; `arg` is the report. */
-void report_configuration(void *arg, const struct conform_case *c, const struct grid *grid, const struct configuration *configuration,
-                          const struct verdict *verdict);
+void report_configuration(void *arg, const struct conform_case *c, const struct grid *grid,
+                          const struct configuration *configuration, const struct verdict *verdict);
 
 /** A file that could not be read, or memory that was out: counts as one configuration that failed. */
 void report_file(struct report *report, const char *path, const char *text);

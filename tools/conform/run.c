@@ -55,7 +55,8 @@ static void meet(struct batch *batch, int i, int rank)
     }
     for (int r = 0; r < ranks; r++)
         counts[r] = (int64_t)sizeof(struct outcome);
-    stn_status status = stn_comm_all_gather(comm, outcome_of(batch, i, rank), outcome_of(batch, i, 0), counts, STN_DTYPE_U8, NULL);
+    stn_status status =
+        stn_comm_all_gather(comm, outcome_of(batch, i, rank), outcome_of(batch, i, 0), counts, STN_DTYPE_U8, NULL);
     for (int r = 0; r < ranks && status != STN_OK; r++)
         if (r != rank)
             set_unheard(outcome_of(batch, i, r), stn_comm_error_text(comm));
@@ -110,7 +111,8 @@ static void judge_refusal(const struct batch *batch, int i, struct verdict *verd
         const struct outcome *o = outcome_of(batch, i, rank);
         char text[RUN_MAX_TEXT + 64];
         if (o->status != first->status || o->refused != first->refused || strcmp(o->text, first->text) != 0) {
-            snprintf(text, sizeof text, "ranks fail differently: \"%.160s\" on rank 0, \"%.160s\"", first->text, o->text);
+            snprintf(text, sizeof text, "ranks fail differently: \"%.160s\" on rank 0, \"%.160s\"", first->text,
+                     o->text);
             fail(verdict, text, rank);
         } else if (o->communicated) {
             snprintf(text, sizeof text, "refused after communication: %s", o->text);
@@ -199,7 +201,10 @@ int run_find_job(int *rank, int *size, char *error, size_t error_size)
 int run_join_hosts(const char *module_path, stn_comm **hosts, char *error, size_t error_size)
 {
     char deadline[32];
-    const stn_comm_options options = {.size = sizeof options, .module_path = module_path, .text = deadline, .error_text = error,
+    const stn_comm_options options = {.size = sizeof options,
+                                      .module_path = module_path,
+                                      .text = deadline,
+                                      .error_text = error,
                                       .error_text_size = error_size};
     snprintf(deadline, sizeof deadline, "deadline=%g", 2 * DEADLINE_SECONDS);
     return stn_comm_open("mpi", &options, hosts) == STN_OK;
@@ -237,9 +242,9 @@ static void launch(struct batch *batch)
         },
     };
     batch->refused[0] = '\0';
-    const stn_status status = batch->options->nccl
-                                  ? nccl_launch(batch->grid->ranks, &options.context, rank_main, batch, batch->refused, sizeof batch->refused)
-                                  : stn_launch(&options, rank_main, batch);
+    const stn_status status = batch->options->nccl ? nccl_launch(batch->grid->ranks, &options.context, rank_main, batch,
+                                                                 batch->refused, sizeof batch->refused)
+                                                   : stn_launch(&options, rank_main, batch);
     for (int rank = 0; rank < batch->grid->ranks; rank++) {
         struct outcome *o = outcome_of(batch, batch->next, rank);
         if (!o->begun && status != STN_OK)
@@ -263,7 +268,8 @@ static void run_batch(struct batch *batch, run_report_fn report, void *arg)
     batch->n = 0;
 }
 
-static void add_configuration(struct batch *batch, const struct subject *subjects, int64_t combination, int64_t number, int uneven)
+static void add_configuration(struct batch *batch, const struct subject *subjects, int64_t combination, int64_t number,
+                              int uneven)
 {
     struct configuration *configuration = &batch->configurations[batch->n];
     const uint64_t seed = rng_mix_text(rng_mix(batch->options->seed, (uint64_t)combination), batch->c->name);
@@ -317,7 +323,8 @@ static int run_all(struct batch *batch, const struct subject *subjects, run_repo
     return 1;
 }
 
-int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid, run_report_fn report, void *arg)
+int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid,
+             run_report_fn report, void *arg)
 {
     struct subject subjects[STN_MAX_INPUTS];
     for (int i = 0; i < c->n_inputs; i++)

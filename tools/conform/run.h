@@ -62,8 +62,8 @@ struct verdict {
 };
 
 /** Called for each configuration, in order. */
-typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const struct grid *grid, const struct configuration *configuration,
-                              const struct verdict *verdict);
+typedef void (*run_report_fn)(void *arg, const struct conform_case *c, const struct grid *grid,
+                              const struct configuration *configuration, const struct verdict *verdict);
 
 /** Joins the job that this process was started in, and leaves it. *size: its ranks; 1 where there is none. @return 0
  * with the reason in `error`. */
@@ -77,6 +77,7 @@ int run_join_hosts(const char *module_path, stn_comm **hosts, char *error, size_
 int run_takes_without(const char *without);
 
 /** Runs all configurations of the case on a mesh of that shape. @return 0 when memory is out. */
-int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid, run_report_fn report, void *arg);
+int run_case(const struct run_options *options, const struct conform_case *c, const struct grid *grid,
+             run_report_fn report, void *arg);
 
 #endif

@@ -11,9 +11,12 @@ static const char *const reasons[STN_SYNC_REASONS] = {
 /* What each of these sends to which rank is known from indices or from the order of elements alone. */
 static int depends_on_values(const char *op)
 {
-    static const char *const ops[] = {"argsort", "embedding", "gather", "index_add", "index_copy", "index_fill", "index_put", "index_select",
-                                      "knn", "radius_search", "repeat_interleave", "scatter", "scatter_add",
-                                      "scatter_reduce", "signed_distance_field", "sort", "take_along_dim", "topk"};
+    static const char *const ops[] = {"argsort",       "embedding",         "gather",
+                                      "index_add",     "index_copy",        "index_fill",
+                                      "index_put",     "index_select",      "knn",
+                                      "radius_search", "repeat_interleave", "scatter",
+                                      "scatter_add",   "scatter_reduce",    "signed_distance_field",
+                                      "sort",          "take_along_dim",    "topk"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (strcmp(op, ops[i]) == 0)
             return 1;

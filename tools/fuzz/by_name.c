@@ -55,7 +55,8 @@ static double now(void)
 static void *allocate(void *arg, size_t bytes, size_t alignment)
 {
     void *pointer = NULL;
-    if (bytes > *(const size_t *)arg || posix_memalign(&pointer, alignment < sizeof pointer ? sizeof pointer : alignment, bytes ? bytes : 1) != 0)
+    if (bytes > *(const size_t *)arg ||
+        posix_memalign(&pointer, alignment < sizeof pointer ? sizeof pointer : alignment, bytes ? bytes : 1) != 0)
         return NULL;
     return pointer;
 }
@@ -121,7 +122,8 @@ static void begin(struct world *w)
     }
     stn_context_set_random_state(w->alone, RANDOM_SEED, 0);
     call_run(w->alone, &w->call, NULL, &w->one);
-    w->skip = w->one.refused || (call_aborted(1, &w->one) && w->one.status == STN_ERR_MEMORY) || w->one.gradient == STN_ERR_MEMORY;
+    w->skip = w->one.refused || (call_aborted(1, &w->one) && w->one.status == STN_ERR_MEMORY) ||
+              w->one.gradient == STN_ERR_MEMORY;
 }
 
 /* The call on one rank, with inputs perturbed in CALL_PERTURBED ways. */
@@ -215,14 +217,19 @@ static int64_t run_world(const struct fuzzing *f, int64_t first)
     const struct call_world drawn = call_world_of((uint64_t)o->seed, (uint64_t)first, o->ranks);
     const stn_context_options alone = {.size = sizeof alone, .allocator = &alone_memory, .seed = RANDOM_SEED};
     char why[256] = "";
-    stn_launch_options options = {
-        .size = sizeof options,
-        .ranks = drawn.ranks,
-        .context = {.size = sizeof options.context, .allocator = &ranks_memory, .seed = RANDOM_SEED, .deadline_seconds = DEADLINE_SECONDS,
-                    .queue = {.size = sizeof options.context.queue, .kind = drawn.queue}, .checks = drawn.checks,
-                    .error_text = why, .error_text_size = sizeof why}};
+    stn_launch_options options = {.size = sizeof options,
+                                  .ranks = drawn.ranks,
+                                  .context = {.size = sizeof options.context,
+                                              .allocator = &ranks_memory,
+                                              .seed = RANDOM_SEED,
+                                              .deadline_seconds = DEADLINE_SECONDS,
+                                              .queue = {.size = sizeof options.context.queue, .kind = drawn.queue},
+                                              .checks = drawn.checks,
+                                              .error_text = why,
+                                              .error_text_size = sizeof why}};
     struct world *w = calloc(1, sizeof *w);
-    if (w == NULL || pthread_barrier_init(&w->barrier, NULL, (unsigned)drawn.ranks) != 0 || stn_context_create(&alone, &w->alone) != STN_OK)
+    if (w == NULL || pthread_barrier_init(&w->barrier, NULL, (unsigned)drawn.ranks) != 0 ||
+        stn_context_create(&alone, &w->alone) != STN_OK)
         exit(EXIT_FAILURE);
     w->fuzzing = f;
     w->number = first;
@@ -341,8 +348,8 @@ int by_name_run(const struct by_name_options *options)
     memset(f.progress, 0, sizeof *f.progress);
     run_children(&f);
     const struct progress *p = f.progress;
-    printf("%lld calls of %d ops, %lld refused, %lld tensors compared, %lld failed; seed %lld\n", (long long)p->calls, f.ops.n, (long long)p->refused,
-           (long long)p->compared, (long long)p->failed, options->seed);
+    printf("%lld calls of %d ops, %lld refused, %lld tensors compared, %lld failed; seed %lld\n", (long long)p->calls,
+           f.ops.n, (long long)p->refused, (long long)p->compared, (long long)p->failed, options->seed);
     const int good = p->failed == 0 && (p->compared > 0 || options->op || options->only >= 0);
     munmap(f.progress, sizeof *f.progress);
     free(f.ops.op);

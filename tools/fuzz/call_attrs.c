@@ -8,17 +8,77 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-static const int64_t wild_ints[] = {0, 1, -1, 2, 3, -2, -3, 4, 5, 7, 8, 9, -8, -9, 16, 64, 100, 1000, 127, 128, 255, 256, 65536, INT32_MAX,
-                                    INT32_MIN, (int64_t)1 << 31, (int64_t)1 << 32, (int64_t)1 << 40, -((int64_t)1 << 40), ((int64_t)1 << 53) + 1,
-                                    (int64_t)1 << 62, -((int64_t)1 << 62), INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1};
-static const double wild_floats[] = {0, -0.0, 1, -1, 2, 0.5, 1e-8, 1e308, -1e308, 5e-324, 1e39, 1e300, -2.5, 3, NAN, INFINITY, -INFINITY,
-                                     9.3e18, -9.3e18, 1e19, 4294967296.0, 2147483648.0};
+static const int64_t wild_ints[] = {0,
+                                    1,
+                                    -1,
+                                    2,
+                                    3,
+                                    -2,
+                                    -3,
+                                    4,
+                                    5,
+                                    7,
+                                    8,
+                                    9,
+                                    -8,
+                                    -9,
+                                    16,
+                                    64,
+                                    100,
+                                    1000,
+                                    127,
+                                    128,
+                                    255,
+                                    256,
+                                    65536,
+                                    INT32_MAX,
+                                    INT32_MIN,
+                                    (int64_t)1 << 31,
+                                    (int64_t)1 << 32,
+                                    (int64_t)1 << 40,
+                                    -((int64_t)1 << 40),
+                                    ((int64_t)1 << 53) + 1,
+                                    (int64_t)1 << 62,
+                                    -((int64_t)1 << 62),
+                                    INT64_MAX,
+                                    INT64_MAX - 1,
+                                    INT64_MIN,
+                                    INT64_MIN + 1};
+static const double wild_floats[] = {
+    0,     -0.0, 1, -1,  2,        0.5,       1e-8,   1e308,   -1e308, 5e-324,       1e39,
+    1e300, -2.5, 3, NAN, INFINITY, -INFINITY, 9.3e18, -9.3e18, 1e19,   4294967296.0, 2147483648.0};
 static const char *const wild_texts[] = {"bogus", "", "same", "valid", "mean", "sum", "none", "\xff\xfe", "%s%n",
                                          "a text that is longer than any name, 50 bytes long"};
-static const char *const equations[] = {"ij,jk->ik", "ij,jk", "ii->i", "ii", "ij->ji", "...ij,...jk->...ik", "i,j->ij", "ij,ij->", "ij,j->i",
-                                        "bij,bjk->bik", "", "->", "ij->", "ij,jk,kl->il", "a...->...", "...", "i...i", "ij->ii", "ij->k", "i.j",
-                                        "..", "ab,cd->abcd", "abcdefgh,ijk->abcdefghijk", "A,a->aA", "ij,", "i1->i", "ij->ij->i", "iij->j",
-                                        "ij->...", "...a,...b->ab..."};
+static const char *const equations[] = {"ij,jk->ik",
+                                        "ij,jk",
+                                        "ii->i",
+                                        "ii",
+                                        "ij->ji",
+                                        "...ij,...jk->...ik",
+                                        "i,j->ij",
+                                        "ij,ij->",
+                                        "ij,j->i",
+                                        "bij,bjk->bik",
+                                        "",
+                                        "->",
+                                        "ij->",
+                                        "ij,jk,kl->il",
+                                        "a...->...",
+                                        "...",
+                                        "i...i",
+                                        "ij->ii",
+                                        "ij->k",
+                                        "i.j",
+                                        "..",
+                                        "ab,cd->abcd",
+                                        "abcdefgh,ijk->abcdefghijk",
+                                        "A,a->aA",
+                                        "ij,",
+                                        "i1->i",
+                                        "ij->ij->i",
+                                        "iij->j",
+                                        "ij->...",
+                                        "...a,...b->ab..."};
 
 const char *call_draw_equation(struct call_draft *d)
 {
@@ -37,7 +97,8 @@ static int64_t draw_int(struct call_draft *d, const char *attr)
 
 static double draw_float(struct call_draft *d)
 {
-    return call_chance(d, d->wild) ? wild_floats[call_below(d, COUNT(wild_floats))] : (double)(call_below(d, 41) - 10) / 10;
+    return call_chance(d, d->wild) ? wild_floats[call_below(d, COUNT(wild_floats))]
+                                   : (double)(call_below(d, 41) - 10) / 10;
 }
 
 static void draw_number(struct call_draft *d, const char *attr, stn_number *n)
@@ -84,7 +145,9 @@ static void draw_ints(struct call_draft *d, const char *attr, stn_ints *ints)
     for (int i = 0; i < STN_MAX_NDIM; i++)
         ints->v[i] = draw_int(d, attr);
     if (first && call_chance(d, of_shape)) {
-        ints->n = strcmp(attr, "normalized_shape") == 0 && first->ndim > 0 && call_chance(d, 80) ? 1 : call_below(d, first->ndim + 1);
+        ints->n = strcmp(attr, "normalized_shape") == 0 && first->ndim > 0 && call_chance(d, 80)
+                      ? 1
+                      : call_below(d, first->ndim + 1);
         for (int i = 0; i < ints->n; i++)
             ints->v[i] = first->shape[first->ndim - (int)ints->n + i];
     } else if (first && call_chance(d, strcmp(attr, "dims") == 0 ? 60 : 5)) {

@@ -48,7 +48,8 @@ static void shape_at_random(struct call_draft *d, int i, struct call_input *inpu
     if (call_chance(d, d->wild / 10))
         input->ndim = call_below(d, STN_MAX_NDIM + 1);
     for (int k = 0; k < input->ndim; k++)
-        input->shape[k] = same || call_chance(d, 60) ? d->base[(k + (same ? 0 : call_below(d, 2))) % STN_MAX_NDIM] : 1 + call_below(d, 5);
+        input->shape[k] = same || call_chance(d, 60) ? d->base[(k + (same ? 0 : call_below(d, 2))) % STN_MAX_NDIM]
+                                                     : 1 + call_below(d, 5);
     if (same && i > 0 && input->ndim > 0 && call_chance(d, 15))
         input->shape[call_below(d, input->ndim)] = 1;
 }

@@ -26,8 +26,8 @@ static int wrong(const struct judge *j, const char *format, ...)
 /* Failures of a rank, after which its family is aborted; the others have a text of their own. */
 static int is_rank_error(stn_status status)
 {
-    return status == STN_ERR_MEMORY || status == STN_ERR_COMM || status == STN_ERR_PEER || status == STN_ERR_TIMEOUT || status == STN_ERR_DEVICE ||
-           status == STN_ERR_INTERNAL;
+    return status == STN_ERR_MEMORY || status == STN_ERR_COMM || status == STN_ERR_PEER || status == STN_ERR_TIMEOUT ||
+           status == STN_ERR_DEVICE || status == STN_ERR_INTERNAL;
 }
 
 static stn_status rank_error(const struct call_outcome *o)
@@ -47,11 +47,13 @@ int call_aborted(int n, const struct call_outcome *ranks)
     return 0;
 }
 
-static int statuses_differ(const struct judge *j, const char *what, int rank, stn_status a, const char *a_text, stn_status b, const char *b_text)
+static int statuses_differ(const struct judge *j, const char *what, int rank, stn_status a, const char *a_text,
+                           stn_status b, const char *b_text)
 {
     if (a == b && strcmp(a_text, b_text) == 0)
         return 0;
-    return wrong(j, "%s: rank 0 %s '%s', rank %d %s '%s'", what, stn_status_text(a), a_text, rank, stn_status_text(b), b_text);
+    return wrong(j, "%s: rank 0 %s '%s', rank %d %s '%s'", what, stn_status_text(a), a_text, rank, stn_status_text(b),
+                 b_text);
 }
 
 static int differ_between_ranks(const struct judge *j)
@@ -93,8 +95,8 @@ static int fails_by_itself(const struct judge *j)
     for (int r = 0; r < j->n; r++) {
         const struct call_outcome *o = &j->ranks[r];
         if (rank_error(o) != STN_OK && rank_error(o) != STN_ERR_PEER && !may_lack_memory(j, rank_error(o)))
-            return wrong(j, "rank %d was aborted: %s %s%s%s%s", r, stn_status_text(rank_error(o)), o->text, o->later_text, o->gradient_text,
-                         o->last_text);
+            return wrong(j, "rank %d was aborted: %s %s%s%s%s", r, stn_status_text(rank_error(o)), o->text,
+                         o->later_text, o->gradient_text, o->last_text);
     }
     for (int r = 0; r < j->n; r++)
         if (j->ranks[r].fault[0] != '\0')
@@ -110,12 +112,13 @@ static int may_be_refused(const struct judge *j, stn_status status)
     return in_place && (status == STN_ERR_LAYOUT || status == STN_ERR_PARTIAL);
 }
 
-static int status_differs(const struct judge *j, const char *what, stn_status alone, const char *alone_text, stn_status many,
-                          const char *many_text)
+static int status_differs(const struct judge *j, const char *what, stn_status alone, const char *alone_text,
+                          stn_status many, const char *many_text)
 {
     if (alone == many || may_be_refused(j, many))
         return 0;
-    return wrong(j, "%s: one rank %s '%s', %d ranks %s '%s'", what, stn_status_text(alone), alone_text, j->n, stn_status_text(many), many_text);
+    return wrong(j, "%s: one rank %s '%s', %d ranks %s '%s'", what, stn_status_text(alone), alone_text, j->n,
+                 stn_status_text(many), many_text);
 }
 
 static int values_differ(const struct judge *j, int is_gradient, int at, const struct call_result *one,
@@ -137,8 +140,10 @@ static int results_differ(const struct judge *j, int is_gradient, int n, const s
     for (int k = 0; k < n; k++) {
         const struct call_result *a = &alone[k], *b = &many[k];
         if (a->present != b->present)
-            return wrong(j, "%s %d: %s on one rank, %s on %d", what, k, a->present ? "there" : "none", b->present ? "there" : "none", j->n);
-        if (a->present && (a->dtype != b->dtype || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim) != 0))
+            return wrong(j, "%s %d: %s on one rank, %s on %d", what, k, a->present ? "there" : "none",
+                         b->present ? "there" : "none", j->n);
+        if (a->present && (a->dtype != b->dtype || a->ndim != b->ndim ||
+                           memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim) != 0))
             return wrong(j, "%s %d has another dtype or shape on rank %d", what, k, rank);
         if (a->data && b->data && values_differ(j, is_gradient, k, a, b))
             return 1;
@@ -150,7 +155,8 @@ static int results_differ(const struct judge *j, int is_gradient, int n, const s
 /* What every rank of a mesh gets alike, to the bit, of a collective of per-rank tensors. */
 static int gives_replicas(const char *op)
 {
-    return strcmp(op, "dist_all_reduce") == 0 || strcmp(op, "dist_all_gather") == 0 || strcmp(op, "dist_broadcast") == 0;
+    return strcmp(op, "dist_all_reduce") == 0 || strcmp(op, "dist_all_gather") == 0 ||
+           strcmp(op, "dist_broadcast") == 0;
 }
 
 /* Meshes are numbered as they are made; the first one has all ranks. */

@@ -27,27 +27,33 @@ static const char preamble[] =
     "static double number(const struct given *g, int64_t i)\n"
     "{\n"
     "    static const double extreme[] = {NAN, INFINITY, -INFINITY, -0.0, 0, 1e-40, 1e18, 1, -1};\n"
-    "    static const double large[] = {-2147483648.0, 2147483647, 100, -1, -9223372036854775808.0, 4611686018427387904.0};\n"
+    "    static const double large[] = {-2147483648.0, 2147483647, 100, -1, -9223372036854775808.0, "
+    "4611686018427387904.0};\n"
     "    uint64_t bits = mix(g->seed, (uint64_t)i);\n"
     "    int64_t last = g->ndim ? g->shape[g->ndim - 1] * (is_complex(g->dtype) ? 2 : 1) : 1;\n"
     "    if (g->numbers == RISING) return (double)(i % (last > 0 ? last : 1));\n"
     "    if (g->dtype == STN_DTYPE_BOOL) return (double)(bits & 1);\n"
     "    if (g->dtype == STN_DTYPE_U8) return (double)(bits % 7);\n"
     "    if (!stn_dtype_is_differentiable(g->dtype))\n"
-    "        return g->numbers == SPECIAL && bits % 5 == 0 ? large[(bits >> 20) % (g->dtype == STN_DTYPE_I64 ? 6 : 4)]\n"
+    "        return g->numbers == SPECIAL && bits % 5 == 0 ? large[(bits >> 20) % (g->dtype == STN_DTYPE_I64 ? 6 : "
+    "4)]\n"
     "                                                      : (double)(int)(bits % 8) - (g->numbers == INDEX ? 0 : 2);\n"
     "    if (g->numbers == SPECIAL && bits % 12 < 9) return extreme[bits % 12];\n"
     "    if (g->numbers == WHOLE || g->numbers == INDEX) return (double)(int)(bits % 5) - 2;\n"
     "    return (double)(bits >> 11) / 9007199254740992.0 * 4 - 2;\n"
     "}\n"
     "\n"
-    "/* Of a pending reduction's parts the first along an axis is the number, the others change nothing. Halves are made from f32 by a cast. */\n"
-    "static stn_tensor *tensor(stn_context *c, const stn_mesh *mesh, const struct given *g, const stn_placement *places, const int *axes,\n"
+    "/* Of a pending reduction's parts the first along an axis is the number, the others change nothing. Halves are "
+    "made from f32 by a cast. */\n"
+    "static stn_tensor *tensor(stn_context *c, const stn_mesh *mesh, const struct given *g, const stn_placement "
+    "*places, const int *axes,\n"
     "                          const int *memory, const int64_t *const *sizes)\n"
     "{\n"
-    "    const stn_spec_options options = {.size = sizeof options, .axis_order = axes, .memory_order = memory, .sizes = sizes};\n"
+    "    const stn_spec_options options = {.size = sizeof options, .axis_order = axes, .memory_order = memory, .sizes "
+    "= sizes};\n"
     "    const stn_spec *spec = NULL;\n"
-    "    if (stn_spec_create(c, mesh, mesh ? places : NULL, g->dtype, g->ndim, g->shape, mesh ? &options : NULL, &spec) != STN_OK)\n"
+    "    if (stn_spec_create(c, mesh, mesh ? places : NULL, g->dtype, g->ndim, g->shape, mesh ? &options : NULL, "
+    "&spec) != STN_OK)\n"
     "        return NULL;\n"
     "    const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec);\n"
     "    int64_t index[8] = {0}, n = stn_spec_local_numel(spec);\n"
@@ -69,13 +75,16 @@ static const char preamble[] =
     "        switch (g->dtype) {\n"
     "        case STN_DTYPE_F32: ((float *)(void *)data)[i] = f; break;\n"
     "        case STN_DTYPE_F64: ((double *)(void *)data)[i] = v[0]; break;\n"
-    "        case STN_DTYPE_BF16: ((uint16_t *)(void *)data)[i] = f != f ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16); break;\n"
+    "        case STN_DTYPE_BF16: ((uint16_t *)(void *)data)[i] = f != f ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits "
+    ">> 16 & 1)) >> 16); break;\n"
     "        case STN_DTYPE_F16: ((_Float16 *)(void *)data)[i] = h; break;\n"
     "        case STN_DTYPE_I64: ((int64_t *)(void *)data)[i] = (int64_t)v[0]; break;\n"
     "        case STN_DTYPE_I32: ((int32_t *)(void *)data)[i] = (int32_t)v[0]; break;\n"
     "        case STN_DTYPE_I16: ((int16_t *)(void *)data)[i] = (int16_t)(int64_t)v[0]; break;\n"
-    "        case STN_DTYPE_C64: ((float *)(void *)data)[2 * i] = f, ((float *)(void *)data)[2 * i + 1] = (float)v[1]; break;\n"
-    "        case STN_DTYPE_C128: ((double *)(void *)data)[2 * i] = v[0], ((double *)(void *)data)[2 * i + 1] = v[1]; break;\n"
+    "        case STN_DTYPE_C64: ((float *)(void *)data)[2 * i] = f, ((float *)(void *)data)[2 * i + 1] = (float)v[1]; "
+    "break;\n"
+    "        case STN_DTYPE_C128: ((double *)(void *)data)[2 * i] = v[0], ((double *)(void *)data)[2 * i + 1] = v[1]; "
+    "break;\n"
     "        default: ((uint8_t *)data)[i] = g->dtype == STN_DTYPE_BOOL ? v[0] != 0 : (uint8_t)(int64_t)v[0];\n"
     "        }\n"
     "        for (int d = g->ndim - 1; d >= 0 && ++index[d] == shape[d]; d--)\n"
@@ -103,7 +112,8 @@ static const char preamble[] =
     "    double v[24] = {0};\n"
     "    char text[256] = \"\";\n"
     "    if (!t || stn_tensor_is_error(t)) {\n"
-    "        printf(\"rank %d of %d: %s %d: %s\\n\", stn_context_rank(c), stn_context_size(c), what, k, t ? \"an error tensor\" : \"none\");\n"
+    "        printf(\"rank %d of %d: %s %d: %s\\n\", stn_context_rank(c), stn_context_size(c), what, k, t ? \"an error "
+    "tensor\" : \"none\");\n"
     "        return;\n"
     "    }\n"
     "    stn_tensor_describe(t, text, sizeof text);\n"
@@ -149,7 +159,8 @@ static void print_layout(FILE *out, const struct call_input *input, const struct
 
 static void print_input(FILE *out, const struct call *c, int i)
 {
-    static const char *const dtypes[] = {"F32", "F64", "BF16", "F16", "I64", "I32", "U8", "BOOL", "C64", "C128", "I8", "I16"};
+    static const char *const dtypes[] = {"F32", "F64",  "BF16", "F16",  "I64", "I32",
+                                         "U8",  "BOOL", "C64",  "C128", "I8",  "I16"};
     static const char *const numbers[] = {"REAL", "WHOLE", "INDEX", "SPECIAL", "RISING"};
     const struct call_input *input = &c->inputs[i];
     int ranks[GRID_MAX_RANKS];
@@ -166,7 +177,8 @@ static void print_input(FILE *out, const struct call *c, int i)
         fprintf(out, "    t[%d] = refused(c);\n", i);
         return;
     }
-    fprintf(out, "    t[%d] = tensor(c, mesh[%d], &(struct given){STN_DTYPE_%s, %d, {", i, (int)input->mesh, dtypes[input->dtype], input->ndim);
+    fprintf(out, "    t[%d] = tensor(c, mesh[%d], &(struct given){STN_DTYPE_%s, %d, {", i, (int)input->mesh,
+            dtypes[input->dtype], input->ndim);
     for (int d = 0; d < (input->ndim > 0 ? input->ndim : 1); d++)
         fprintf(out, "%s%lld", d ? ", " : "", input->ndim > 0 ? (long long)input->shape[d] : 0LL);
     fprintf(out, "}, %s, UINT64_C(%llu), %d},\n        ", numbers[input->numbers], (unsigned long long)input->seed,
@@ -261,7 +273,8 @@ static void print_meshes(FILE *out, const struct call *c)
     for (int m = MESH_LINE; m < MESHES; m++) {
         int ranks[GRID_MAX_RANKS];
         const struct grid grid = call_grid((enum call_mesh)m, c->world.ranks, ranks);
-        fprintf(out, "        stn_mesh_create(c, %d, (int[]){%d, %d}, NULL, (int[]){", grid.ndim, grid.sizes[0], grid.sizes[1]);
+        fprintf(out, "        stn_mesh_create(c, %d, (int[]){%d, %d}, NULL, (int[]){", grid.ndim, grid.sizes[0],
+                grid.sizes[1]);
         for (int r = 0; r < grid.ranks; r++)
             fprintf(out, "%s%d", r ? ", " : "", ranks[r]);
         fprintf(out, "}, &mesh[%d]);\n", m);
@@ -277,8 +290,8 @@ static void print_struct(FILE *out, const struct call *c)
         call_fill_struct(c, (char *)attrs);
     for (size_t i = 0; i < c->op->attrs_size && i < sizeof attrs; i++)
         fprintf(out, "%s%u,", i % 32 ? " " : "\n        ", (unsigned)attrs[i]);
-    fprintf(out, "%s};\n    stn_status status = stn_op_apply(stn_op_find(c, \"%s\"), %d, t, attrs, %d, o);\n", c->op->attrs_size ? "\n    " : "0",
-            c->op->name, c->n_inputs, c->n_outputs);
+    fprintf(out, "%s};\n    stn_status status = stn_op_apply(stn_op_find(c, \"%s\"), %d, t, attrs, %d, o);\n",
+            c->op->attrs_size ? "\n    " : "0", c->op->name, c->n_inputs, c->n_outputs);
 }
 
 /* By handle differs from by name only in who looks the op up. */
@@ -291,25 +304,37 @@ static void print_call(FILE *out, const struct call *c)
         for (int i = 0; i < c->n_attrs; i++)
             print_attr(out, &c->attrs[i]);
         fprintf(out, "%s};\n", c->n_attrs ? "\n    " : "{NULL, STN_ATTR_INT, {0}}");
-        fprintf(out, "    stn_status status = stn_call(c, \"%s\", %d, t, %d, attrs, %d, o);\n", c->op->name, c->n_inputs, c->n_attrs, c->n_outputs);
+        fprintf(out, "    stn_status status = stn_call(c, \"%s\", %d, t, %d, attrs, %d, o);\n", c->op->name,
+                c->n_inputs, c->n_attrs, c->n_outputs);
     }
-    fprintf(out, "    printf(\"rank %%d of %%d: %%s: %%s\\n\", stn_context_rank(c), stn_context_size(c), stn_status_text(status), "
+    fprintf(out, "    printf(\"rank %%d of %%d: %%s: %%s\\n\", stn_context_rank(c), stn_context_size(c), "
+                 "stn_status_text(status), "
                  "stn_context_error_text(c));\n");
 }
 
 static void print_backward(FILE *out, const struct call *c)
 {
-    fprintf(out, "    stn_tensor *losses[%d], *cotangents[%d], *leaves[%d], *g[%d] = {NULL};\n    int n = 0, m = 0;\n", CALL_OUTPUTS, CALL_OUTPUTS,
-            CALL_INPUTS, CALL_INPUTS);
-    fprintf(out, "    for (int k = 0; status == STN_OK && k < %d; k++)\n        if (o[k] && stn_requires_grad(o[k])) {\n", c->n_outputs);
-    fprintf(out, "            struct given like = {stn_tensor_dtype(o[k]), stn_tensor_ndim(o[k]), {0}, REAL, 99 + (uint64_t)k, 0};\n"
-                 "            for (int d = 0; d < like.ndim; d++)\n                like.shape[d] = stn_tensor_shape(o[k])[d];\n"
-                 "            cotangents[n] = tensor(c, stn_spec_mesh(stn_tensor_spec(o[k])), &like, (stn_placement[8]){{0}}, NULL, NULL, NULL);\n"
-                 "            losses[n++] = o[k];\n        }\n");
-    fprintf(out, "    for (int i = 0; i < %d; i++)\n        if (leaf[i] && stn_requires_grad(leaf[i]) && (i == 0 || leaf[i] != leaf[i - 1]))\n"
-                 "            leaves[m++] = leaf[i];\n", c->n_inputs);
+    fprintf(out, "    stn_tensor *losses[%d], *cotangents[%d], *leaves[%d], *g[%d] = {NULL};\n    int n = 0, m = 0;\n",
+            CALL_OUTPUTS, CALL_OUTPUTS, CALL_INPUTS, CALL_INPUTS);
+    fprintf(out,
+            "    for (int k = 0; status == STN_OK && k < %d; k++)\n        if (o[k] && stn_requires_grad(o[k])) {\n",
+            c->n_outputs);
+    fprintf(
+        out,
+        "            struct given like = {stn_tensor_dtype(o[k]), stn_tensor_ndim(o[k]), {0}, REAL, 99 + (uint64_t)k, "
+        "0};\n"
+        "            for (int d = 0; d < like.ndim; d++)\n                like.shape[d] = stn_tensor_shape(o[k])[d];\n"
+        "            cotangents[n] = tensor(c, stn_spec_mesh(stn_tensor_spec(o[k])), &like, (stn_placement[8]){{0}}, "
+        "NULL, NULL, NULL);\n"
+        "            losses[n++] = o[k];\n        }\n");
+    fprintf(out,
+            "    for (int i = 0; i < %d; i++)\n        if (leaf[i] && stn_requires_grad(leaf[i]) && (i == 0 || leaf[i] "
+            "!= leaf[i - 1]))\n"
+            "            leaves[m++] = leaf[i];\n",
+            c->n_inputs);
     fprintf(out, "    if (n > 0 && m > 0) {\n        status = stn_grad(c, n, losses, cotangents, m, leaves, 0, 0, g);\n"
-                 "        printf(\"rank %%d of %%d: gradient: %%s: %%s\\n\", stn_context_rank(c), stn_context_size(c), stn_status_text(status), "
+                 "        printf(\"rank %%d of %%d: gradient: %%s: %%s\\n\", stn_context_rank(c), stn_context_size(c), "
+                 "stn_status_text(status), "
                  "stn_context_error_text(c));\n"
                  "        for (int i = 0; i < m; i++)\n            show(c, \"gradient\", i, g[i]);\n    }\n");
 }
@@ -317,8 +342,10 @@ static void print_backward(FILE *out, const struct call *c)
 void call_print(FILE *out, const struct call *c, const struct platform *platform)
 {
     fputs(preamble, out);
-    fprintf(out, "static stn_status body(stn_context *c, void *arg)\n{\n    stn_tensor *t[%d] = {NULL}, *leaf[%d], *o[%d] = {NULL};\n", CALL_INPUTS,
-            CALL_INPUTS, CALL_OUTPUTS);
+    fprintf(out,
+            "static stn_status body(stn_context *c, void *arg)\n{\n    stn_tensor *t[%d] = {NULL}, *leaf[%d], *o[%d] = "
+            "{NULL};\n",
+            CALL_INPUTS, CALL_INPUTS, CALL_OUTPUTS);
     print_meshes(out, c);
     if (call_goes_round(c))
         fprintf(out, "    stn_set_ring_attention(c, STN_RING_ATTENTION_ALWAYS);\n");
@@ -332,12 +359,15 @@ void call_print(FILE *out, const struct call *c, const struct platform *platform
     fprintf(out, "    for (int k = 0; k < %d && k < 4; k++)\n        show(c, \"output\", k, o[k]);\n", c->n_outputs);
     if (c->differentiated)
         print_backward(out, c);
-    fprintf(out, "    return stn_scope_end(c);\n}\n\nint main(void)\n{\n"
-                 "    stn_launch_options options = {.size = sizeof options, .ranks = 1};\n"
-                 "    options.context = (stn_context_options){.size = sizeof options.context, .seed = 5, .checks = %d};\n"
-                 "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n", c->world.checks, c->world.ranks);
+    fprintf(out,
+            "    return stn_scope_end(c);\n}\n\nint main(void)\n{\n"
+            "    stn_launch_options options = {.size = sizeof options, .ranks = 1};\n"
+            "    options.context = (stn_context_options){.size = sizeof options.context, .seed = 5, .checks = %d};\n"
+            "    stn_launch(&options, body, NULL);\n    options.ranks = %d;\n",
+            c->world.checks, c->world.ranks);
     if (c->world.queue == STN_QUEUE_WORKER)
-        fprintf(out, "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = STN_QUEUE_WORKER};\n");
+        fprintf(out, "    options.context.queue = (stn_queue_options){.size = sizeof options.context.queue, .kind = "
+                     "STN_QUEUE_WORKER};\n");
     platform_print_c(out, platform);
     fprintf(out, "    return stn_launch(&options, body, (void *)1) != STN_OK;\n}\n");
 }

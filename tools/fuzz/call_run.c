@@ -75,7 +75,8 @@ static double number_of(const struct run *run, const struct call_input *input, c
 
 static void fill_chunk(const struct run *run, const struct call_input *input, const stn_spec *spec, void *data)
 {
-    const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec), n = stn_spec_local_numel(spec);
+    const int64_t *shape = stn_spec_local_shape(spec), *offset = stn_spec_local_offset(spec),
+                  n = stn_spec_local_numel(spec);
     const int parts = number_parts(input->dtype) == 2 ? 2 : 1;
     int64_t index[STN_MAX_NDIM] = {0};
     for (int64_t i = 0; i < n; i++) {
@@ -92,8 +93,9 @@ static void fill_chunk(const struct run *run, const struct call_input *input, co
 static stn_tensor *make(struct run *run, const struct call_input *input, const stn_mesh *mesh)
 {
     const stn_spec *spec;
-    const stn_status status = mesh ? parts_spec(run->context, mesh, &input->layout, input->dtype, input->ndim, input->shape, &spec)
-                                   : stn_spec_create(run->context, NULL, NULL, input->dtype, input->ndim, input->shape, NULL, &spec);
+    const stn_status status =
+        mesh ? parts_spec(run->context, mesh, &input->layout, input->dtype, input->ndim, input->shape, &spec)
+             : stn_spec_create(run->context, NULL, NULL, input->dtype, input->ndim, input->shape, NULL, &spec);
     if (status != STN_OK)
         return NULL;
     void *data = calloc((size_t)stn_spec_local_numel(spec) + 1, 16);
@@ -125,11 +127,13 @@ static int make_inputs(struct run *run)
             run->inputs[i] = error_tensor(run->context);
         else if (input->given == GIVEN_PREVIOUS && i > 0)
             run->inputs[i] = run->inputs[i - 1];
-        else if (input->given != GIVEN_NULL && !(run->inputs[i] = make(run, input, run->meshes ? run->meshes[input->mesh] : NULL)))
+        else if (input->given != GIVEN_NULL &&
+                 !(run->inputs[i] = make(run, input, run->meshes ? run->meshes[input->mesh] : NULL)))
             return 0;
     }
     for (int i = 0; c->differentiated && i < c->n_inputs; i++)
-        if (c->inputs[i].given == GIVEN_TENSOR && c->inputs[i].requires_grad && stn_dtype_is_differentiable(c->inputs[i].dtype)) {
+        if (c->inputs[i].given == GIVEN_TENSOR && c->inputs[i].requires_grad &&
+            stn_dtype_is_differentiable(c->inputs[i].dtype)) {
             run->leaves[i] = run->inputs[i];
             stn_set_requires_grad(run->inputs[i], 1);
         }
@@ -220,7 +224,10 @@ static int is_small(const struct run *run)
 static stn_tensor *cotangent(struct run *run, const stn_tensor *output, int k)
 {
     int ranks[GRID_MAX_RANKS];
-    struct call_input input = {.dtype = stn_tensor_dtype(output), .ndim = stn_tensor_ndim(output), .numbers = NUMBERS_REAL, .seed = 99 + (uint64_t)k};
+    struct call_input input = {.dtype = stn_tensor_dtype(output),
+                               .ndim = stn_tensor_ndim(output),
+                               .numbers = NUMBERS_REAL,
+                               .seed = 99 + (uint64_t)k};
     const struct grid grid = call_grid(MESH_LINE, 1, ranks);
     const struct subject subject = {input.dtype, 0, NULL};
     memcpy(input.shape, stn_tensor_shape(output), sizeof(int64_t) * (size_t)input.ndim);
@@ -232,7 +239,8 @@ static void differentiate(struct run *run)
 {
     const struct call *c = run->call;
     struct call_outcome *o = run->outcome;
-    stn_tensor *outputs[CALL_OUTPUTS], *cotangents[CALL_OUTPUTS], *leaves[CALL_INPUTS], *gradients[CALL_INPUTS] = {NULL};
+    stn_tensor *outputs[CALL_OUTPUTS], *cotangents[CALL_OUTPUTS], *leaves[CALL_INPUTS],
+        *gradients[CALL_INPUTS] = {NULL};
     int n_outputs = 0, n_leaves = 0;
     for (int k = 0; k < c->n_outputs; k++)
         if (run->outputs[k] && stn_requires_grad(run->outputs[k])) {
@@ -300,7 +308,8 @@ int call_goes_round(const struct call *call)
     return is_attention && call->n_inputs > 0 && call->inputs[0].seed % 2 != 0;
 }
 
-void call_run(stn_context *context, const struct call *call, const stn_mesh *const *meshes, struct call_outcome *outcome)
+void call_run(stn_context *context, const struct call *call, const stn_mesh *const *meshes,
+              struct call_outcome *outcome)
 {
     struct run run = {.context = context, .call = call, .meshes = meshes, .outcome = outcome};
     memset(outcome, 0, sizeof *outcome);

@@ -27,7 +27,8 @@ struct call_outcome {
 
 /** Makes the call; every rank of the world does. meshes[MESH_LOCAL] is NULL; meshes NULL: on one rank alone, whose
  * tensors are all local. */
-void call_run(stn_context *context, const struct call *call, const stn_mesh *const *meshes, struct call_outcome *outcome);
+void call_run(stn_context *context, const struct call *call, const stn_mesh *const *meshes,
+              struct call_outcome *outcome);
 
 void call_outcome_free(struct call_outcome *outcome);
 

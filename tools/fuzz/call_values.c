@@ -134,7 +134,8 @@ static double reach_of(const struct call_pair *p, int64_t i)
 {
     double reach = 0;
     for (int m = 0; p->perturbed && m < CALL_PERTURBED; m++) {
-        const struct call_result *result = p->is_gradient ? &p->perturbed[m].gradients[p->at] : &p->perturbed[m].outputs[p->at];
+        const struct call_result *result =
+            p->is_gradient ? &p->perturbed[m].gradients[p->at] : &p->perturbed[m].outputs[p->at];
         if (!result->data || result->dtype != p->one->dtype || result->numel != p->one->numel)
             continue;
         const double x = call_number_at(p->one->dtype, p->one->data, i);

@@ -29,7 +29,8 @@ static int learn(struct draft *d, int t)
     stn_tensor *tensor = d->e.tensor[t];
     double numbers[LARGEST_NUMEL];
     void *data = malloc((size_t)numel * stn_dtype_size(term->dtype) + 1);
-    int good = data != NULL && numel <= LARGEST_NUMEL && stn_to_host(tensor, data, (size_t)numel * stn_dtype_size(term->dtype)) == STN_OK;
+    int good = data != NULL && numel <= LARGEST_NUMEL &&
+               stn_to_host(tensor, data, (size_t)numel * stn_dtype_size(term->dtype)) == STN_OK;
     struct facts facts = {0, 0, HUGE_VAL};
     for (int64_t i = 0; good && i < numel * number_parts(term->dtype); i++)
         good = fabs(number_at(term->dtype, data, i)) <= LARGEST;
@@ -298,7 +299,8 @@ static void draw_in_place(struct draft *d)
     for (int i = 0; i < step->n_inputs; i++)
         reads += step->inputs[i] == step->inputs[0];
     snprintf(name, sizeof name, "%s_", step->op);
-    step->in_place = reads == 1 && may_change(d, step->inputs[0]) && stn_op_find(d->e.context, name) != NULL && draw_chance(d, 2);
+    step->in_place =
+        reads == 1 && may_change(d, step->inputs[0]) && stn_op_find(d->e.context, name) != NULL && draw_chance(d, 2);
 }
 
 static int redistribution(struct draft *d)
@@ -337,7 +339,8 @@ static void draw_step(struct draft *d, const char *only, struct draw_counts *cou
 
 static void draw_grid(struct draft *d)
 {
-    static const struct grid grids[] = {{1, {1}, 1}, {1, {2}, 2}, {1, {2}, 2}, {1, {3}, 3}, {1, {3}, 3}, {1, {4}, 4}, {2, {2, 2}, 4}, {2, {2, 3}, 6}};
+    static const struct grid grids[] = {{1, {1}, 1}, {1, {2}, 2}, {1, {2}, 2},    {1, {3}, 3},
+                                        {1, {3}, 3}, {1, {4}, 4}, {2, {2, 2}, 4}, {2, {2, 3}, 6}};
     d->grid = d->p->grid = grids[draw_below(d, sizeof grids / sizeof *grids)];
     d->p->queue = draw_chance(d, 2) ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE;
 }

@@ -65,13 +65,15 @@ static void fill_chunk(const struct term *term, const stn_spec *spec, void *data
         for (int d = 0; d < term->ndim; d++)
             at = at * term->shape[d] + offset[d] + index[d];
         for (int part = 0; part < parts; part++)
-            put(term->dtype, data, i * parts + part, is_mine(spec, term->seed, at) ? program_number(term, at * parts + part) : 0);
+            put(term->dtype, data, i * parts + part,
+                is_mine(spec, term->seed, at) ? program_number(term, at * parts + part) : 0);
         for (int d = term->ndim - 1; d >= 0 && ++index[d] == shape[d]; d--)
             index[d] = 0;
     }
 }
 
-static stn_status spec_of(struct execution *e, const struct term *term, const struct layout *layout, const stn_spec **out)
+static stn_status spec_of(struct execution *e, const struct term *term, const struct layout *layout,
+                          const stn_spec **out)
 {
     if (e->mesh == NULL)
         return stn_spec_create(e->context, NULL, NULL, term->dtype, term->ndim, term->shape, NULL, out);
@@ -133,7 +135,8 @@ stn_status execute_op(const struct execution *e, const struct step *step, stn_te
     const stn_op *op = stn_op_find(e->context, name);
     if (op == NULL)
         return STN_ERR_NOT_FOUND;
-    return stn_op_invoke(op, step->n_inputs, inputs, step->n_attrs, step->attrs, stn_op_descriptor(op)->n_outputs, outputs);
+    return stn_op_invoke(op, step->n_inputs, inputs, step->n_attrs, step->attrs, stn_op_descriptor(op)->n_outputs,
+                         outputs);
 }
 
 int execute_step(struct execution *e, int number)
@@ -280,7 +283,8 @@ void answers_free(struct answers *answers)
 /* Comparing */
 
 /* Rounding errors are checked by the scale of the whole, at least 1: what ought to cancel leaves some. */
-static int same(struct execution *e, const char *what, int t, const void *want, const void *got, double largest, double slack)
+static int same(struct execution *e, const char *what, int t, const void *want, const void *got, double largest,
+                double slack)
 {
     const struct term *term = &e->program->terms[t];
     const int64_t numel = term_numel(term);
@@ -298,12 +302,14 @@ static int same(struct execution *e, const char *what, int t, const void *want, 
     for (int64_t i = 0; i < numel * number_parts(term->dtype); i++) {
         const double x = number_at(term->dtype, want, i), y = number_at(term->dtype, got, i);
         if (!(fabs(x - y) <= bound) && !(isnan(x) && isnan(y)))
-            return wrong(e, "%s of %s: number %lld: expected %.9g, got %.9g", what, name_of(e, t, name), (long long)i, x, y);
+            return wrong(e, "%s of %s: number %lld: expected %.9g, got %.9g", what, name_of(e, t, name), (long long)i,
+                         x, y);
     }
     return 1;
 }
 
-static int compare_tensor(struct execution *e, const char *what, int t, stn_tensor *tensor, const void *want, double largest, double slack)
+static int compare_tensor(struct execution *e, const char *what, int t, stn_tensor *tensor, const void *want,
+                          double largest, double slack)
 {
     const struct term *term = &e->program->terms[t];
     char name[64];
@@ -396,7 +402,9 @@ int execute_compare(struct program *p, const struct answers *answers, struct fin
         .size = sizeof options,
         .ranks = p->grid.ranks,
         .context = {.size = sizeof options.context,
-                    .queue = {.size = sizeof options.context.queue, .kind = p->queue, .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
+                    .queue = {.size = sizeof options.context.queue,
+                              .kind = p->queue,
+                              .delay_seed = p->queue == STN_QUEUE_WORKER ? p->seed | 1 : 0},
                     .deadline_seconds = DEADLINE_SECONDS,
                     .error_text = why,
                     .error_text_size = sizeof why},
@@ -407,6 +415,7 @@ int execute_compare(struct program *p, const struct answers *answers, struct fin
     for (int r = 1; r < p->grid.ranks && finding->text[0] == '\0'; r++)
         *finding = findings[r];
     if (finding->text[0] == '\0' && (status != STN_OK || finding->compared == 0))
-        snprintf(finding->text, sizeof finding->text, "the ranks could not be run: %s: %s", stn_status_text(status), why);
+        snprintf(finding->text, sizeof finding->text, "the ranks could not be run: %s: %s", stn_status_text(status),
+                 why);
     return finding->text[0] == '\0';
 }

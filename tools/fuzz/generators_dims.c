@@ -92,7 +92,8 @@ int draw_layer_norm(struct draft *d, const struct generator *g)
     if (!put_input(d, t))
         return 0;
     const struct term *term = term_of(d, t);
-    const int n = draw_between(d, 1, term->ndim > 2 ? 2 : term->ndim), weights = draw_below(d, is(g, "layer_norm") ? 3 : 2);
+    const int n = draw_between(d, 1, term->ndim > 2 ? 2 : term->ndim),
+              weights = draw_below(d, is(g, "layer_norm") ? 3 : 2);
     const int64_t *shape = term->shape + term->ndim - n;
     put_ints(d, "normalized_shape", n, shape);
     put_float(d, "eps", 0.1);

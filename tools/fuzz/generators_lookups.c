@@ -26,9 +26,11 @@ int draw_looked_up(struct draft *d, const struct generator *g)
     int64_t shape[STN_MAX_NDIM];
     put_int(d, "dim", dim);
     for (int i = 0; i < term->ndim; i++)
-        shape[i] = i == dim ? draw_between(d, 1, 5) : term->shape[i] - (is(g, "gather") && term->shape[i] > 1 && draw_chance(d, 4));
-    return put_input(d, !is(g, "index_select") ? draw_leaf(d, FILL_INDEX, term->ndim, shape, 0, (double)term->shape[dim])
-                                        : draw_leaf(d, FILL_INDEX, 1, &shape[dim], 0, (double)term->shape[dim]));
+        shape[i] = i == dim ? draw_between(d, 1, 5)
+                            : term->shape[i] - (is(g, "gather") && term->shape[i] > 1 && draw_chance(d, 4));
+    return put_input(d, !is(g, "index_select")
+                            ? draw_leaf(d, FILL_INDEX, term->ndim, shape, 0, (double)term->shape[dim])
+                            : draw_leaf(d, FILL_INDEX, 1, &shape[dim], 0, (double)term->shape[dim]));
 }
 
 int draw_scattered(struct draft *d, const struct generator *g)
@@ -43,7 +45,8 @@ int draw_scattered(struct draft *d, const struct generator *g)
     put_int(d, "dim", dim);
     for (int i = 0; i < term->ndim; i++)
         shape[i] = i == dim ? draw_between(d, 1, 5) : term->shape[i];
-    return put_input(d, draw_leaf(d, FILL_INDEX, index_ndim, index_ndim == 1 ? &shape[dim] : shape, 0, (double)term->shape[dim])) &&
+    return put_input(d, draw_leaf(d, FILL_INDEX, index_ndim, index_ndim == 1 ? &shape[dim] : shape, 0,
+                                  (double)term->shape[dim])) &&
            put_input(d, draw_leaf(d, FILL_REAL, term->ndim, shape, -2, 2));
 }
 

@@ -38,7 +38,8 @@ int draw_loss_of_probability(struct draft *d, const struct generator *g)
 /* Classes stand in dim 1. */
 int draw_classes(struct draft *d, const struct generator *g)
 {
-    const struct want want = {2, 4, g->lo == g->hi ? -HUGE_VAL : g->lo, g->lo == g->hi ? HUGE_VAL : g->hi, 0, 0, 0, 1, 0, 0};
+    const struct want want = {2, 4, g->lo == g->hi ? -HUGE_VAL : g->lo, g->lo == g->hi ? HUGE_VAL : g->hi, 0, 0, 0, 1,
+                              0, 0};
     const int t = draw_term(d, &want);
     if (!put_input(d, t))
         return 0;

@@ -55,7 +55,8 @@ static int draw_mask(struct draft *d, int t)
     const struct term *term = term_of(d, t);
     for (int other = d->p->n_terms - 1; other >= 0; other--) {
         const struct term *o = term_of(d, other);
-        if (o->dtype == STN_DTYPE_BOOL && o->ndim == term->ndim && memcmp(o->shape, term->shape, sizeof *o->shape * (size_t)o->ndim) == 0)
+        if (o->dtype == STN_DTYPE_BOOL && o->ndim == term->ndim &&
+            memcmp(o->shape, term->shape, sizeof *o->shape * (size_t)o->ndim) == 0)
             return other;
     }
     int64_t shape[STN_MAX_NDIM];
@@ -67,7 +68,8 @@ static int draw_mask(struct draft *d, int t)
 int draw_where(struct draft *d, const struct generator *g)
 {
     const int t = draw_first(d, g, 0, 5);
-    return t >= 0 && put_input(d, draw_mask(d, t)) && put_input(d, t) && put_input(d, draw_partner(d, t, -HUGE_VAL, HUGE_VAL));
+    return t >= 0 && put_input(d, draw_mask(d, t)) && put_input(d, t) &&
+           put_input(d, draw_partner(d, t, -HUGE_VAL, HUGE_VAL));
 }
 
 int draw_masked(struct draft *d, const struct generator *g)

@@ -8,7 +8,8 @@ int draw_linear(struct draft *d, const struct generator *g)
         return 0;
     const struct term *term = term_of(d, t);
     const int64_t weight[] = {draw_between(d, 1, 5), term->shape[term->ndim - 1]};
-    return put_input(d, draw_leaf(d, FILL_REAL, 2, weight, -1, 1)) && (draw_chance(d, 2) || put_input(d, draw_leaf(d, FILL_REAL, 1, weight, -1, 1)));
+    return put_input(d, draw_leaf(d, FILL_REAL, 2, weight, -1, 1)) &&
+           (draw_chance(d, 2) || put_input(d, draw_leaf(d, FILL_REAL, 1, weight, -1, 1)));
 }
 
 int draw_matmul(struct draft *d, const struct generator *g)
@@ -50,7 +51,8 @@ int draw_sum_of_products(struct draft *d, const struct generator *g)
         return 0;
     const struct term *term = term_of(d, t);
     const int64_t columns = draw_between(d, 1, 5);
-    const int64_t other[] = {term->shape[0], term->shape[n - 1], columns}, sum[] = {term->shape[0], term->shape[n - 2], columns};
+    const int64_t other[] = {term->shape[0], term->shape[n - 1], columns},
+                  sum[] = {term->shape[0], term->shape[n - 2], columns};
     if (draw_chance(d, 2))
         put_float(d, "beta", 0.5);
     if (draw_chance(d, 2))
@@ -134,7 +136,8 @@ int draw_attention(struct draft *d, const struct generator *g)
     value[n - 1] = draw_between(d, 1, 4);
     if (draw_chance(d, 2))
         put_bool(d, "is_causal", 1);
-    return put_input(d, draw_leaf(d, FILL_REAL, n, key, -1, 1)) && put_input(d, draw_leaf(d, FILL_REAL, n, value, -1, 1));
+    return put_input(d, draw_leaf(d, FILL_REAL, n, key, -1, 1)) &&
+           put_input(d, draw_leaf(d, FILL_REAL, n, value, -1, 1));
 }
 
 /* A window that fits into the one dim of space. Heads share one head of keys now and then. */

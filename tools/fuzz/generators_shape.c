@@ -102,7 +102,8 @@ int draw_slice(struct draft *d, const struct generator *g)
     if (!put_input(d, t))
         return 0;
     const struct term *term = term_of(d, t);
-    const int dim = draw_below(d, term->ndim), n = (int)term->shape[dim], start = draw_below(d, n + 1), end = draw_between(d, start, n);
+    const int dim = draw_below(d, term->ndim), n = (int)term->shape[dim], start = draw_below(d, n + 1),
+              end = draw_between(d, start, n);
     put_int(d, "dim", dim);
     put_int(d, "start", start);
     if (is(g, "narrow")) {

@@ -28,7 +28,8 @@ int draw_conv(struct draft *d, const struct generator *g)
     const int t = draw_term(d, &want);
     if (!put_input(d, t))
         return 0;
-    const int64_t c = term_of(d, t)->shape[1], groups = c % 2 == 0 && draw_chance(d, 3) ? 2 : 1, o = groups * draw_between(d, 1, 2);
+    const int64_t c = term_of(d, t)->shape[1], groups = c % 2 == 0 && draw_chance(d, 3) ? 2 : 1,
+                  o = groups * draw_between(d, 1, 2);
     int64_t weight[5] = {transposed ? c : o, (transposed ? o : c) / groups};
     /* No wider than the image, dilated by 2 as well. */
     for (int i = 0; i < n; i++) {

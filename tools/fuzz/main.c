@@ -20,9 +20,11 @@ static const char usage[] =
     "       [--without LIST] [--isa SET] [--device NAME] [--module-path DIR] [--print]\n"
     "\n"
     "Draws programs of 2 to 30 ops, runs each forward and backward on one rank of the CPU and on a mesh with random\n"
-    "layouts, and compares all that came. A program that fails is made small and printed as C. Exit status 0 only if none\n"
+    "layouts, and compares all that came. A program that fails is made small and printed as C. Exit status 0 only if "
+    "none\n"
     "failed.\n"
-    "With --by-name it makes single calls of every op instead, right and wrong: counts, dtypes, shapes, layouts, attributes. One rank and\n"
+    "With --by-name it makes single calls of every op instead, right and wrong: counts, dtypes, shapes, layouts, "
+    "attributes. One rank and\n"
     "several have to give the same, be it numbers, gradients or a refusal. A call that fails is printed as C.\n"
     "  --seconds S   until so many seconds have passed (60; with --programs no limit)\n"
     "  --programs N  so many programs\n"
@@ -30,7 +32,8 @@ static const char usage[] =
     "  --only N      one program, as a failure's line names it\n"
     "  --op NAME     programs of this op alone\n"
     "  --without LIST  libraries that the mesh's ranks do without, of onednn,fftw,cublaslt,cudnn,cufft,nccl\n"
-    "  --isa SET     instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor lacks it)\n"
+    "  --isa SET     instruction set of the kernels: base, avx2 or avx512 (the widest; status 77 where this processor "
+    "lacks it)\n"
     "  --device NAME  a module's device, such as cuda, that the mesh's ranks are on (cpu)\n"
     "  --module-path DIR  where the device's module is looked for first\n"
     "  --print       programs as C, before they run\n"
@@ -101,8 +104,8 @@ static int read_value(const char *word, const char *value, struct options *o)
     const struct {
         const char *name;
         long long *to;
-    } numbers[] = {{"--programs", &o->programs}, {"--calls", &o->programs}, {"--seed", &o->seed}, {"--only", &o->only}, {"--ranks", &o->ranks},
-                   {"--most", &o->most}};
+    } numbers[] = {{"--programs", &o->programs}, {"--calls", &o->programs}, {"--seed", &o->seed},
+                   {"--only", &o->only},         {"--ranks", &o->ranks},    {"--most", &o->most}};
     const struct {
         const char *name, **to;
     } texts[] = {{"--op", &o->op},
@@ -200,8 +203,15 @@ static double now(void)
 
 static int run_calls(const struct options *o)
 {
-    const struct by_name_options by_name = {.seconds = o->seconds, .calls = o->programs, .seed = o->seed, .only = o->only, .op = o->op,
-                                            .ranks = (int)o->ranks, .print = o->print, .most = (int)o->most, .platform = o->platform};
+    const struct by_name_options by_name = {.seconds = o->seconds,
+                                            .calls = o->programs,
+                                            .seed = o->seed,
+                                            .only = o->only,
+                                            .op = o->op,
+                                            .ranks = (int)o->ranks,
+                                            .print = o->print,
+                                            .most = (int)o->most,
+                                            .platform = o->platform};
     return by_name_run(&by_name);
 }
 
@@ -230,8 +240,9 @@ int main(int argc, char **argv)
         run_one(&options, options.only, p, &totals);
     for (long long n = 0; options.only < 0 && n < options.programs && now() < end && totals.failed < 5; n++)
         run_one(&options, n, p, &totals);
-    printf("%lld programs, %lld steps, %lld tensors compared, %lld failed; seed %lld; %lld of %lld draws refused\n", totals.programs, totals.steps,
-           totals.compared, totals.failed, options.seed, (long long)totals.draws.refused, (long long)totals.draws.drawn);
+    printf("%lld programs, %lld steps, %lld tensors compared, %lld failed; seed %lld; %lld of %lld draws refused\n",
+           totals.programs, totals.steps, totals.compared, totals.failed, options.seed, (long long)totals.draws.refused,
+           (long long)totals.draws.drawn);
     free(p);
     return totals.failed == 0 && totals.compared > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -11,7 +11,8 @@ static const char preamble[] =
     "#include <stdlib.h>\n"
     "\n"
     "enum { REAL, INDEX, BOOLEAN, SIGN, RISING };\n"
-    "struct given { stn_dtype dtype; int ndim; int64_t shape[8]; int fill; double lo, hi; uint64_t seed; int requires_grad; };\n"
+    "struct given { stn_dtype dtype; int ndim; int64_t shape[8]; int fill; double lo, hi; uint64_t seed; int "
+    "requires_grad; };\n"
     "\n"
     "static uint64_t mix(uint64_t seed, uint64_t x)\n"
     "{\n"
@@ -30,17 +31,20 @@ static const char preamble[] =
     "                              : g->lo + (g->hi - g->lo) * (double)(bits >> 44) / 1048576;\n"
     "}\n"
     "\n"
-    "static const stn_spec *spec_of(stn_context *c, const stn_mesh *mesh, const struct given *g, const stn_placement *places, const int *axes,\n"
+    "static const stn_spec *spec_of(stn_context *c, const stn_mesh *mesh, const struct given *g, const stn_placement "
+    "*places, const int *axes,\n"
     "                               const int *memory, const int64_t *const *sizes)\n"
     "{\n"
-    "    const stn_spec_options options = {.size = sizeof options, .axis_order = axes, .memory_order = memory, .sizes = sizes};\n"
+    "    const stn_spec_options options = {.size = sizeof options, .axis_order = axes, .memory_order = memory, .sizes "
+    "= sizes};\n"
     "    const stn_spec *spec = NULL;\n"
     "    stn_spec_create(c, mesh, mesh ? places : NULL, g->dtype, g->ndim, g->shape, mesh ? &options : NULL, &spec);\n"
     "    return spec;\n"
     "}\n"
     "\n"
     "/* Of ranks that hold parts of a pending sum one has the number, the others 0. */\n"
-    "static stn_tensor *tensor(stn_context *c, const stn_mesh *mesh, const struct given *g, const stn_placement *places, const int *axes,\n"
+    "static stn_tensor *tensor(stn_context *c, const stn_mesh *mesh, const struct given *g, const stn_placement "
+    "*places, const int *axes,\n"
     "                          const int *memory, const int64_t *const *sizes)\n"
     "{\n"
     "    const stn_spec *spec = spec_of(c, mesh, g, places, axes, memory, sizes);\n"
@@ -54,11 +58,14 @@ static const char preamble[] =
     "        double x = number(g, g->dtype == STN_DTYPE_C64 || g->dtype == STN_DTYPE_C128 ? 2 * at : at);\n"
     "        for (int a = 0; mesh && a < stn_mesh_ndim(mesh); a++)\n"
     "            if (places[a].kind == STN_PLACE_PARTIAL && stn_mesh_axis_size(mesh, a) > 1 &&\n"
-    "                stn_mesh_coordinate(mesh, a) != (int)(mix(g->seed + (uint64_t)a + 1, (uint64_t)at) % (uint64_t)stn_mesh_axis_size(mesh, a)))\n"
+    "                stn_mesh_coordinate(mesh, a) != (int)(mix(g->seed + (uint64_t)a + 1, (uint64_t)at) % "
+    "(uint64_t)stn_mesh_axis_size(mesh, a)))\n"
     "                x = 0;\n"
     "        double y = x == 0 ? 0 : number(g, 2 * at + 1);\n"
-    "        if (g->dtype == STN_DTYPE_C128) ((double *)(void *)data)[2 * i] = x, ((double *)(void *)data)[2 * i + 1] = y;\n"
-    "        else if (g->dtype == STN_DTYPE_C64) ((float *)(void *)data)[2 * i] = (float)x, ((float *)(void *)data)[2 * i + 1] = (float)y;\n"
+    "        if (g->dtype == STN_DTYPE_C128) ((double *)(void *)data)[2 * i] = x, ((double *)(void *)data)[2 * i + 1] "
+    "= y;\n"
+    "        else if (g->dtype == STN_DTYPE_C64) ((float *)(void *)data)[2 * i] = (float)x, ((float *)(void *)data)[2 "
+    "* i + 1] = (float)y;\n"
     "        else if (g->dtype == STN_DTYPE_F64) ((double *)(void *)data)[i] = x;\n"
     "        else if (g->dtype == STN_DTYPE_F32) ((float *)(void *)data)[i] = (float)x;\n"
     "        else if (g->dtype == STN_DTYPE_I64) ((int64_t *)(void *)data)[i] = (int64_t)x;\n"
@@ -89,7 +96,8 @@ static const char preamble[] =
     "    stn_no_grad_begin(c);\n"
     "    stn_tensor *whole = t ? stn_full_tensor(t) : NULL;\n"
     "    stn_dtype dtype = whole ? stn_tensor_dtype(whole) : STN_DTYPE_COUNT;\n"
-    "    int complex = dtype == STN_DTYPE_C64 || dtype == STN_DTYPE_C128, single = dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_C64;\n"
+    "    int complex = dtype == STN_DTYPE_C64 || dtype == STN_DTYPE_C128, single = dtype == STN_DTYPE_F32 || dtype == "
+    "STN_DTYPE_C64;\n"
     "    if (!stn_dtype_is_differentiable(dtype)) {\n"
     "        stn_no_grad_end(c);\n"
     "        return;\n"
@@ -119,7 +127,8 @@ static void print_ints(FILE *out, int n, const int *values)
 
 static void print_layout(FILE *out, const struct program *p, const struct layout *layout, int ndim)
 {
-    static const char *const kinds[] = {[STN_PLACE_REPLICATE] = "stn_replicate()", [STN_PLACE_PARTIAL] = "stn_partial(STN_SUM)"};
+    static const char *const kinds[] = {
+        [STN_PLACE_REPLICATE] = "stn_replicate()", [STN_PLACE_PARTIAL] = "stn_partial(STN_SUM)"};
     int cut = 0;
     fprintf(out, "(stn_placement[]){");
     for (int a = 0; a < p->grid.ndim; a++) {
@@ -156,19 +165,23 @@ static void print_layout(FILE *out, const struct program *p, const struct layout
 static void print_given(FILE *out, const struct term *term, int requires_grad)
 {
     static const char *const dtypes[STN_DTYPE_COUNT] = {
-        [STN_DTYPE_F32] = "STN_DTYPE_F32", [STN_DTYPE_F64] = "STN_DTYPE_F64", [STN_DTYPE_I64] = "STN_DTYPE_I64", [STN_DTYPE_BOOL] = "STN_DTYPE_BOOL",
-        [STN_DTYPE_C64] = "STN_DTYPE_C64", [STN_DTYPE_C128] = "STN_DTYPE_C128"};
+        [STN_DTYPE_F32] = "STN_DTYPE_F32",   [STN_DTYPE_F64] = "STN_DTYPE_F64", [STN_DTYPE_I64] = "STN_DTYPE_I64",
+        [STN_DTYPE_BOOL] = "STN_DTYPE_BOOL", [STN_DTYPE_C64] = "STN_DTYPE_C64", [STN_DTYPE_C128] = "STN_DTYPE_C128"};
     static const char *const fills[] = {"REAL", "INDEX", "BOOLEAN", "SIGN", "RISING"};
     fprintf(out, "&(struct given){%s, %d, {", dtypes[term->dtype], term->ndim);
     for (int d = 0; d < (term->ndim ? term->ndim : 1); d++)
         fprintf(out, "%s%lld", d ? ", " : "", term->ndim ? (long long)term->shape[d] : 0LL);
-    fprintf(out, "}, %s, %.17g, %.17g, UINT64_C(%llu), %d}", fills[term->fill], term->lo, term->hi, (unsigned long long)term->seed, requires_grad);
+    fprintf(out, "}, %s, %.17g, %.17g, UINT64_C(%llu), %d}", fills[term->fill], term->lo, term->hi,
+            (unsigned long long)term->seed, requires_grad);
 }
 
 static void print_attr(FILE *out, const stn_attr *attr)
 {
-    static const char *const types[] = {[STN_ATTR_BOOL] = "STN_ATTR_BOOL", [STN_ATTR_INT] = "STN_ATTR_INT", [STN_ATTR_FLOAT] = "STN_ATTR_FLOAT",
-                                        [STN_ATTR_INTS] = "STN_ATTR_INTS", [STN_ATTR_STRING] = "STN_ATTR_STRING"};
+    static const char *const types[] = {[STN_ATTR_BOOL] = "STN_ATTR_BOOL",
+                                        [STN_ATTR_INT] = "STN_ATTR_INT",
+                                        [STN_ATTR_FLOAT] = "STN_ATTR_FLOAT",
+                                        [STN_ATTR_INTS] = "STN_ATTR_INTS",
+                                        [STN_ATTR_STRING] = "STN_ATTR_STRING"};
     fprintf(out, "{\"%s\", %s, {", attr->name, types[attr->type]);
     if (attr->type == STN_ATTR_INTS) {
         fprintf(out, ".ints = {%lld, {", (long long)attr->value.ints.n);
@@ -189,7 +202,8 @@ static void print_step(FILE *out, const struct program *p, const struct step *st
 {
     if (step->op == NULL) {
         const struct term *term = &p->terms[step->inputs[0]];
-        fprintf(out, "    t[%d] = !mesh ? t[%d] : stn_redistribute(t[%d], spec_of(c, mesh, ", step->outputs[0], step->inputs[0], step->inputs[0]);
+        fprintf(out, "    t[%d] = !mesh ? t[%d] : stn_redistribute(t[%d], spec_of(c, mesh, ", step->outputs[0],
+                step->inputs[0], step->inputs[0]);
         print_given(out, term, 0);
         fprintf(out, ", ");
         print_layout(out, p, &step->layout, term->ndim);
@@ -197,7 +211,8 @@ static void print_step(FILE *out, const struct program *p, const struct step *st
         return;
     }
     if (step->in_place)
-        fprintf(out, "    stn_call(c, pending(t[%d]) ? \"%s\" : \"%s_\", %d, (stn_tensor *[]){", step->inputs[0], step->op, step->op, step->n_inputs);
+        fprintf(out, "    stn_call(c, pending(t[%d]) ? \"%s\" : \"%s_\", %d, (stn_tensor *[]){", step->inputs[0],
+                step->op, step->op, step->n_inputs);
     else
         fprintf(out, "    stn_call(c, \"%s\", %d, (stn_tensor *[]){", step->op, step->n_inputs);
     for (int i = 0; i < step->n_inputs; i++) {
@@ -242,7 +257,10 @@ static void print_backward(FILE *out, const struct program *p)
             p->n_terms, p->n_terms, p->n_terms);
     for (int t = 0; t < p->n_terms; t++)
         if (p->terms[t].step >= 0 && program_uses(p, t) == 0) {
-            fprintf(out, "    if (stn_requires_grad(t[%d])) {\n        losses[n] = t[%d];\n        cotangents[n++] = tensor(c, mesh, ", t, t);
+            fprintf(out,
+                    "    if (stn_requires_grad(t[%d])) {\n        losses[n] = t[%d];\n        cotangents[n++] = "
+                    "tensor(c, mesh, ",
+                    t, t);
             print_given(out, &p->terms[t], 0);
             fprintf(out, ",\n            ");
             print_layout(out, p, &p->terms[t].layout, p->terms[t].ndim);
@@ -251,7 +269,10 @@ static void print_backward(FILE *out, const struct program *p)
     fprintf(out, "    stn_backward_many(c, n, losses, cotangents, 0);\n");
     for (int t = 0; t < p->n_terms; t++)
         if (p->terms[t].step == GIVEN && p->terms[t].requires_grad)
-            fprintf(out, "    if (stn_grad_of(t[%d], &g) == STN_OK)\n        compare(c, mesh, \"gradient of t[%d]\", g, &grads[%d]);\n", t, t, t);
+            fprintf(out,
+                    "    if (stn_grad_of(t[%d], &g) == STN_OK)\n        compare(c, mesh, \"gradient of t[%d]\", g, "
+                    "&grads[%d]);\n",
+                    t, t, t);
 }
 
 static void print_body(FILE *out, const struct program *p)
@@ -275,7 +296,8 @@ static void print_body(FILE *out, const struct program *p)
             fprintf(out, "    compare(c, mesh, \"t[%d]\", t[%d], &values[%d]);\n", t, t, t);
     if (differentiates(p))
         print_backward(out, p);
-    fprintf(out, "    if (stn_context_status(c) != STN_OK && stn_context_rank(c) == 0)\n        printf(\"%%s\\n\", stn_context_error_text(c));\n"
+    fprintf(out, "    if (stn_context_status(c) != STN_OK && stn_context_rank(c) == 0)\n        printf(\"%%s\\n\", "
+                 "stn_context_error_text(c));\n"
                  "    return stn_scope_end(c);\n}\n\n");
 }
 

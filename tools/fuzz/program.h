@@ -8,7 +8,15 @@
 
 #include <shardtensor/op.h>
 
-enum { MAX_STEPS = 30, MAX_TERMS = 160, MAX_STEP_INPUTS = 5, MAX_STEP_OUTPUTS = 6, MAX_STEP_ATTRS = 6, GIVEN = -1, LOST = -2 };
+enum {
+    MAX_STEPS = 30,
+    MAX_TERMS = 160,
+    MAX_STEP_INPUTS = 5,
+    MAX_STEP_OUTPUTS = 6,
+    MAX_STEP_ATTRS = 6,
+    GIVEN = -1,
+    LOST = -2
+};
 
 /* FILL_SIGN: -1 or 1. FILL_RISING: `lo`, and by a half more from each element of the last dim to the next. */
 enum fill { FILL_REAL, FILL_INDEX, FILL_BOOL, FILL_SIGN, FILL_RISING };

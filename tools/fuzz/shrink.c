@@ -203,8 +203,8 @@ static int drop_gradients(struct shrinking *s, struct program *proposal)
 
 int shrink_program(struct program *p, struct finding *finding)
 {
-    static int (*const passes[])(struct shrinking *, struct program *) = {drop_steps, drop_changes, shrink_mesh, simplify_layouts, drop_gradients,
-                                                                               shrink_dims};
+    static int (*const passes[])(struct shrinking *, struct program *) = {
+        drop_steps, drop_changes, shrink_mesh, simplify_layouts, drop_gradients, shrink_dims};
     struct shrinking s = {p, finding, 0};
     struct program *proposal = malloc(sizeof *proposal);
     int changed = proposal != NULL;

@@ -32,7 +32,8 @@ static void put_inputs(const stn_op_desc *desc)
     for (int i = 0; i < desc->n_inputs; i++) {
         printf("%s{\"name\": ", i ? ", " : "");
         put_string(desc->inputs[i].name);
-        printf(", \"optional\": %s, \"variadic\": %s}", desc->inputs[i].optional ? "true" : "false", desc->inputs[i].variadic ? "true" : "false");
+        printf(", \"optional\": %s, \"variadic\": %s}", desc->inputs[i].optional ? "true" : "false",
+               desc->inputs[i].variadic ? "true" : "false");
     }
     printf("]");
 }

@@ -33,8 +33,9 @@ static int begins(const char *line, long long *rank, long long *dropped)
 {
     static const char end[] = "\"traceEvents\":[";
     const size_t n = strlen(line);
-    return sscanf(line, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%lld,\"dropped\":%lld", rank, dropped) == 2 && n > sizeof end &&
-           strcmp(line + n - (sizeof end - 1), end) == 0;
+    return sscanf(line, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":%lld,\"dropped\":%lld", rank, dropped) ==
+               2 &&
+           n > sizeof end && strcmp(line + n - (sizeof end - 1), end) == 0;
 }
 
 static int says(const char *path, const char *what)

@@ -20,7 +20,8 @@ int main(int argc, char **argv)
     int right = status == STN_OK && stn_context_rank(context) == rank && stn_context_size(context) == size && size == 2;
     int64_t sum = rank + 1;
     if (right)
-        right = stn_comm_all_reduce(stn_context_comm(context), &sum, &sum, 1, STN_DTYPE_I64, STN_SUM, NULL) == STN_OK && sum == 3;
+        right = stn_comm_all_reduce(stn_context_comm(context), &sum, &sum, 1, STN_DTYPE_I64, STN_SUM, NULL) == STN_OK &&
+                sum == 3;
     printf("rank %d of %d: %s %s\n", rank, size, right ? "right" : "wrong", why);
     stn_context_destroy(&context);
     MPI_Finalize();

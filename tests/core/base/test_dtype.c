@@ -13,9 +13,10 @@ static void sizes_and_names_are_those_of_the_types(void)
         const char *name;
         int64_t size, differentiable;
     } want[] = {
-        {STN_DTYPE_F32, "f32", 4, 1},  {STN_DTYPE_F64, "f64", 8, 1}, {STN_DTYPE_BF16, "bf16", 2, 1}, {STN_DTYPE_F16, "f16", 2, 1},
-        {STN_DTYPE_I64, "i64", 8, 0},  {STN_DTYPE_I32, "i32", 4, 0}, {STN_DTYPE_U8, "u8", 1, 0},     {STN_DTYPE_BOOL, "bool", 1, 0},
-        {STN_DTYPE_C64, "c64", 8, 1}, {STN_DTYPE_C128, "c128", 16, 1}, {STN_DTYPE_I8, "i8", 1, 0}, {STN_DTYPE_I16, "i16", 2, 0},
+        {STN_DTYPE_F32, "f32", 4, 1},    {STN_DTYPE_F64, "f64", 8, 1},   {STN_DTYPE_BF16, "bf16", 2, 1},
+        {STN_DTYPE_F16, "f16", 2, 1},    {STN_DTYPE_I64, "i64", 8, 0},   {STN_DTYPE_I32, "i32", 4, 0},
+        {STN_DTYPE_U8, "u8", 1, 0},      {STN_DTYPE_BOOL, "bool", 1, 0}, {STN_DTYPE_C64, "c64", 8, 1},
+        {STN_DTYPE_C128, "c128", 16, 1}, {STN_DTYPE_I8, "i8", 1, 0},     {STN_DTYPE_I16, "i16", 2, 0},
     };
     CHECK_I64(sizeof want / sizeof *want, STN_DTYPE_COUNT);
     for (int i = 0; i < STN_DTYPE_COUNT; i++) {

@@ -79,7 +79,8 @@ static void a_name_that_no_set_has_is_refused_with_those_that_are_known(void)
     char text[512];
     enum stni_isa got;
     CHECK_STATUS(launch("sse9", &got, text, sizeof text), STN_ERR_ARGUMENT);
-    CHECK_STR(text, "context: isa got \"sse9\", wanted one of \"base\", \"avx2\" and \"avx512\", or NULL for the widest");
+    CHECK_STR(text,
+              "context: isa got \"sse9\", wanted one of \"base\", \"avx2\" and \"avx512\", or NULL for the widest");
 }
 
 /* On any processor, since the test says which. */
@@ -93,7 +94,8 @@ static void a_set_that_the_processor_lacks_is_refused_with_what_it_offers(void)
         enum stni_isa got = STNI_ISA_COUNT;
         if (!stni_isa_is_built((enum stni_isa)isa))
             continue;
-        CHECK_STATUS(stni_isa_choose_on((enum stni_isa)(isa - 1), stni_isa_name((enum stni_isa)isa), &got, &error), STN_ERR_UNSUPPORTED);
+        CHECK_STATUS(stni_isa_choose_on((enum stni_isa)(isa - 1), stni_isa_name((enum stni_isa)isa), &got, &error),
+                     STN_ERR_UNSUPPORTED);
         CHECK_STR(error.text, wanted[isa]);
         CHECK_I64(got, STNI_ISA_COUNT);
         CHECK_STATUS(stni_isa_choose_on((enum stni_isa)isa, stni_isa_name((enum stni_isa)isa), &got, &error), STN_OK);
@@ -114,7 +116,8 @@ static void a_set_that_is_lacking_is_refused_with_what_there_is(void)
             continue;
         lacking++;
         CHECK_STATUS(launch(stni_isa_name((enum stni_isa)isa), &got, text, sizeof text), STN_ERR_UNSUPPORTED);
-        CHECK(strstr(text, stni_isa_is_built((enum stni_isa)isa) ? "this processor offers" : "this build has no kernels") != NULL);
+        CHECK(strstr(text, stni_isa_is_built((enum stni_isa)isa) ? "this processor offers"
+                                                                 : "this build has no kernels") != NULL);
         CHECK_I64(got, STNI_ISA_COUNT);
     }
     if (lacking == 0)
@@ -159,10 +162,13 @@ int main(int argc, char **argv)
         {"pick_returns_the_table_of_each_set", pick_returns_the_table_of_each_set},
         {"best_set_is_offered_by_the_processor", best_set_is_offered_by_the_processor},
         {"every_set_that_is_offered_can_be_forced", every_set_that_is_offered_can_be_forced},
-        {"a_name_that_no_set_has_is_refused_with_those_that_are_known", a_name_that_no_set_has_is_refused_with_those_that_are_known},
-        {"a_set_that_the_processor_lacks_is_refused_with_what_it_offers", a_set_that_the_processor_lacks_is_refused_with_what_it_offers},
+        {"a_name_that_no_set_has_is_refused_with_those_that_are_known",
+         a_name_that_no_set_has_is_refused_with_those_that_are_known},
+        {"a_set_that_the_processor_lacks_is_refused_with_what_it_offers",
+         a_set_that_the_processor_lacks_is_refused_with_what_it_offers},
         {"a_set_that_is_lacking_is_refused_with_what_there_is", a_set_that_is_lacking_is_refused_with_what_there_is},
-        {"a_launch_reads_the_environment_where_its_options_name_no_set", a_launch_reads_the_environment_where_its_options_name_no_set},
+        {"a_launch_reads_the_environment_where_its_options_name_no_set",
+         a_launch_reads_the_environment_where_its_options_name_no_set},
         {"an_older_callers_options_choose_the_widest_set", an_older_callers_options_choose_the_widest_set},
     };
     return TEST_MAIN(argc, argv, cases);

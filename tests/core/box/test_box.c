@@ -164,7 +164,8 @@ static void copy_from_a_broadcast_dim_repeats_its_element(void)
 static void large_rows_of_one_element_are_whole_and_nothing_else_is_written(void)
 {
     enum { ROWS = 37, BYTES = 40000, GAP = 96, LINE = 64 }; /* in all a multiple of a line */
-    unsigned char *memory = aligned_alloc(LINE, (ROWS + 1) * (BYTES + GAP)), *want = malloc((ROWS + 1) * (BYTES + GAP)), elements[ROWS * 16];
+    unsigned char *memory = aligned_alloc(LINE, (ROWS + 1) * (BYTES + GAP)), *want = malloc((ROWS + 1) * (BYTES + GAP)),
+                  elements[ROWS * 16];
     for (size_t i = 0; i < sizeof elements; i++)
         elements[i] = (unsigned char)(i * 7 + 1);
     for (int64_t size = 1; size <= 16; size *= 2)
@@ -190,7 +191,8 @@ static stn_queue *queue;   /* NULL: the calling thread reduces */
 
 static void queue_begin(void)
 {
-    stn_queue_options options = {.size = sizeof options, .kind = test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE,
+    stn_queue_options options = {.size = sizeof options,
+                                 .kind = test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE,
                                  .delay_seed = 4};
     CHECK_STATUS(stni_device_create_cpu(NULL, &device), STN_OK);
     CHECK_STATUS(stni_queue_create(device, &options, &queue), STN_OK);
@@ -325,8 +327,8 @@ static void reduce(int n_dst, const stn_box *dst, int n_src, const stn_box *src,
 
 /* Reduces random boxes; counts elements of any result that differ from the loop, bit by bit but for which NaN it is.
  * `in_place`: the first result is the second source. */
-static int64_t wrong_after_reduce(int ndim, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src, int n_dst,
-                                  int in_place, int gaps)
+static int64_t wrong_after_reduce(int ndim, const int64_t *shape, stn_dtype dtype, stn_reduce_op op, int n_src,
+                                  int n_dst, int in_place, int gaps)
 {
     int64_t size = (int64_t)stn_dtype_size(dtype), wrong = 0, index[STN_MAX_BOX_NDIM] = {0};
     struct area src[MOST_SOURCES], dst[MOST_RESULTS];
@@ -382,14 +384,17 @@ static void reduction_of_every_dtype_and_op_is_the_loop_in_order(void)
     for (int dtype = 0; dtype < STN_DTYPE_COUNT; dtype++)
         for (int op = 0; op < STN_REDUCE_OP_COUNT; op++) {
             int complex = stni_dtype_is_complex((stn_dtype)dtype);
-            CHECK_I64(stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op), !(complex && (op == STN_MIN || op == STN_MAX)));
+            CHECK_I64(stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op),
+                      !(complex && (op == STN_MIN || op == STN_MAX)));
             if (!stni_box_reduces((stn_dtype)dtype, (stn_reduce_op)op))
                 continue;
             for (int round = 0; round < test_draws(24); round++, ran++) {
                 int64_t shape[4] = {1 + draw(9), 1 + draw(40), draw(12) ? 1 + draw(25) : 0, 1 + draw(3)};
                 int ndim = (int)draw(5);
                 CHECK_I64(wrong_after_reduce(ndim, shape, (stn_dtype)dtype, (stn_reduce_op)op, 1 + round % MOST_SOURCES,
-                                             1 + round % MOST_RESULTS, round % 4 == 3 && round % MOST_SOURCES > 0, round % 2), 0);
+                                             1 + round % MOST_RESULTS, round % 4 == 3 && round % MOST_SOURCES > 0,
+                                             round % 2),
+                          0);
             }
         }
     CHECK_I64(ran, 56 * test_draws(24));
@@ -400,12 +405,14 @@ static void queued_reductions_are_the_loop_in_order(void)
     random_state = 5;
     queue_begin();
     for (int round = 0; round < test_draws(400); round++) {
-        int64_t shape[7] = {1 + draw(5), 1 + draw(9), draw(12) ? 1 + draw(7) : 0, 1 + draw(3), 1 + draw(2), 2, 1 + draw(3)};
+        int64_t shape[7] = {1 + draw(5), 1 + draw(9), draw(12) ? 1 + draw(7) : 0, 1 + draw(3), 1 + draw(2),
+                            2,           1 + draw(3)};
         stn_dtype dtype = (stn_dtype)draw(STN_DTYPE_COUNT);
         stn_reduce_op op = (stn_reduce_op)draw(STN_REDUCE_OP_COUNT);
         if (stni_box_reduces(dtype, op))
-            CHECK_I64(wrong_after_reduce((int)draw(8), shape, dtype, op, 2 + round % (MOST_SOURCES - 1), 1 + round % MOST_RESULTS,
-                                         round % 4 == 3, round % 2), 0);
+            CHECK_I64(wrong_after_reduce((int)draw(8), shape, dtype, op, 2 + round % (MOST_SOURCES - 1),
+                                         1 + round % MOST_RESULTS, round % 4 == 3, round % 2),
+                      0);
     }
     queue_end();
 }
@@ -477,7 +484,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"copy_of_any_box_moves_its_elements_and_nothing_else", copy_of_any_box_moves_its_elements_and_nothing_else},
-        {"copy_of_large_boxes_moves_their_elements_and_nothing_else", copy_of_large_boxes_moves_their_elements_and_nothing_else},
+        {"copy_of_large_boxes_moves_their_elements_and_nothing_else",
+         copy_of_large_boxes_moves_their_elements_and_nothing_else},
         {"copy_from_a_broadcast_dim_repeats_its_element", copy_from_a_broadcast_dim_repeats_its_element},
         {"large_rows_of_one_element_are_whole_and_nothing_else_is_written",
          large_rows_of_one_element_are_whole_and_nothing_else_is_written},

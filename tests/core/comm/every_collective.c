@@ -60,7 +60,8 @@ static stn_status call(stn_comm *comm, enum stni_coll_kind kind, int64_t n, cons
     case STNI_COLL_REDUCE_SCATTER:
         return stn_comm_reduce_scatter(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, STN_SUM, NULL);
     case STNI_COLL_SCATTER: return stn_comm_scatter(comm, m->send, m->recv, m->counts, STN_DTYPE_I32, ROOT, NULL);
-    case STNI_COLL_BROADCAST: return stn_comm_broadcast(comm, is_root ? m->send : m->recv, n, STN_DTYPE_I32, ROOT, NULL);
+    case STNI_COLL_BROADCAST:
+        return stn_comm_broadcast(comm, is_root ? m->send : m->recv, n, STN_DTYPE_I32, ROOT, NULL);
     case STNI_COLL_ALL_TO_ALL:
         return stn_comm_all_to_all(comm, m->send, m->counts, m->recv, m->counts, STN_DTYPE_I32, NULL);
     case STNI_COLL_GROUP: return stn_comm_group(comm, m->messages, NULL);
@@ -108,7 +109,8 @@ void every_collective_fails(stn_comm *comm, stn_status status, const char *text)
 {
     for (int kind = 0; kind < STNI_COLL_COUNT; kind++)
         for (int many = 0; many < 2; many++) {
-            CHECK_STATUS(every_collective_call(comm, (enum stni_coll_kind)kind, many ? MANY_ELEMENTS : FEW_ELEMENTS), status);
+            CHECK_STATUS(every_collective_call(comm, (enum stni_coll_kind)kind, many ? MANY_ELEMENTS : FEW_ELEMENTS),
+                         status);
             CHECK_STR(stn_comm_error_text(comm), text);
         }
 }

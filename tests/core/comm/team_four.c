@@ -2,9 +2,11 @@
  * behind them. */
 #include "team.h"
 
-static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
+                             stn_reduce_op op)
 {
-    const struct stni_coll coll = {.kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
+    const struct stni_coll coll = {
+        .kind = STNI_COLL_ALL_REDUCE, .dtype = dtype, .op = op, .count = count, .send = send, .recv = recv};
     stn_comm *inner = impl;
     return inner->run(inner, queue, &coll);
 }
@@ -31,8 +33,12 @@ static void destroy(void *impl)
     stn_comm_destroy(&inner);
 }
 
-static const stn_comm_ops four = {
-    .size = sizeof four, .name = "four", .all_reduce = all_reduce, .group = group, .subset = subset, .destroy = destroy};
+static const stn_comm_ops four = {.size = sizeof four,
+                                  .name = "four",
+                                  .all_reduce = all_reduce,
+                                  .group = group,
+                                  .subset = subset,
+                                  .destroy = destroy};
 
 void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_hook *hook, team_body body, void *arg)
 {

@@ -41,8 +41,12 @@ void team_run_hooked(int n, double deadline_seconds, const struct stni_thread_ho
     CHECK(hook == NULL);
     snprintf(job, sizeof job, "tests %ld %d", (long)getpid(), team++);
     for (int r = 0; r < n; r++) {
-        const stn_tcp_options options = {
-            .size = sizeof options, .host = "127.0.0.1", .port = 20000 + 16 * (getpid() % 700), .rank = r, .ranks = n, .job = job};
+        const stn_tcp_options options = {.size = sizeof options,
+                                         .host = "127.0.0.1",
+                                         .port = 20000 + 16 * (getpid() % 700),
+                                         .rank = r,
+                                         .ranks = n,
+                                         .job = job};
         ranks[r] = (struct rank){.options = options, .deadline_seconds = deadline_seconds, .body = body, .arg = arg};
         pthread_create(&threads[r], NULL, rank_main, &ranks[r]);
     }

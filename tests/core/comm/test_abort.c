@@ -121,7 +121,8 @@ static void peer_body(stn_comm *comm, struct trial *t)
     char wanted[STNI_ERROR_TEXT], got[STNI_ERROR_TEXT];
     stn_status status = call_until_it_fails(comm, t);
     peer_knows(t);
-    snprintf(wanted, sizeof wanted, t->stage == DESTROY ? "rank %d has destroyed its communicator" : "rank %d: %s", t->failing, what);
+    snprintf(wanted, sizeof wanted, t->stage == DESTROY ? "rank %d has destroyed its communicator" : "rank %d: %s",
+             t->failing, what);
     snprintf(got, sizeof got, "%s", stn_comm_error_text(comm));
     CHECK_STATUS(status, STN_ERR_PEER);
     if (t->stage == DESTROY)
@@ -145,7 +146,8 @@ static double try_once(struct trial *t)
     CHECK(t->began > 0);
     double seconds = atomic_load(&t->known) - t->began;
     if (!CHECK(seconds < deadline))
-        fprintf(stderr, "%s of %lld elements, rank %d fails %s\n", stni_coll_name(t->coll), (long long)t->n, t->failing, stage_names[t->stage]);
+        fprintf(stderr, "%s of %lld elements, rank %d fails %s\n", stni_coll_name(t->coll), (long long)t->n, t->failing,
+                stage_names[t->stage]);
     return seconds;
 }
 
@@ -154,7 +156,8 @@ static double worst_of(enum stni_coll_kind coll, int64_t n, int stage)
     double worst = 0;
     for (int failing = 0; failing < RANKS; failing++)
         for (int round = 0; round < ROUNDS; round++) {
-            struct trial t = {.coll = coll, .n = n, .failing = failing, .stage = stage, .lingering = -1, .delay = round * 120e-6};
+            struct trial t = {
+                .coll = coll, .n = n, .failing = failing, .stage = stage, .lingering = -1, .delay = round * 120e-6};
             double seconds = try_once(&t);
             worst = seconds > worst ? seconds : worst;
         }
@@ -169,8 +172,8 @@ static void worst_of_stage(int stage)
             double seconds = worst_of((enum stni_coll_kind)coll, many ? MANY_ELEMENTS : FEW_ELEMENTS, stage);
             worst[many] = seconds > worst[many] ? seconds : worst[many];
         }
-    printf("a rank fails %-31s  the last peer knows after at most %7.3f ms (few elements) %7.3f ms (many)\n", stage_names[stage],
-           worst[0] * 1e3, worst[1] * 1e3);
+    printf("a rank fails %-31s  the last peer knows after at most %7.3f ms (few elements) %7.3f ms (many)\n",
+           stage_names[stage], worst[0] * 1e3, worst[1] * 1e3);
 }
 
 static void who_fails_before_it_arrives_is_named_by_all(void)
@@ -213,7 +216,10 @@ static void nobody_returns_while_the_failed_rank_copies(void)
 {
     for (int coll = 0; coll < STNI_COLL_COUNT; coll++)
         for (int failing = 0; failing < RANKS && has_copy_phase(coll); failing++) {
-            struct trial t = {.coll = (enum stni_coll_kind)coll, .n = MANY_ELEMENTS, .failing = failing, .stage = STNI_PHASE_IN_COPY,
+            struct trial t = {.coll = (enum stni_coll_kind)coll,
+                              .n = MANY_ELEMENTS,
+                              .failing = failing,
+                              .stage = STNI_PHASE_IN_COPY,
                               .lingering = failing};
             try_once(&t);
         }
@@ -223,7 +229,10 @@ static void nobody_returns_while_a_peer_copies(void)
 {
     for (int coll = 0; coll < STNI_COLL_COUNT; coll++)
         for (int failing = 0; failing < RANKS && has_copy_phase(coll); failing++) {
-            struct trial t = {.coll = (enum stni_coll_kind)coll, .n = MANY_ELEMENTS, .failing = failing, .stage = STNI_PHASE_BEFORE_LEAVE,
+            struct trial t = {.coll = (enum stni_coll_kind)coll,
+                              .n = MANY_ELEMENTS,
+                              .failing = failing,
+                              .stage = STNI_PHASE_BEFORE_LEAVE,
                               .lingering = (failing + 1) % RANKS};
             try_once(&t);
         }
@@ -247,7 +256,8 @@ static void sender_body(stn_comm *comm, void *arg)
     }
     memset(data, 0x5a, MANY_ELEMENTS * sizeof *data);
     free(data);
-    every_collective_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER, rank == 2 ? what : "rank 2: the fuse has blown");
+    every_collective_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER,
+                           rank == 2 ? what : "rank 2: the fuse has blown");
 }
 
 static void nobody_returns_while_its_message_is_copied(void)
@@ -271,7 +281,8 @@ static void foreign_body(stn_comm *comm, void *arg)
         stni_comm_abort(t->comm, STN_ERR_DEVICE, what);
     }
     CHECK_STATUS(stn_comm_barrier(comm, NULL), rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER);
-    every_collective_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER, rank == 2 ? what : "rank 2: the fuse has blown");
+    every_collective_fails(comm, rank == 2 ? STN_ERR_DEVICE : STN_ERR_PEER,
+                           rank == 2 ? what : "rank 2: the fuse has blown");
 }
 
 static void any_thread_can_tell_that_a_rank_failed(void)
@@ -364,7 +375,11 @@ static void request_body(stn_comm *comm, void *arg)
 static void a_collective_with_a_request_ends_too(void)
 {
     for (int round = 0; round < 20; round++) {
-        struct trial t = {.coll = STNI_COLL_ALL_REDUCE, .failing = 2, .stage = ABORT_OUTSIDE, .lingering = -1, .delay = round * 20e-6};
+        struct trial t = {.coll = STNI_COLL_ALL_REDUCE,
+                          .failing = 2,
+                          .stage = ABORT_OUTSIDE,
+                          .lingering = -1,
+                          .delay = round * 20e-6};
         struct stni_thread_hook hook = {on_phase, &t};
         team_run_hooked(RANKS, deadline, &hook, request_body, &t);
     }
@@ -394,7 +409,8 @@ static stn_status rank_main(stn_context *context, void *arg)
     const stn_placement shard = stn_shard(0), replicate = stn_replicate();
     const int64_t shape[] = {7, 5};
     stn_scope_begin(context); /* owns what a failure leaves, and ends with the context */
-    stn_tensor *x = test_tensor(context, test_mesh(context, RANKS, 0), &shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    stn_tensor *x =
+        test_tensor(context, test_mesh(context, RANKS, 0), &shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
     CHECK_PTR(stn_redistribute_to(x, &replicate));
     if (stn_context_rank(context) == launch->failing)
         return failing_main(context, launch, x);
@@ -438,9 +454,11 @@ int main(int argc, char **argv)
         {"nobody_returns_while_its_message_is_copied", nobody_returns_while_its_message_is_copied},
         {"any_thread_can_tell_that_a_rank_failed", any_thread_can_tell_that_a_rank_failed},
         {"of_two_failures_all_ranks_name_the_same", of_two_failures_all_ranks_name_the_same},
-        {"a_failure_ends_the_collectives_of_all_communicators_of_the_family", a_failure_ends_the_collectives_of_all_communicators_of_the_family},
+        {"a_failure_ends_the_collectives_of_all_communicators_of_the_family",
+         a_failure_ends_the_collectives_of_all_communicators_of_the_family},
         {"a_collective_with_a_request_ends_too", a_collective_with_a_request_ends_too},
-        {"launch_returns_the_status_and_text_of_the_rank_that_failed", launch_returns_the_status_and_text_of_the_rank_that_failed},
+        {"launch_returns_the_status_and_text_of_the_rank_that_failed",
+         launch_returns_the_status_and_text_of_the_rank_that_failed},
     };
     return TEST_MAIN(argc, argv, cases);
 }

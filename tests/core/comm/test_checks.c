@@ -47,7 +47,8 @@ static void differ_body(stn_comm *comm, void *arg)
         snprintf(wanted, sizeof wanted, "rank 2 makes call %d, %s, rank 0 call 2, reduce f32 count 6 sum root 1",
                  t->difference == NUMBER ? 7 : 2, texts[t->difference]);
     else
-        snprintf(wanted, sizeof wanted, "collective 2: rank 2 calls %s, rank 0 reduce f32 count 6 sum root 1", texts[t->difference]);
+        snprintf(wanted, sizeof wanted, "collective 2: rank 2 calls %s, rank 0 reduce f32 count 6 sum root 1",
+                 texts[t->difference]);
     CHECK_STR(stn_comm_error_text(comm), wanted);
     comm->checks = 0;
     CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK); /* nobody is lost */
@@ -115,7 +116,8 @@ static void right_body(stn_comm *comm, void *arg)
     int64_t counts[RANKS] = {1, 1, 1};
     int32_t all[RANKS];
     stn_message to = {1, {&x, 0, {0}, {0}}}, from = {0, {&got, 0, {0}, {0}}};
-    stn_exchange send = {STN_DTYPE_I32, 0, STN_SUM, 1, 0, &to, NULL}, receive = {STN_DTYPE_I32, 0, STN_SUM, 0, 1, NULL, &from};
+    stn_exchange send = {STN_DTYPE_I32, 0, STN_SUM, 1, 0, &to, NULL},
+                 receive = {STN_DTYPE_I32, 0, STN_SUM, 0, 1, NULL, &from};
     comm->checks = 1;
     CHECK_STATUS(stn_comm_all_reduce(comm, &x, &sum, 1, STN_DTYPE_I32, STN_SUM, NULL), STN_OK);
     CHECK_I64(sum, 6);

@@ -373,7 +373,8 @@ static void chain_body(stn_comm *comm, void *arg)
     int rank = stn_comm_rank(comm), size = stn_comm_size(comm);
     int64_t value = 7;
     stn_message from = {rank - 1, {&value, 0, {0}, {0}}}, to = {rank + 1, {&value, 0, {0}, {0}}};
-    stn_exchange receive = {STN_DTYPE_I64, 0, STN_SUM, 0, 1, NULL, &from}, pass = {STN_DTYPE_I64, 0, STN_SUM, 1, 0, &to, NULL};
+    stn_exchange receive = {STN_DTYPE_I64, 0, STN_SUM, 0, 1, NULL, &from},
+                 pass = {STN_DTYPE_I64, 0, STN_SUM, 1, 0, &to, NULL};
     if (rank > 0) {
         value = 0;
         CHECK_STATUS(stn_comm_group(comm, &receive, NULL), STN_OK);
@@ -401,7 +402,8 @@ static void bad_arguments_body(stn_comm *comm, void *arg)
     CHECK_STR(stn_comm_error_text(comm), "broadcast: root got 1, wanted 0 to 0");
     CHECK_STATUS(stn_comm_all_gather(comm, x, x, NULL, STN_DTYPE_F32, NULL), STN_ERR_ARGUMENT);
     stn_message bad[2] = {{0, {x, 1, {2}, {2}}}, {1, {x, 1, {1}, {1}}}};
-    stn_exchange strided = {STN_DTYPE_F32, 0, STN_SUM, 1, 0, bad, NULL}, outside = {STN_DTYPE_F32, 0, STN_SUM, 2, 0, bad, NULL};
+    stn_exchange strided = {STN_DTYPE_F32, 0, STN_SUM, 1, 0, bad, NULL},
+                 outside = {STN_DTYPE_F32, 0, STN_SUM, 2, 0, bad, NULL};
     CHECK_STATUS(stn_comm_group(comm, &strided, NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_comm_exchange(comm, &outside, NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);

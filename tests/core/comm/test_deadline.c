@@ -55,7 +55,8 @@ static void check_told(stn_comm *comm, struct late *late, stn_status status)
     if (status == STN_ERR_TIMEOUT)
         atomic_fetch_add(&late->timed_out, 1);
     CHECK(status == STN_ERR_TIMEOUT || status == STN_ERR_PEER);
-    CHECK(names(stn_comm_error_text(comm), late->rank, late->coll == STNI_COLL_GROUP ? "have not sent" : "had not arrived"));
+    CHECK(names(stn_comm_error_text(comm), late->rank,
+                late->coll == STNI_COLL_GROUP ? "have not sent" : "had not arrived"));
 }
 
 static void late_body(stn_comm *comm, void *arg)
@@ -240,7 +241,8 @@ static stn_status rank_main(stn_context *context, void *arg)
     int rank = stn_context_rank(context);
     float data[35];
     stn_scope_begin(context); /* owns what a failure leaves, and ends with the context */
-    stn_tensor *x = test_tensor(context, test_mesh(context, RANKS, 0), &shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    stn_tensor *x =
+        test_tensor(context, test_mesh(context, RANKS, 0), &shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
     if (rank == late->rank)
         be_late(late);
     stn_status status = stn_to_host(stn_redistribute_to(x, &replicate), data, sizeof data);
@@ -256,7 +258,8 @@ static void launched_ranks_have_the_deadline_of_their_options(void)
 {
     struct late late = {.rank = 2};
     char text[STNI_ERROR_TEXT] = "";
-    stn_context_options options = {.size = sizeof options, .deadline_seconds = 1, .error_text = text, .error_text_size = sizeof text};
+    stn_context_options options = {
+        .size = sizeof options, .deadline_seconds = 1, .error_text = text, .error_text_size = sizeof text};
     CHECK_STATUS(test_launch(RANKS, &options, rank_main, &late), STN_ERR_TIMEOUT);
     CHECK(names(text, 2, "had not arrived"));
     CHECK(atomic_load(&late.timed_out) >= 1);
@@ -270,7 +273,8 @@ int main(int argc, char **argv)
         {"all_missing_ranks_are_named", all_missing_ranks_are_named},
         {"who_stays_in_its_copy_phase_is_given_up_after_a_second_deadline",
          who_stays_in_its_copy_phase_is_given_up_after_a_second_deadline},
-        {"a_message_that_stays_taken_is_given_up_after_a_second_deadline", a_message_that_stays_taken_is_given_up_after_a_second_deadline},
+        {"a_message_that_stays_taken_is_given_up_after_a_second_deadline",
+         a_message_that_stays_taken_is_given_up_after_a_second_deadline},
         {"who_comes_in_time_is_no_error", who_comes_in_time_is_no_error},
         {"negative_is_no_deadline", negative_is_no_deadline},
         {"zero_is_five_minutes", zero_is_five_minutes},

@@ -149,7 +149,8 @@ static void copy_body(stn_comm *comm, void *arg)
         e.n_send = e.n_recv = 0;
         for (int peer = 0; peer < size; peer++) {
             for (int k = 0; k < plan.n[rank][peer]; k++) {
-                stn_box box = lay_out(out, &out_at, plan.ndim[rank][peer][k], plan.shape[rank][peer][k], element, &state);
+                stn_box box =
+                    lay_out(out, &out_at, plan.ndim[rank][peer][k], plan.shape[rank][peer][k], element, &state);
                 fill(&box, setup->dtype, rank, peer, k);
                 send[e.n_send++] = (stn_message){peer, box};
             }
@@ -327,7 +328,8 @@ static void mismatch_body(stn_comm *comm, void *arg)
     int kind = *(int *)arg, rank = stn_comm_rank(comm);
     float x[6] = {0}, y[6];
     stn_message send = {1 - rank, {x, 1, {3}, {1}}}, recv = {1 - rank, {y, 1, {rank == 0 && kind == 0 ? 4 : 3}, {1}}};
-    stn_exchange e = {STN_DTYPE_F32, 0, STN_SUM, rank == 1 && kind == 1 ? 0 : 1, rank == 1 && kind == 2 ? 0 : 1, &send, &recv};
+    stn_exchange e = {STN_DTYPE_F32, 0,    STN_SUM, rank == 1 && kind == 1 ? 0 : 1, rank == 1 && kind == 2 ? 0 : 1,
+                      &send,         &recv};
     stn_status status = stn_comm_exchange(comm, &e, NULL);
     int finds = kind == 2 ? rank == 1 : rank == 0;
     CHECK_STATUS(status, finds ? STN_ERR_MISMATCH : STN_ERR_PEER);

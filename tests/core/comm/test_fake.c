@@ -160,7 +160,8 @@ int main(int argc, char **argv)
         {"each_collective_costs_what_its_model_says", each_collective_costs_what_its_model_says},
         {"messages_to_itself_are_copied_and_the_rest_is_left", messages_to_itself_are_copied_and_the_rest_is_left},
         {"subsets_share_the_clock", subsets_share_the_clock},
-        {"worlds_of_100000_ranks_cost_no_more_than_their_counts", worlds_of_100000_ranks_cost_no_more_than_their_counts},
+        {"worlds_of_100000_ranks_cost_no_more_than_their_counts",
+         worlds_of_100000_ranks_cost_no_more_than_their_counts},
         {"abort_is_kept", abort_is_kept},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -24,7 +24,10 @@ static stn_status launch(int ranks, char text[256], stn_rank_main rank_main, voi
     const stn_launch_options options = {
         .size = sizeof options,
         .ranks = ranks,
-        .context = {.size = sizeof options.context, .module_path = getenv("STN_TEST_MODULES"), .error_text = text, .error_text_size = 256},
+        .context = {.size = sizeof options.context,
+                    .module_path = getenv("STN_TEST_MODULES"),
+                    .error_text = text,
+                    .error_text_size = 256},
     };
     text[0] = '\0';
     return stn_launch(&options, rank_main, arg);
@@ -92,11 +95,15 @@ static void a_folder_without_the_module_is_told(void)
     int calls = 0;
     const stn_launch_options options = {
         .size = sizeof options,
-        .context = {.size = sizeof options.context, .module_path = "/nowhere", .error_text = text, .error_text_size = sizeof text},
+        .context = {.size = sizeof options.context,
+                    .module_path = "/nowhere",
+                    .error_text = text,
+                    .error_text_size = sizeof text},
     };
     /* The program's own folder has none either; an installed library's would serve. */
     stn_status status = stn_launch(&options, count_main, &calls);
-    CHECK(status == STN_ERR_NOT_FOUND ? strstr(text, "no libshardtensor-mpi.so in /nowhere") != NULL : status == STN_OK && calls == 1);
+    CHECK(status == STN_ERR_NOT_FOUND ? strstr(text, "no libshardtensor-mpi.so in /nowhere") != NULL
+                                      : status == STN_OK && calls == 1);
 }
 
 /* A logical computation on all ranks. */
@@ -108,7 +115,8 @@ static stn_status tensor_main(stn_context *context, void *arg)
     const int64_t shape[] = {7, 5};
     double got[35];
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, size, 0), &shard, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    stn_tensor *x =
+        test_tensor(context, test_mesh(context, size, 0), &shard, STN_DTYPE_F64, 2, shape, NULL, test_value);
     test_read(stn_redistribute_to(stn_add(x, x), &replicate), got, 35);
     for (int i = 0; i < 35; i++)
         CHECK_NEAR(got[i], 2 * test_value(i), 1e-15);

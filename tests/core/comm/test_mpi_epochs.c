@@ -56,8 +56,8 @@ static void refuse(stn_context *context, const struct plan *plan, enum phase pha
 }
 
 /* Called once in forward and again in backward. */
-static stn_status product(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs, stn_tensor **outputs,
-                          void *arg)
+static stn_status product(const stn_op *op, int n_inputs, stn_tensor *const *inputs, const void *attrs, int n_outputs,
+                          stn_tensor **outputs, void *arg)
 {
     struct plan *plan = arg;
     stn_context *context = stn_tensor_context(inputs[0]);
@@ -121,7 +121,8 @@ static void after_a_refusal_in_any_phase_launches_are_right(void)
 {
     for (int phase = FORWARD; phase < PHASE_COUNT; phase++)
         for (int large = 0; large < 2; large++) {
-            struct plan plan = {.phase = (enum phase)phase, .failing = phase % 2, .rows = large ? 257 : 5, .columns = large ? 512 : 3};
+            struct plan plan = {
+                .phase = (enum phase)phase, .failing = phase % 2, .rows = large ? 257 : 5, .columns = large ? 512 : 3};
             stn_status status = launch(&plan, step_main);
             if (plan.rank == plan.failing)
                 CHECK_STATUS(status, STN_ERR_DEVICE);

@@ -58,8 +58,9 @@ static void who_fails_is_named_by_all_in_every_collective(void)
 }
 
 /* Collectives in which each rank waits for each other. */
-static const enum stni_coll_kind waiting[] = {STNI_COLL_ALL_REDUCE, STNI_COLL_ALL_GATHER, STNI_COLL_REDUCE_SCATTER, STNI_COLL_ALL_TO_ALL,
-                                              STNI_COLL_GROUP,      STNI_COLL_EXCHANGE,   STNI_COLL_BARRIER};
+static const enum stni_coll_kind waiting[] = {STNI_COLL_ALL_REDUCE, STNI_COLL_ALL_GATHER, STNI_COLL_REDUCE_SCATTER,
+                                              STNI_COLL_ALL_TO_ALL, STNI_COLL_GROUP,      STNI_COLL_EXCHANGE,
+                                              STNI_COLL_BARRIER};
 
 static void late_body(stn_comm *comm, void *arg)
 {
@@ -106,11 +107,13 @@ static void misfit_body(stn_comm *comm, void *arg)
     else if (kind == 2)
         status = stn_comm_all_reduce(comm, data, data, odd ? 2 : 5, STN_DTYPE_I64, STN_SUM, NULL);
     else
-        status = odd ? stn_comm_barrier(comm, NULL) : stn_comm_all_reduce(comm, data, data, 5, STN_DTYPE_I64, STN_SUM, NULL);
+        status =
+            odd ? stn_comm_barrier(comm, NULL) : stn_comm_all_reduce(comm, data, data, 5, STN_DTYPE_I64, STN_SUM, NULL);
     if (status == STN_OK)
         status = call_until_it_fails(comm, &(struct trial){STNI_COLL_BARRIER, FEW_ELEMENTS, 0, 0});
     CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
-    if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") && strstr(stn_comm_error_text(comm), "bytes, wanted")))
+    if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") &&
+               strstr(stn_comm_error_text(comm), "bytes, wanted")))
         fprintf(stderr, "kind %d: \"%s\"\n", kind, stn_comm_error_text(comm));
 }
 
@@ -154,7 +157,8 @@ static void a_failure_on_a_subset_ends_the_whole_family(void)
 static void large_misfit_body(stn_comm *comm, void *arg)
 {
     enum { LARGE = 1200, SMALL = 4 };
-    static const int64_t lengths[][2] = {{SMALL, LARGE}, {LARGE, LARGE - 1}, {LARGE - 1, LARGE}, {SMALL, SMALL + 1}, {LARGE, SMALL}};
+    static const int64_t lengths[][2] = {
+        {SMALL, LARGE}, {LARGE, LARGE - 1}, {LARGE - 1, LARGE}, {SMALL, SMALL + 1}, {LARGE, SMALL}};
     static _Thread_local int64_t out[LARGE]; /* ranks may be threads */
     struct {
         int64_t in[LARGE], behind[LARGE];
@@ -171,7 +175,8 @@ static void large_misfit_body(stn_comm *comm, void *arg)
         status = call_until_it_fails(comm, &(struct trial){STNI_COLL_BARRIER, FEW_ELEMENTS, 0, 0});
     CHECK(status == STN_ERR_MISMATCH || status == STN_ERR_PEER);
     CHECK(team_seconds() - began < deadline / 2);
-    if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") && strstr(stn_comm_error_text(comm), "bytes, wanted")))
+    if (!CHECK(strstr(stn_comm_error_text(comm), "a message from rank") &&
+               strstr(stn_comm_error_text(comm), "bytes, wanted")))
         fprintf(stderr, "lengths %d: \"%s\"\n", *(int *)arg, stn_comm_error_text(comm));
     for (int i = 0; i < LARGE; i++)
         CHECK_I64(here.behind[i], 0);
@@ -304,7 +309,8 @@ int main(int argc, char **argv)
         {"messages_of_other_lengths_are_refused", messages_of_other_lengths_are_refused},
         {"large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer",
          large_messages_of_other_lengths_are_refused_and_write_nothing_behind_the_buffer},
-        {"small_and_large_messages_of_one_collective_meet_their_own", small_and_large_messages_of_one_collective_meet_their_own},
+        {"small_and_large_messages_of_one_collective_meet_their_own",
+         small_and_large_messages_of_one_collective_meet_their_own},
         {"a_failure_on_a_subset_ends_the_whole_family", a_failure_on_a_subset_ends_the_whole_family},
         {"subsets_that_differ_are_refused", subsets_that_differ_are_refused},
         {"a_collective_with_a_request_ends_too", a_collective_with_a_request_ends_too},

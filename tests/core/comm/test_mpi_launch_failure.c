@@ -21,7 +21,10 @@ static void a_rank_that_returns_an_error_is_known_to_all(void)
     int rank = -1;
     const stn_launch_options options = {
         .size = sizeof options,
-        .context = {.size = sizeof options.context, .module_path = getenv("STN_TEST_MODULES"), .error_text = text, .error_text_size = sizeof text},
+        .context = {.size = sizeof options.context,
+                    .module_path = getenv("STN_TEST_MODULES"),
+                    .error_text = text,
+                    .error_text_size = sizeof text},
     };
     stn_status status = stn_launch(&options, failing_main, &rank);
     CHECK_STATUS(status, rank == FAILING ? STN_ERR_IO : STN_ERR_PEER);

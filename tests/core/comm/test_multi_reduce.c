@@ -122,7 +122,8 @@ static void compare_all(const struct stni_multi_reduce_kernels *kernels)
             for (int n_src = 2; n_src <= MAX; n_src++)
                 for (int n_dst = 1; n_dst <= 3; n_dst++)
                     for (int k = 0; k < 10; k++) {
-                        struct shape s = {(stn_dtype)dtype, (stn_reduce_op)op, n_src, n_dst, k % 2, k % 3 == 0, sizes[k]};
+                        struct shape s = {(stn_dtype)dtype, (stn_reduce_op)op, n_src, n_dst, k % 2,
+                                          k % 3 == 0,       sizes[k]};
                         compare(fold, &s);
                     }
         }

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static stn_status no_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype, stn_reduce_op op)
+static stn_status no_all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count,
+                                stn_dtype dtype, stn_reduce_op op)
 {
     (void)impl, (void)queue, (void)send, (void)recv, (void)count, (void)dtype, (void)op;
     return STN_OK;
@@ -33,7 +34,8 @@ static void no_destroy(void *impl)
 
 static void an_entry_that_is_needed_and_absent_is_named(void)
 {
-    const stn_comm_ops all = {.size = sizeof all, .all_reduce = no_all_reduce, .group = no_group, .subset = no_subset, .destroy = no_destroy};
+    const stn_comm_ops all = {
+        .size = sizeof all, .all_reduce = no_all_reduce, .group = no_group, .subset = no_subset, .destroy = no_destroy};
     stn_comm_ops without[5] = {all, all, all, all, all};
     static const char *const names[] = {"all_reduce", "group", "subset", "destroy", "size"};
     int destroyed = 0;
@@ -153,7 +155,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"an_entry_that_is_needed_and_absent_is_named", an_entry_that_is_needed_and_absent_is_named},
         {"threads_of_the_callers_own_are_ranks", threads_of_the_callers_own_are_ranks},
-        {"an_end_that_is_destroyed_early_is_known_to_those_that_wait", an_end_that_is_destroyed_early_is_known_to_those_that_wait},
+        {"an_end_that_is_destroyed_early_is_known_to_those_that_wait",
+         an_end_that_is_destroyed_early_is_known_to_those_that_wait},
         {"numbers_of_threads_are_checked", numbers_of_threads_are_checked},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -69,7 +69,8 @@ static void all_to_all_mismatch_body(stn_comm *comm, void *arg)
 {
     (void)arg;
     int64_t two[2] = {1, 1}, wrong[2] = {1, 2}, data[4] = {0}, in[4];
-    stn_status status = stn_comm_all_to_all(comm, data, two, in, stn_comm_rank(comm) == 0 ? wrong : two, STN_DTYPE_I64, NULL);
+    stn_status status =
+        stn_comm_all_to_all(comm, data, two, in, stn_comm_rank(comm) == 0 ? wrong : two, STN_DTYPE_I64, NULL);
     CHECK_STATUS(status, stn_comm_rank(comm) == 0 ? STN_ERR_MISMATCH : status == STN_OK ? STN_OK : STN_ERR_PEER);
     if (stn_comm_rank(comm) == 0)
         if (!CHECK(names_what_differs(stn_comm_error_text(comm))))

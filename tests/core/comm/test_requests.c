@@ -82,7 +82,8 @@ static void arrays_body(stn_comm *comm, void *arg)
 {
     (void)arg;
     int rank = stn_comm_rank(comm);
-    int64_t total = RANKS * N + 3, *send = malloc((N + RANKS) * sizeof *send), *all = malloc((size_t)total * sizeof *all);
+    int64_t total = RANKS * N + 3, *send = malloc((N + RANKS) * sizeof *send),
+            *all = malloc((size_t)total * sizeof *all);
     int64_t *few = malloc(N * sizeof *few), *many = malloc(N * sizeof *many);
     stn_request *requests[3] = {0};
     fill(send, N + RANKS, rank * 10000);
@@ -153,7 +154,8 @@ static void queue_body(stn_comm *comm, void *arg)
 
 static void adopted_communicators_run_on_the_queue_and_count_there(void)
 {
-    stn_queue_options options = {.size = sizeof options, .kind = test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE,
+    stn_queue_options options = {.size = sizeof options,
+                                 .kind = test_queue() == TEST_QUEUE_WORKER ? STN_QUEUE_WORKER : STN_QUEUE_IMMEDIATE,
                                  .delay_seed = 7};
     struct context contexts[RANKS];
     for (int i = 0; i < 5; i++) {
@@ -260,7 +262,8 @@ static void failing_body(stn_comm *comm, void *arg)
     else
         CHECK_STATUS(stn_comm_broadcast(comm, &x, 1, STN_DTYPE_F32, 0, &request), STN_OK);
     CHECK_STATUS(stn_request_wait(&request), STN_ERR_MISMATCH);
-    CHECK_STR(stn_comm_error_text(comm), "collective 1: rank 1 calls broadcast f32 count 1 root 0, rank 0 all_reduce f32 count 1 sum");
+    CHECK_STR(stn_comm_error_text(comm),
+              "collective 1: rank 1 calls broadcast f32 count 1 root 0, rank 0 all_reduce f32 count 1 sum");
     CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK); /* all ranks know: nothing is lost */
     CHECK_STATUS(stn_comm_barrier(comm, &request), STN_OK);
     CHECK_STATUS(stn_request_wait(&request), STN_OK);
@@ -277,7 +280,9 @@ static void short_body(stn_comm *comm, void *arg)
     (void)arg;
     static int64_t x[RANKS][N];
     stn_request *request;
-    CHECK_STATUS(stn_comm_all_reduce(comm, x[stn_comm_rank(comm)], x[stn_comm_rank(comm)], N, STN_DTYPE_I64, STN_SUM, &request), STN_OK);
+    CHECK_STATUS(
+        stn_comm_all_reduce(comm, x[stn_comm_rank(comm)], x[stn_comm_rank(comm)], N, STN_DTYPE_I64, STN_SUM, &request),
+        STN_OK);
     CHECK_STATUS(stn_request_wait(&request), STN_OK);
 }
 
@@ -290,9 +295,11 @@ static void communicators_with_a_side_queue_come_and_go(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"requests_and_blocking_collectives_run_in_the_order_of_calls", requests_and_blocking_collectives_run_in_the_order_of_calls},
+        {"requests_and_blocking_collectives_run_in_the_order_of_calls",
+         requests_and_blocking_collectives_run_in_the_order_of_calls},
         {"arrays_are_free_when_a_request_has_begun", arrays_are_free_when_a_request_has_begun},
-        {"adopted_communicators_run_on_the_queue_and_count_there", adopted_communicators_run_on_the_queue_and_count_there},
+        {"adopted_communicators_run_on_the_queue_and_count_there",
+         adopted_communicators_run_on_the_queue_and_count_there},
         {"collectives_are_traced_with_their_bytes", collectives_are_traced_with_their_bytes},
         {"a_request_returns_the_status_of_its_collective", a_request_returns_the_status_of_its_collective},
         {"who_waits_lets_other_requests_end", who_waits_lets_other_requests_end},

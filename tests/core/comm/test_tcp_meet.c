@@ -47,8 +47,13 @@ static void *call(void *arg)
 
 static struct caller caller_of(int rank, int ranks, const char *job, double deadline)
 {
-    return (struct caller){.options = {.size = sizeof(stn_tcp_options), .host = "localhost", .port = port(), .rank = rank, .ranks = ranks,
-                                       .job = job, .deadline_seconds = deadline}};
+    return (struct caller){.options = {.size = sizeof(stn_tcp_options),
+                                       .host = "localhost",
+                                       .port = port(),
+                                       .rank = rank,
+                                       .ranks = ranks,
+                                       .job = job,
+                                       .deadline_seconds = deadline}};
 }
 
 /* Which send of the calling thread, counted from 0, comes when others have lost their patience. Negative: none. */
@@ -176,7 +181,8 @@ static void two_jobs_of_one_machine_find_their_own(void)
 
 static void call_rank_0(int stranger)
 {
-    const struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port()), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port()), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     for (int i = 0; i < 500 && connect(stranger, (const struct sockaddr *)&at, sizeof at) != 0; i++)
         usleep(2000);
 }
@@ -391,7 +397,8 @@ static void who_does_not_come_is_named(void)
     CHECK(strstr(callers[0].why, "deadline of 0.5 s passed, rank 2 had not come to rank 0, port "));
     for (int i = 1; i < 3; i++) {
         CHECK_STATUS(callers[i].status, STN_ERR_TIMEOUT);
-        CHECK(strstr(callers[i].why, "rank 0 has given up, or other ranks did not come") || strstr(callers[i].why, "did not find rank 0"));
+        CHECK(strstr(callers[i].why, "rank 0 has given up, or other ranks did not come") ||
+              strstr(callers[i].why, "did not find rank 0"));
     }
 }
 
@@ -400,8 +407,10 @@ static void without_rank_0_the_place_is_named(void)
     char wanted[256];
     struct caller caller = caller_of(1, 2, "nobody", 0.3);
     call(&caller);
-    snprintf(wanted, sizeof wanted, "deadline of 0.3 s passed, rank 1 did not find rank 0 at localhost, ports %d to %d: nobody of this job answers",
-             port(), port() + 15);
+    snprintf(
+        wanted, sizeof wanted,
+        "deadline of 0.3 s passed, rank 1 did not find rank 0 at localhost, ports %d to %d: nobody of this job answers",
+        port(), port() + 15);
     CHECK_STATUS(caller.status, STN_ERR_TIMEOUT);
     CHECK_STR(caller.why, wanted);
     caller = caller_of(1, 2, "nobody", 0.3);
@@ -414,7 +423,8 @@ static void without_rank_0_the_place_is_named(void)
 
 static void a_rank_twice_and_another_number_of_ranks_are_refused(void)
 {
-    struct caller callers[4] = {caller_of(0, 3, "twice", 1), caller_of(1, 3, "twice", 1), caller_of(1, 3, "twice", 1), caller_of(2, 4, "twice", 1)};
+    struct caller callers[4] = {caller_of(0, 3, "twice", 1), caller_of(1, 3, "twice", 1), caller_of(1, 3, "twice", 1),
+                                caller_of(2, 4, "twice", 1)};
     call_all(callers, 4, 0);
     const int second = callers[1].status == STN_ERR_ARGUMENT ? 1 : 2;
     CHECK_STATUS(callers[second].status, STN_ERR_ARGUMENT);
@@ -426,10 +436,11 @@ static void a_rank_twice_and_another_number_of_ranks_are_refused(void)
 
 static void options_that_cannot_be_are_refused(void)
 {
-    struct caller callers[] = {caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1), caller_of(2, 2, NULL, 1),
-                               caller_of(0, 0, NULL, 1)};
-    static const char *const wanted[] = {"host got NULL, wanted the name or address of rank 0's machine", "port got 0, wanted 1 to 65520",
-                                         "port got 65521, wanted 1 to 65520", "rank got 2 of 2 ranks, wanted 0 <= rank < ranks",
+    struct caller callers[] = {caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1),
+                               caller_of(2, 2, NULL, 1), caller_of(0, 0, NULL, 1)};
+    static const char *const wanted[] = {"host got NULL, wanted the name or address of rank 0's machine",
+                                         "port got 0, wanted 1 to 65520", "port got 65521, wanted 1 to 65520",
+                                         "rank got 2 of 2 ranks, wanted 0 <= rank < ranks",
                                          "rank got 0 of 0 ranks, wanted 0 <= rank < ranks"};
     callers[0].options.host = NULL;
     callers[1].options.port = 0;

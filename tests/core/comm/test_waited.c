@@ -50,7 +50,8 @@ static struct cost reduce(stn_context *context, float *data, int64_t n, int come
 /* When the last rank came. Of one machine: ranks have one clock. */
 static int64_t last_of(stn_context *context, int64_t entered)
 {
-    CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &entered, &entered, 1, STN_DTYPE_I64, STN_MAX, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &entered, &entered, 1, STN_DTYPE_I64, STN_MAX, NULL),
+                 STN_OK);
     return entered;
 }
 
@@ -62,8 +63,8 @@ static void compare(stn_context *context, float *data, int64_t n)
     CHECK(apart.stats.waited_ns >= 0 && apart.stats.waited_ns <= apart.took);
     CHECK(together.stats.waited_ns >= 0 && together.stats.waited_ns <= together.took);
     if (!CHECK(apart.stats.waited_ns >= missing / 2) || !CHECK(is_late || missing >= delay / 2))
-        fprintf(stderr, "%lld elements: the last rank came %lld ns later, waited %lld ns of %lld\n", (long long)n, (long long)missing,
-                (long long)apart.stats.waited_ns, (long long)apart.took);
+        fprintf(stderr, "%lld elements: the last rank came %lld ns later, waited %lld ns of %lld\n", (long long)n,
+                (long long)missing, (long long)apart.stats.waited_ns, (long long)apart.took);
     CHECK(together.stats.bytes_sent > 0);
     CHECK_I64(apart.stats.bytes_sent, together.stats.bytes_sent);
     CHECK_I64(apart.stats.messages, together.stats.messages);

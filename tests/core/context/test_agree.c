@@ -73,7 +73,8 @@ static void report_kept(stn_context *context, void *arg)
 static void value_text(const stn_context *context, const stn_value_record *record, char *text, size_t size)
 {
     (void)context;
-    snprintf(text, size, "op %d, finding %d: index got %lld, wanted below 5", record->op, record->what, (long long)record->numbers[0]);
+    snprintf(text, size, "op %d, finding %d: index got %lld, wanted below 5", record->op, record->what,
+             (long long)record->numbers[0]);
 }
 
 static stn_status value_kernel(stn_queue *queue, const void *args)
@@ -163,7 +164,8 @@ static void fail_two_ranks(stn_context *context, void *arg)
         stni_fail_memory(context, context->rank == 1 ? "one" : "two", 5);
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), context->rank > 0 ? STN_ERR_MEMORY : STN_ERR_PEER);
     if (context->rank > 0)
-        CHECK_STR(stn_context_error_text(context), context->rank == 1 ? "out of memory: one (5 bytes)" : "out of memory: two (5 bytes)");
+        CHECK_STR(stn_context_error_text(context),
+                  context->rank == 1 ? "out of memory: one (5 bytes)" : "out of memory: two (5 bytes)");
     else
         CHECK(strstr(stn_context_error_text(context), ": out of memory: ") != NULL);
     CHECK_STATUS(stn_context_status(context), context->rank > 0 ? STN_ERR_MEMORY : STN_ERR_PEER);

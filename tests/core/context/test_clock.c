@@ -12,7 +12,8 @@ enum { RANKS = 5 };
 static const struct machine {
     uint64_t id;
     int64_t ahead;
-} machines[RANKS] = {{7, 0}, {9, INT64_C(5000000000000)}, {7, 0}, {3, -INT64_C(40000000000000)}, {9, INT64_C(5000000000000)}};
+} machines[RANKS] = {
+    {7, 0}, {9, INT64_C(5000000000000)}, {7, 0}, {3, -INT64_C(40000000000000)}, {9, INT64_C(5000000000000)}};
 
 static int64_t shifted(void *arg)
 {
@@ -83,7 +84,8 @@ static void a_rank_that_fails_ends_it_on_all(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"ranks_of_a_machine_have_one_offset_and_others_are_measured", ranks_of_a_machine_have_one_offset_and_others_are_measured},
+        {"ranks_of_a_machine_have_one_offset_and_others_are_measured",
+         ranks_of_a_machine_have_one_offset_and_others_are_measured},
         {"one_rank_has_its_own_clock", one_rank_has_its_own_clock},
         {"a_rank_that_fails_ends_it_on_all", a_rank_that_fails_ends_it_on_all},
     };

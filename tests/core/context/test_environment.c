@@ -30,18 +30,27 @@ static void nothing_set_changes_nothing(void)
 {
     stn_context_options options = {.size = sizeof options}, same = options;
     struct stni_environment_trace trace = {.prefix = ""};
-    CHECK_STATUS(stni_environment_fill(look_up, (struct variable[]){{"STN_LOG", ""}, {"STN_OTHER", "1"}, {0}}, &options, &trace, NULL), STN_OK);
+    CHECK_STATUS(stni_environment_fill(look_up, (struct variable[]){{"STN_LOG", ""}, {"STN_OTHER", "1"}, {0}}, &options,
+                                       &trace, NULL),
+                 STN_OK);
     CHECK_BYTES(&options, &same, sizeof options);
     CHECK(trace.prefix == NULL && trace.nvtx == 0);
 }
 
 static void what_the_caller_has_set_wins(void)
 {
-    stn_context_options options = {.size = sizeof options, .threads = 2, .deadline_seconds = 5, .checks = 1, .log = no_log,
-                                   .log_level = STN_LOG_INFO, .allow_tf32 = 1}, same = options;
+    stn_context_options options = {.size = sizeof options,
+                                   .threads = 2,
+                                   .deadline_seconds = 5,
+                                   .checks = 1,
+                                   .log = no_log,
+                                   .log_level = STN_LOG_INFO,
+                                   .allow_tf32 = 1},
+                        same = options;
     struct stni_environment_trace trace;
-    struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "0"}, {"STN_LOG", "debug"}, {"STN_TRACE", "here"},
-                             {"STN_NVTX", "1"}, {"STN_ALLOW_TF32", "0"}, {0}};
+    struct variable all[] = {
+        {"STN_THREADS", "8"},  {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "0"},     {"STN_LOG", "debug"},
+        {"STN_TRACE", "here"}, {"STN_NVTX", "1"},      {"STN_ALLOW_TF32", "0"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
     CHECK_BYTES(&options, &same, sizeof options);
     CHECK_STR(trace.prefix, "here");
@@ -52,8 +61,9 @@ static void what_is_open_is_filled(void)
 {
     stn_context_options options = {.size = sizeof options};
     struct stni_environment_trace trace;
-    struct variable all[] = {{"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"}, {"STN_CHECKS", "1"}, {"STN_LOG", "debug"}, {"STN_ISA", "base"},
-                             {"STN_WITHOUT", "fftw"}, {"STN_ALLOW_TF32", "1"}, {0}};
+    struct variable all[] = {
+        {"STN_THREADS", "8"}, {"STN_DEADLINE", "-1"},  {"STN_CHECKS", "1"},     {"STN_LOG", "debug"},
+        {"STN_ISA", "base"},  {"STN_WITHOUT", "fftw"}, {"STN_ALLOW_TF32", "1"}, {0}};
     CHECK_STATUS(stni_environment_fill(look_up, all, &options, &trace, NULL), STN_OK);
     CHECK_STR(options.isa, "base");
     CHECK_STR(options.without, "fftw");
@@ -81,7 +91,8 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
         {"STN_LOG", "DEBUG", "error, warning, info or debug"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        stn_context_options options = {.size = sizeof options, .threads = 1, .deadline_seconds = 1, .checks = 1, .log = no_log};
+        stn_context_options options = {
+            .size = sizeof options, .threads = 1, .deadline_seconds = 1, .checks = 1, .log = no_log};
         struct stni_error error = {.status = STN_OK};
         struct stni_environment_trace trace;
         struct variable one[] = {{bad[i].name, bad[i].value}, {0}};
@@ -93,7 +104,8 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
 
 static void names_that_are_none_of_the_librarys_are_refused(void)
 {
-    const char *const fine[] = {"PATH=/bin", "STN_LOG=info", "STN_TEST_QUEUE=worker", "XSTN_LOG=info", "STN_THREADS", NULL};
+    const char *const fine[] = {"PATH=/bin",     "STN_LOG=info", "STN_TEST_QUEUE=worker",
+                                "XSTN_LOG=info", "STN_THREADS",  NULL};
     static const char *const bad[] = {"STN_DEADLNE=3", "STN_LOGS=info", "STN_LO=info", "STN_=", "STN_THREAD"};
     CHECK_STATUS(stni_environment_check_names(fine, NULL), STN_OK);
     CHECK_STATUS(stni_environment_check_names(NULL, NULL), STN_OK);
@@ -103,7 +115,8 @@ static void names_that_are_none_of_the_librarys_are_refused(void)
         char name[64];
         snprintf(name, sizeof name, "%.*s is none of the library's", (int)strcspn(bad[i], "="), bad[i]);
         CHECK_STATUS(stni_environment_check_names(some, &error), STN_ERR_ARGUMENT);
-        CHECK(strstr(error.text, name) && strstr(error.text, "STN_CHECKS, STN_DEADLINE, ") && strstr(error.text, ", STN_TRACE"));
+        CHECK(strstr(error.text, name) && strstr(error.text, "STN_CHECKS, STN_DEADLINE, ") &&
+              strstr(error.text, ", STN_TRACE"));
     }
 }
 

@@ -267,7 +267,8 @@ int main(int argc, char **argv)
          a_communicator_is_still_the_callers_where_its_context_cannot_be_made},
         {"options_of_a_launch_are_checked_and_named", options_of_a_launch_are_checked_and_named},
         {"a_launch_takes_what_is_open_from_the_environment", a_launch_takes_what_is_open_from_the_environment},
-        {"processes_of_torchrun_are_no_world_each_unless_asked_for", processes_of_torchrun_are_no_world_each_unless_asked_for},
+        {"processes_of_torchrun_are_no_world_each_unless_asked_for",
+         processes_of_torchrun_are_no_world_each_unless_asked_for},
         {"each_kept_error_is_one_line_of_a_debug_log", each_kept_error_is_one_line_of_a_debug_log},
         {"what_nobody_asked_for_is_known_in_the_end", what_nobody_asked_for_is_known_in_the_end},
     };

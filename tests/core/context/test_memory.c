@@ -54,7 +54,8 @@ static stn_status use_tensors(stn_context *context, const stn_spec *cut, const s
     for (int i = 0; i < 200; i++) /* more than one chunk of handles, and a list that has to grow */
         stn_empty(context, i % 2 == 0 ? cut : whole);
     int before = releases;
-    stn_tensor *outside = stn_wrap(context, STN_DTYPE_F32, 2, stn_spec_shape(whole), NULL, wrapped, count_release, NULL);
+    stn_tensor *outside =
+        stn_wrap(context, STN_DTYPE_F32, 2, stn_spec_shape(whole), NULL, wrapped, count_release, NULL);
     int wraps = !stn_tensor_is_error(outside);
     stn_tensor *there = stn_from_host(context, cut, host);
     if (stn_context_status(context) == STN_OK)

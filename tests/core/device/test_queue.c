@@ -382,8 +382,10 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"kernels_run_in_the_order_of_launch", kernels_run_in_the_order_of_launch},
         {"largest_arguments_are_copied_whole_however_often", largest_arguments_are_copied_whole_however_often},
-        {"arguments_beyond_the_limit_are_refused_with_both_numbers", arguments_beyond_the_limit_are_refused_with_both_numbers},
-        {"failed_queue_keeps_the_first_failure_and_skips_the_rest", failed_queue_keeps_the_first_failure_and_skips_the_rest},
+        {"arguments_beyond_the_limit_are_refused_with_both_numbers",
+         arguments_beyond_the_limit_are_refused_with_both_numbers},
+        {"failed_queue_keeps_the_first_failure_and_skips_the_rest",
+         failed_queue_keeps_the_first_failure_and_skips_the_rest},
         {"kernel_that_fails_without_a_text_gets_one", kernel_that_fails_without_a_text_gets_one},
         {"immediate_launch_runs_on_the_callers_stack_before_it_returns",
          immediate_launch_runs_on_the_callers_stack_before_it_returns},
@@ -394,7 +396,8 @@ int main(int argc, char **argv)
         {"failed_queue_still_lets_waiters_pass", failed_queue_still_lets_waiters_pass},
         {"copies_keep_their_place_among_kernels", copies_keep_their_place_among_kernels},
         {"memory_comes_from_the_callers_allocator", memory_comes_from_the_callers_allocator},
-        {"memory_is_aligned_to_64_bytes_and_too_much_is_a_status", memory_is_aligned_to_64_bytes_and_too_much_is_a_status},
+        {"memory_is_aligned_to_64_bytes_and_too_much_is_a_status",
+         memory_is_aligned_to_64_bytes_and_too_much_is_a_status},
         {"device_whose_table_lacks_entries_is_refused", device_whose_table_lacks_entries_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

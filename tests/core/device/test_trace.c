@@ -226,8 +226,10 @@ int main(int argc, char **argv)
         {"names_are_escaped_and_the_file_is_json", names_are_escaped_and_the_file_is_json},
         {"spans_beyond_the_first_buffer_are_all_written", spans_beyond_the_first_buffer_are_all_written},
         {"trace_that_is_off_records_nothing", trace_that_is_off_records_nothing},
-        {"kernels_are_recorded_where_they_run_under_their_names", kernels_are_recorded_where_they_run_under_their_names},
-        {"ending_what_is_not_on_and_beginning_twice_are_refused", ending_what_is_not_on_and_beginning_twice_are_refused},
+        {"kernels_are_recorded_where_they_run_under_their_names",
+         kernels_are_recorded_where_they_run_under_their_names},
+        {"ending_what_is_not_on_and_beginning_twice_are_refused",
+         ending_what_is_not_on_and_beginning_twice_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
 }

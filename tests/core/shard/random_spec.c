@@ -69,8 +69,8 @@ static int64_t *random_sizes(uint64_t *state, int parts, int64_t n)
     return sizes;
 }
 
-const stn_spec *random_spec(uint64_t *state, stn_context *context, const stn_mesh *mesh, const struct random_shape *shape,
-                            stn_dtype dtype, uint32_t ops)
+const stn_spec *random_spec(uint64_t *state, stn_context *context, const stn_mesh *mesh,
+                            const struct random_shape *shape, stn_dtype dtype, uint32_t ops)
 {
     stn_placement placements[STN_MAX_MESH_NDIM];
     int axis_order[STN_MAX_MESH_NDIM], memory_order[STN_MAX_NDIM], parts[STN_MAX_NDIM];

@@ -18,7 +18,7 @@ const stn_mesh *random_mesh(uint64_t *state, stn_context *context);
 
 /** A spec on `mesh`: any placements (Partial of the ops in the mask only), axis order, memory order, balanced or
  * explicit cuts with empty pieces. The caller owns the reference. */
-const stn_spec *random_spec(uint64_t *state, stn_context *context, const stn_mesh *mesh, const struct random_shape *shape,
-                            stn_dtype dtype, uint32_t ops);
+const stn_spec *random_spec(uint64_t *state, stn_context *context, const stn_mesh *mesh,
+                            const struct random_shape *shape, stn_dtype dtype, uint32_t ops);
 
 #endif

@@ -54,7 +54,8 @@ static uint64_t scramble(uint64_t x)
 
 uint64_t sample_bits(int64_t at)
 {
-    static const uint64_t special[] = {UINT64_C(0x8000000000000000), UINT64_C(0x7ff8000000000123), UINT64_C(0xfff0000000000000)};
+    static const uint64_t special[] = {UINT64_C(0x8000000000000000), UINT64_C(0x7ff8000000000123),
+                                       UINT64_C(0xfff0000000000000)};
     uint64_t bits = scramble((uint64_t)at + 1);
     return bits % 5 < 3 ? special[bits % 3] : bits;
 }

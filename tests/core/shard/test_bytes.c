@@ -72,7 +72,8 @@ static int read_all(int from)
         uint8_t bytes[MOST];
         size_t size = 0;
         const stn_spec *spec = draw(&state, context, &mesh), *back = NULL;
-        wrong += read(from, &size, sizeof size) != sizeof size || size > sizeof bytes || read(from, bytes, size) != (ssize_t)size;
+        wrong += read(from, &size, sizeof size) != sizeof size || size > sizeof bytes ||
+                 read(from, bytes, size) != (ssize_t)size;
         wrong += stn_spec_read(mesh, bytes, size, &back) != STN_OK || back != spec;
         stn_spec_release(&back);
         stn_spec_release(&spec);
@@ -145,8 +146,10 @@ static void bytes_of_no_spec_are_refused_with_the_reason(void)
     CHECK_STATUS(stn_spec_read(NULL, bytes, size, &out), STN_ERR_ARGUMENT);
     expect(mesh, NULL, 9, STN_ERR_ARGUMENT, "stn_spec_read: got 0 bytes, wanted at least 12");
     expect(mesh, bytes, 11, STN_ERR_ARGUMENT, "stn_spec_read: got 11 bytes, wanted at least 12");
-    expect(mesh, (const uint8_t *)"STNQ\1...........", 16, STN_ERR_ARGUMENT, "stn_spec_read: the bytes begin with 0x53544e51, wanted \"STNS\"");
-    expect(mesh, (const uint8_t *)"STNS\2...........", 16, STN_ERR_VERSION, "stn_spec_read: the form has version 2, wanted 1");
+    expect(mesh, (const uint8_t *)"STNQ\1...........", 16, STN_ERR_ARGUMENT,
+           "stn_spec_read: the bytes begin with 0x53544e51, wanted \"STNS\"");
+    expect(mesh, (const uint8_t *)"STNS\2...........", 16, STN_ERR_VERSION,
+           "stn_spec_read: the form has version 2, wanted 1");
     expect(line, bytes, size, STN_ERR_ARGUMENT, "stn_spec_read: got 2 axes, wanted the mesh's 1, or 0");
     memcpy(bad, bytes, size);
     bad[8] = 5;
@@ -265,7 +268,9 @@ static void a_spec_like_itself_is_itself(void)
         stn_placement placements[STN_MAX_MESH_NDIM];
         for (int a = 0; a < stn_mesh_ndim(mesh); a++)
             placements[a] = stn_spec_placement(spec, a);
-        CHECK_STATUS(stn_spec_like(spec, placements, stn_spec_dtype(spec), stn_spec_ndim(spec), stn_spec_shape(spec), &out), STN_OK);
+        CHECK_STATUS(
+            stn_spec_like(spec, placements, stn_spec_dtype(spec), stn_spec_ndim(spec), stn_spec_shape(spec), &out),
+            STN_OK);
         CHECK(out == spec);
         stn_spec_release(&out);
         stn_spec_release(&spec);
@@ -280,7 +285,8 @@ int main(int argc, char **argv)
         {"every_layout_comes_back_in_another_process", every_layout_comes_back_in_another_process},
         {"bytes_of_no_spec_are_refused_with_the_reason", bytes_of_no_spec_are_refused_with_the_reason},
         {"other_bytes_are_refused_or_another_spec", other_bytes_are_refused_or_another_spec},
-        {"cuts_are_kept_where_the_same_axes_shard_a_dim_of_the_same_size", cuts_are_kept_where_the_same_axes_shard_a_dim_of_the_same_size},
+        {"cuts_are_kept_where_the_same_axes_shard_a_dim_of_the_same_size",
+         cuts_are_kept_where_the_same_axes_shard_a_dim_of_the_same_size},
         {"a_spec_like_itself_is_itself", a_spec_like_itself_is_itself},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -94,7 +94,8 @@ static int64_t bytes_of_specs(int world, const int64_t *rows, int n)
     const int64_t before = counted_host_bytes();
     for (int i = 0; i < n; i++) {
         const int64_t shape[] = {1000003, 1 + i};
-        CHECK_STATUS(stn_spec_create(context, mesh, rows ? last : all, STN_DTYPE_F32, 2, shape, &options, &specs[i]), STN_OK);
+        CHECK_STATUS(stn_spec_create(context, mesh, rows ? last : all, STN_DTYPE_F32, 2, shape, &options, &specs[i]),
+                     STN_OK);
     }
     const int64_t bytes = counted_host_bytes() - before;
     for (int i = 0; i < n; i++)
@@ -108,7 +109,8 @@ static void memory_of_a_spec_does_not_grow_with_the_world(void)
 {
     static const int64_t rows[] = {1000000, 3};
     static const int worlds[] = {100, 3000, 100000};
-    const int64_t balanced = bytes_of_specs(4, NULL, 1), uneven = bytes_of_specs(4, rows, 1), many = bytes_of_specs(4, rows, HELD);
+    const int64_t balanced = bytes_of_specs(4, NULL, 1), uneven = bytes_of_specs(4, rows, 1),
+                  many = bytes_of_specs(4, rows, HELD);
     CHECK(balanced > 0 && uneven > 0);
     for (int i = 0; i < 3; i++) {
         CHECK_I64(bytes_of_specs(worlds[i], NULL, 1), balanced);

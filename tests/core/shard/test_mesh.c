@@ -49,7 +49,8 @@ static void lists_that_steps_describe_store_no_list(void)
 {
     stn_context *context = world_rank(0, 24);
     static const int sizes[] = {2, 3}, line[] = {6};
-    static const int offset[] = {3, 4, 5, 6, 7, 8}, transposed[] = {0, 2, 4, 1, 3, 5}, every_third[] = {2, 5, 8, 11, 14, 17};
+    static const int offset[] = {3, 4, 5, 6, 7, 8}, transposed[] = {0, 2, 4, 1, 3, 5},
+                     every_third[] = {2, 5, 8, 11, 14, 17};
     const stn_mesh *mesh;
     CHECK_STATUS(stn_mesh_create(context, 2, sizes, NULL, offset, &mesh), STN_OK);
     CHECK(mesh->ranks == NULL);
@@ -148,7 +149,8 @@ static void bad_arguments_are_named(void)
     stn_context *context = world_rank(0, 6);
     static const int good[] = {2, 3}, zero[] = {2, 0}, large[] = {2, 4}, huge[] = {1 << 30, 1 << 30};
     static const int twice[] = {0, 1, 2, 3, 1, 5}, beyond[] = {0, 1, 2, 3, 4, 6};
-    static const char *const same[] = {"a", "a"}, *const lengthy[] = {"a", "0123456789abcdef"}, *const empty[] = {"", "b"};
+    static const char *const same[] = {"a", "a"}, *const lengthy[] = {"a", "0123456789abcdef"},
+                             *const empty[] = {"", "b"};
     static const struct refusal refusals[] = {
         {0, good, NULL, NULL, "stn_mesh_create: ndim is 0, wanted 1 to 8"},
         {2, NULL, NULL, NULL, "stn_mesh_create: sizes is NULL, wanted 2 sizes"},

@@ -174,7 +174,8 @@ static uint64_t expected(const struct exchange *x, int receiver, const int64_t *
 
 static int same_box(const stn_box *a, const stn_box *b)
 {
-    return a->data == b->data && a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
+    return a->data == b->data && a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
 static void check_mirror(const struct exchange *x)
@@ -188,7 +189,8 @@ static void check_mirror(const struct exchange *x)
             int to = peer_rank(x, r, send->items[i].peer), found = 0;
             const struct stni_plan_messages *other = &x->plan[to].recv;
             for (int j = 0; j < other->n; j++)
-                found += peer_rank(x, to, other->items[j].peer) == r && same_box(&other->items[j].box, &send->items[i].box);
+                found +=
+                    peer_rank(x, to, other->items[j].peer) == r && same_box(&other->items[j].box, &send->items[i].box);
             CHECK_I64(found, 1);
             CHECK(i == 0 || send->items[i].peer > send->items[i - 1].peer);
         }
@@ -341,8 +343,8 @@ static double time_plan(stn_context *context, const stn_spec *src, const stn_spe
     return best;
 }
 
-static const stn_spec *make(stn_context *context, const stn_mesh *mesh, stn_placement p, stn_placement q, const int64_t *shape,
-                            const int64_t *rows)
+static const stn_spec *make(stn_context *context, const stn_mesh *mesh, stn_placement p, stn_placement q,
+                            const int64_t *shape, const int64_t *rows)
 {
     stn_placement placements[] = {p, q};
     const int64_t *const sizes[] = {rows, NULL};
@@ -371,7 +373,11 @@ static void plans_take_time_by_messages_not_by_world(void)
 {
     static const int worlds[] = {2, 1000, 100000};
     for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
-        int world = worlds[i], side = world == 2 ? 1 : world == 1000 ? 25 : 250, flat[] = {world, 1}, square[] = {side, world / side};
+        int world = worlds[i],
+            side = world == 2      ? 1
+                   : world == 1000 ? 25
+                                   : 250,
+            flat[] = {world, 1}, square[] = {side, world / side};
         int messages = 0;
         double limit = world <= 1000 ? 1e-3 : 10e-3, took;
         int64_t shape[] = {(int64_t)world * 4, (int64_t)world * 2}, *rows = uneven_rows(world, shape[0]);
@@ -381,7 +387,8 @@ static void plans_take_time_by_messages_not_by_world(void)
         CHECK_STATUS(stn_mesh_create(context, 2, square, NULL, NULL, &grid), STN_OK);
         stn_placement none = stn_replicate();
         const stn_spec *uneven = make(context, line, stn_shard(0), none, shape, rows);
-        const stn_spec *even = make(context, line, stn_shard(0), none, shape, NULL), *columns = make(context, line, stn_shard(1), none, shape, NULL);
+        const stn_spec *even = make(context, line, stn_shard(0), none, shape, NULL),
+                       *columns = make(context, line, stn_shard(1), none, shape, NULL);
         took = time_plan(context, uneven, even, &messages);
         report("uneven to balanced, 1-D", world, took, messages, 200e-6);
         took = time_plan(context, even, make(context, line, none, none, shape, NULL), &messages);

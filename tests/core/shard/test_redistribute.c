@@ -90,7 +90,8 @@ static int64_t count_wrong(const struct shared *shared, const stn_spec *src, con
             if (!sample_holds(dst, r, index))
                 continue;
             stni_mesh_find(dst->layout.mesh, r, at);
-            double value = bits ? result_at(shared, dst, r, index) : value_of(shared, dst, at, dst->layout.mesh->ndim - 1, index);
+            double value =
+                bits ? result_at(shared, dst, r, index) : value_of(shared, dst, at, dst->layout.mesh->ndim - 1, index);
             memcpy(&got, &value, sizeof got);
             wrong += bits ? got != word : !near(value, wanted);
         }
@@ -150,7 +151,8 @@ static void collect(stn_context *context, struct shared *shared, const stn_spec 
     }
 }
 
-static void redistribute_pair(stn_context *context, struct shared *shared, const stn_spec *src, const stn_spec *dst, int gaps)
+static void redistribute_pair(stn_context *context, struct shared *shared, const stn_spec *src, const stn_spec *dst,
+                              int gaps)
 {
     int bits = shared->ops == 0;
     void *chunk = sample_chunk(src, bits);
@@ -405,8 +407,8 @@ static void misfits(stn_context *context, void *arg)
         const struct refusal *r = &refusals[i];
         int64_t other[] = {r->rows, 7};
         const stn_spec *spec;
-        MUST(context, stn_spec_create(context, r->local ? NULL : src->layout.mesh, r->local ? NULL : &p, (stn_dtype)r->dtype, r->ndim,
-                                      other, NULL, &spec));
+        MUST(context, stn_spec_create(context, r->local ? NULL : src->layout.mesh, r->local ? NULL : &p,
+                                      (stn_dtype)r->dtype, r->ndim, other, NULL, &spec));
         CHECK_STATUS(stni_redistribute(from, spec, &to), r->status);
         CHECK_STR(world_error(context), r->text);
         stn_spec_release(&spec);
@@ -429,8 +431,10 @@ int main(int argc, char **argv)
         {"random_pairs_on_one_mesh_keep_every_bit", random_pairs_on_one_mesh_keep_every_bit},
         {"random_pairs_across_meshes_keep_every_bit", random_pairs_across_meshes_keep_every_bit},
         {"random_pending_sums_keep_their_value", random_pending_sums_keep_their_value},
-        {"random_pending_reductions_of_all_ops_keep_their_value", random_pending_reductions_of_all_ops_keep_their_value},
-        {"random_pending_reductions_across_meshes_keep_their_value", random_pending_reductions_across_meshes_keep_their_value},
+        {"random_pending_reductions_of_all_ops_keep_their_value",
+         random_pending_reductions_of_all_ops_keep_their_value},
+        {"random_pending_reductions_across_meshes_keep_their_value",
+         random_pending_reductions_across_meshes_keep_their_value},
         {"all_placements_on_two_axes_keep_their_value", all_placements_on_two_axes_keep_their_value},
         {"identities_of_every_dtype_change_nothing", identities_of_every_dtype_change_nothing},
         {"memory_order_alone_changes_by_a_local_copy", memory_order_alone_changes_by_a_local_copy},

@@ -37,7 +37,8 @@ struct count {
 static void count_one(stn_context *context, void *arg)
 {
     struct count *count = arg;
-    const stn_spec *src = sample_line_spec(context, count->from, count->shape), *dst = sample_line_spec(context, count->to, count->shape);
+    const stn_spec *src = sample_line_spec(context, count->from, count->shape),
+                   *dst = sample_line_spec(context, count->to, count->shape);
     const stn_stats stats = send_sample(context, src, dst);
     count->elements[context->rank] = stats.bytes_sent / (int64_t)sizeof(double);
     count->messages[context->rank] = stats.messages;
@@ -86,8 +87,10 @@ static void shard_to_shard_is_one_exchange(void)
 
 static void slicing_a_replica_and_spreading_to_partial_send_nothing(void)
 {
-    static const stn_placement from[] = {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_SHARD, 1, 0, 0}};
-    static const stn_placement to[] = {{STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_PARTIAL, 0, STN_SUM, 0}, {STN_PLACE_PARTIAL, 0, STN_SUM, 0}};
+    static const stn_placement from[] = {
+        {STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_SHARD, 1, 0, 0}};
+    static const stn_placement to[] = {
+        {STN_PLACE_SHARD, 0, 0, 0}, {STN_PLACE_PARTIAL, 0, STN_SUM, 0}, {STN_PLACE_PARTIAL, 0, STN_SUM, 0}};
     for (int i = 0; i < 3; i++) {
         struct count count = {.from = from[i], .to = to[i], .shape = {13, 7}};
         on_ranks(3, count_one, &count);
@@ -125,7 +128,8 @@ static void count_square(stn_context *context, void *arg)
 
 static void only_ranks_along_the_changing_axis_talk(void)
 {
-    struct square reduced = {{stn_partial(STN_SUM), stn_shard(0)}, {stn_replicate(), stn_shard(0)}, {6, 5}, {0}, {0}, 0};
+    struct square reduced = {
+        {stn_partial(STN_SUM), stn_shard(0)}, {stn_replicate(), stn_shard(0)}, {6, 5}, {0}, {0}, 0};
     struct square gathered = {{stn_shard(1), stn_shard(0)}, {stn_replicate(), stn_shard(0)}, {6, 4}, {0}, {0}, 0};
     on_ranks(4, count_square, &reduced);
     on_ranks(4, count_square, &gathered);
@@ -183,10 +187,12 @@ static void replicas_take_turns_in_serving_another_mesh(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"pending_sum_to_replicate_sends_twice_p_less_one_times_n", pending_sum_to_replicate_sends_twice_p_less_one_times_n},
+        {"pending_sum_to_replicate_sends_twice_p_less_one_times_n",
+         pending_sum_to_replicate_sends_twice_p_less_one_times_n},
         {"pending_sum_to_shard_is_one_exchange", pending_sum_to_shard_is_one_exchange},
         {"shard_to_shard_is_one_exchange", shard_to_shard_is_one_exchange},
-        {"slicing_a_replica_and_spreading_to_partial_send_nothing", slicing_a_replica_and_spreading_to_partial_send_nothing},
+        {"slicing_a_replica_and_spreading_to_partial_send_nothing",
+         slicing_a_replica_and_spreading_to_partial_send_nothing},
         {"only_ranks_along_the_changing_axis_talk", only_ranks_along_the_changing_axis_talk},
         {"a_sum_that_several_ranks_want_is_made_once", a_sum_that_several_ranks_want_is_made_once},
         {"replicas_take_turns_in_serving_another_mesh", replicas_take_turns_in_serving_another_mesh},

@@ -249,7 +249,8 @@ static void describe_writes_layouts_for_people(void)
     static const int reversed[] = {1, 0};
     stn_spec_options options = {.size = sizeof options, .axis_order = reversed, .memory_order = reversed};
     stn_spec_describe(globe_spec(context, grid(context, 2, 3), both, &options), text, sizeof text);
-    CHECK_STR(text, "f32 (73, 144) on lat=2 lon=3: Shard(0) within lon sizes 13 12 12 12 12 12, Shard(0), memory order 1 0");
+    CHECK_STR(text,
+              "f32 (73, 144) on lat=2 lon=3: Shard(0) within lon sizes 13 12 12 12 12 12, Shard(0), memory order 1 0");
     stn_spec_describe(globe_spec(context, grid(context, 2, 3), mixed, NULL), text, sizeof text);
     CHECK_STR(text, "f32 (73, 144) on lat=2 lon=3: Partial(min), Replicate");
     stn_spec_describe(globe_spec(context, line(context, 24), rows, NULL), text, sizeof text);
@@ -279,35 +280,47 @@ static void bad_arguments_are_named(void)
     const int64_t *const few_sizes[] = {few, NULL}, *const below_sizes[] = {below, NULL}, *const ok[] = {NULL, one},
                          *const unsharded[] = {NULL, two};
     static const int twice[] = {1, 1};
-    stn_placement rows[] = {stn_shard(0)}, deep[] = {stn_shard(2)}, odd[] = {stn_partial((stn_reduce_op)5)}, wide[] = {stn_shard(256)},
-                  wide_op[] = {stn_partial((stn_reduce_op)256)}, kind[] = {{3, 0, 0, 0}};
-    stn_spec_options sizes = {.size = sizeof sizes, .sizes = few_sizes}, less = {.size = sizeof less, .sizes = below_sizes},
-                     order = {.size = sizeof order, .memory_order = twice}, none = {0}, whole = {.size = sizeof whole, .sizes = ok},
-                     part = {.size = sizeof part, .sizes = unsharded};
+    stn_placement rows[] = {stn_shard(0)}, deep[] = {stn_shard(2)}, odd[] = {stn_partial((stn_reduce_op)5)},
+                  wide[] = {stn_shard(256)}, wide_op[] = {stn_partial((stn_reduce_op)256)}, kind[] = {{3, 0, 0, 0}};
+    stn_spec_options sizes = {.size = sizeof sizes, .sizes = few_sizes},
+                     less = {.size = sizeof less, .sizes = below_sizes},
+                     order = {.size = sizeof order, .memory_order = twice}, none = {0},
+                     whole = {.size = sizeof whole, .sizes = ok}, part = {.size = sizeof part, .sizes = unsharded};
     const struct refusal refusals[] = {
         {rows, 9, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: ndim is 9, wanted 0 to 8"},
         {rows, 2, STN_DTYPE_COUNT, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: dtype is 12, wanted 0 to 11"},
         {rows, 2, STN_DTYPE_F32, NULL, NULL, STN_ERR_ARGUMENT, "stn_spec_create: shape is NULL, wanted 2 lengths"},
-        {rows, 2, STN_DTYPE_F32, negative, NULL, STN_ERR_ARGUMENT, "stn_spec_create: shape[1] is -1, wanted at least 0"},
-        {NULL, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements is NULL, wanted one for each of 1 axes"},
-        {deep, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0] shards dim 2, wanted 0 to 1"},
-        {wide, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0] shards dim -1, wanted 0 to 1"},
+        {rows, 2, STN_DTYPE_F32, negative, NULL, STN_ERR_ARGUMENT,
+         "stn_spec_create: shape[1] is -1, wanted at least 0"},
+        {NULL, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT,
+         "stn_spec_create: placements is NULL, wanted one for each of 1 axes"},
+        {deep, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT,
+         "stn_spec_create: placements[0] shards dim 2, wanted 0 to 1"},
+        {wide, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT,
+         "stn_spec_create: placements[0] shards dim -1, wanted 0 to 1"},
         {odd, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0].op is 5, wanted 0 to 4"},
-        {wide_op, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0].op is 255, wanted 0 to 4"},
-        {kind, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT, "stn_spec_create: placements[0].kind is 3, wanted 0 to 2"},
+        {wide_op, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT,
+         "stn_spec_create: placements[0].op is 255, wanted 0 to 4"},
+        {kind, 2, STN_DTYPE_F32, globe, NULL, STN_ERR_ARGUMENT,
+         "stn_spec_create: placements[0].kind is 3, wanted 0 to 2"},
         {rows, 2, STN_DTYPE_F32, globe, &none, STN_ERR_ARGUMENT, NULL},
-        {rows, 2, STN_DTYPE_F32, globe, &sizes, STN_ERR_SHAPE, "stn_spec_create: sizes[0] add up to 70, wanted shape[0] = 73"},
-        {rows, 2, STN_DTYPE_F32, globe, &less, STN_ERR_ARGUMENT, "stn_spec_create: sizes[0][1] is -7, wanted at least 0"},
-        {rows, 2, STN_DTYPE_F32, globe, &part, STN_ERR_SHAPE, "stn_spec_create: sizes[1] add up to 143, wanted shape[1] = 144"},
-        {rows, 2, STN_DTYPE_F32, globe, &order, STN_ERR_ARGUMENT, "stn_spec_create: memory_order[1] is 1, wanted each of 0 to 1 once"},
+        {rows, 2, STN_DTYPE_F32, globe, &sizes, STN_ERR_SHAPE,
+         "stn_spec_create: sizes[0] add up to 70, wanted shape[0] = 73"},
+        {rows, 2, STN_DTYPE_F32, globe, &less, STN_ERR_ARGUMENT,
+         "stn_spec_create: sizes[0][1] is -7, wanted at least 0"},
+        {rows, 2, STN_DTYPE_F32, globe, &part, STN_ERR_SHAPE,
+         "stn_spec_create: sizes[1] add up to 143, wanted shape[1] = 144"},
+        {rows, 2, STN_DTYPE_F32, globe, &order, STN_ERR_ARGUMENT,
+         "stn_spec_create: memory_order[1] is 1, wanted each of 0 to 1 once"},
         {rows, 2, STN_DTYPE_F32, vast, NULL, STN_ERR_SHAPE,
          "spec: shape[0] to shape[0] give more than 2^63 - 1 bytes of f32, wanted fewer"},
     };
     const stn_spec *spec = NULL;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const struct refusal *r = &refusals[i];
-        CHECK_STATUS(stn_spec_create(context, mesh, r->placements, (stn_dtype)r->dtype, r->ndim, r->shape, r->options, &spec),
-                     r->status);
+        CHECK_STATUS(
+            stn_spec_create(context, mesh, r->placements, (stn_dtype)r->dtype, r->ndim, r->shape, r->options, &spec),
+            r->status);
         const char *text = world_error(context);
         CHECK_STR(text, r->text == NULL ? text : r->text);
     }
@@ -459,7 +472,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"texts_of_all_specs_give_the_same_specs", texts_of_all_specs_give_the_same_specs},
         {"short_texts_are_specs_that_the_scope_owns", short_texts_are_specs_that_the_scope_owns},
-        {"texts_that_are_no_placements_are_refused_at_their_place", texts_that_are_no_placements_are_refused_at_their_place},
+        {"texts_that_are_no_placements_are_refused_at_their_place",
+         texts_that_are_no_placements_are_refused_at_their_place},
         {"chunks_of_a_grid_are_products_of_cuts", chunks_of_a_grid_are_products_of_cuts},
         {"two_axes_on_one_dim_cut_in_either_order", two_axes_on_one_dim_cut_in_either_order},
         {"specs_that_mean_the_same_are_the_same_pointer", specs_that_mean_the_same_are_the_same_pointer},

@@ -31,12 +31,13 @@ static const struct {
     stn_dtype dtype;
     int code, bits;
 } types[] = {
-    {STN_DTYPE_F32, 2, 32}, {STN_DTYPE_F64, 2, 64}, {STN_DTYPE_BF16, 4, 16}, {STN_DTYPE_F16, 2, 16}, {STN_DTYPE_I64, 0, 64},
-    {STN_DTYPE_I32, 0, 32}, {STN_DTYPE_U8, 1, 8},   {STN_DTYPE_BOOL, 6, 8},  {STN_DTYPE_C64, 5, 64}, {STN_DTYPE_C128, 5, 128},
-    {STN_DTYPE_I8, 0, 8},   {STN_DTYPE_I16, 0, 16},
+    {STN_DTYPE_F32, 2, 32}, {STN_DTYPE_F64, 2, 64},   {STN_DTYPE_BF16, 4, 16}, {STN_DTYPE_F16, 2, 16},
+    {STN_DTYPE_I64, 0, 64}, {STN_DTYPE_I32, 0, 32},   {STN_DTYPE_U8, 1, 8},    {STN_DTYPE_BOOL, 6, 8},
+    {STN_DTYPE_C64, 5, 64}, {STN_DTYPE_C128, 5, 128}, {STN_DTYPE_I8, 0, 8},    {STN_DTYPE_I16, 0, 16},
 };
 
-static stn_tensor *tensor_of(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int *order, const void *data)
+static stn_tensor *tensor_of(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int *order,
+                             const void *data)
 {
     const stn_spec *spec = NULL;
     stn_spec_options options = {.size = sizeof options, .memory_order = order};
@@ -191,7 +192,12 @@ static struct foreign *foreign_new(void)
         .version = {1, 3},
         .manager_ctx = f,
         .deleter = foreign_delete,
-        .dl_tensor = {.data = f->data, .device = {1, 0}, .ndim = 2, .dtype = {2, 32, 1}, .shape = f->shape, .strides = f->strides,
+        .dl_tensor = {.data = f->data,
+                      .device = {1, 0},
+                      .ndim = 2,
+                      .dtype = {2, 32, 1},
+                      .shape = f->shape,
+                      .strides = f->strides,
                       .byte_offset = 8},
     };
     return f;
@@ -334,8 +340,10 @@ static void the_cpu_has_no_streams(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"every_dtype_goes_out_with_its_code_over_the_same_memory", every_dtype_goes_out_with_its_code_over_the_same_memory},
-        {"what_goes_out_outlives_the_handle_and_keeps_its_strides", what_goes_out_outlives_the_handle_and_keeps_its_strides},
+        {"every_dtype_goes_out_with_its_code_over_the_same_memory",
+         every_dtype_goes_out_with_its_code_over_the_same_memory},
+        {"what_goes_out_outlives_the_handle_and_keeps_its_strides",
+         what_goes_out_outlives_the_handle_and_keeps_its_strides},
         {"deleter_may_run_on_another_thread", deleter_may_run_on_another_thread},
         {"scalars_and_empty_tensors_go_out_and_come_in", scalars_and_empty_tensors_go_out_and_come_in},
         {"tensor_that_requires_grad_is_refused_until_detached", tensor_that_requires_grad_is_refused_until_detached},

@@ -123,15 +123,22 @@ static void check_wrap_refusal(stn_context *context, stn_tensor *result, const c
 
 static void refuse_wraps(stn_context *context, void *arg)
 {
-    static const int64_t shape[] = {2, 2}, backward[] = {-2, 1}, far[] = {INT64_MAX, 1}, large[] = {2, INT64_MAX / 4}, negative[] = {2, -1};
+    static const int64_t shape[] = {2, 2}, backward[] = {-2, 1}, far[] = {INT64_MAX, 1}, large[] = {2, INT64_MAX / 4},
+                         negative[] = {2, -1};
     double data[4];
     atomic_int *n = arg;
-    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, NULL, NULL, count_release, n), "data got NULL, wanted 4 elements");
-    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, backward, data, count_release, n), "strides[0] got -2");
-    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, far, data, count_release, n), "address space");
-    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, large, data, count_release, n), "address space");
-    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, NULL, (char *)data + 4, count_release, n), "multiple of 8");
-    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, negative, NULL, data, count_release, n), "shape[1]");
+    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, NULL, NULL, count_release, n),
+                       "data got NULL, wanted 4 elements");
+    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, backward, data, count_release, n),
+                       "strides[0] got -2");
+    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, far, data, count_release, n),
+                       "address space");
+    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, large, data, count_release, n),
+                       "address space");
+    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, shape, NULL, (char *)data + 4, count_release, n),
+                       "multiple of 8");
+    check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 2, negative, NULL, data, count_release, n),
+                       "shape[1]");
     check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_F64, 9, shape, NULL, data, count_release, n), "ndim");
     check_wrap_refusal(context, stn_wrap(context, STN_DTYPE_COUNT, 2, shape, NULL, data, count_release, n), "dtype");
     CHECK(stn_wrap(NULL, STN_DTYPE_F64, 2, shape, NULL, data, count_release, n) == NULL);

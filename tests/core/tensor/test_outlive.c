@@ -147,7 +147,8 @@ static void what_outlives_its_context_is_refused_with_a_reason(void)
     stni_context_destroy_core(context);
     context = stn_tensor_context(tensor);
     CHECK_STATUS(stn_to_host(tensor, host, sizeof host), STN_ERR_STATE);
-    CHECK_STR(stn_context_error_text(context), "the context was destroyed, and of its handles nothing can be made any more");
+    CHECK_STR(stn_context_error_text(context),
+              "the context was destroyed, and of its handles nothing can be made any more");
     stn_tensor *made = stn_empty(context, spec);
     CHECK_I64(stn_tensor_is_error(made), 1);
     CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_STATE);
@@ -171,7 +172,8 @@ static void requests_that_nobody_waited_for_outlive_their_context(void)
     stn_context *context = open_context();
     stn_request *requests[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++)
-        CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), x, x, 4, STN_DTYPE_I64, STN_SUM, &requests[i]), STN_OK);
+        CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), x, x, 4, STN_DTYPE_I64, STN_SUM, &requests[i]),
+                     STN_OK);
     stni_context_destroy_core(context);
     for (int i = 0; i < 2; i++)
         CHECK_STATUS(stn_request_wait(&requests[i]), STN_OK);
@@ -225,7 +227,8 @@ int main(int argc, char **argv)
         {"handles_that_own_handles_go_in_a_chain", handles_that_own_handles_go_in_a_chain},
         {"lent_memory_is_given_back_when_its_last_handle_goes", lent_memory_is_given_back_when_its_last_handle_goes},
         {"what_outlives_its_context_is_refused_with_a_reason", what_outlives_its_context_is_refused_with_a_reason},
-        {"requests_that_nobody_waited_for_outlive_their_context", requests_that_nobody_waited_for_outlive_their_context},
+        {"requests_that_nobody_waited_for_outlive_their_context",
+         requests_that_nobody_waited_for_outlive_their_context},
         {"last_handles_may_go_on_other_threads_while_the_context_is_destroyed",
          last_handles_may_go_on_other_threads_while_the_context_is_destroyed},
     };

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-static const stn_spec *make_spec(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, const int *order)
+static const stn_spec *make_spec(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape,
+                                 const int *order)
 {
     const stn_spec *spec = NULL;
     stn_spec_options options = {.size = sizeof options, .memory_order = order};
@@ -97,7 +98,8 @@ static void copy_chunks(stn_context *context, void *arg)
     CHECK_STATUS(stn_mesh_create(context, 1, &size, NULL, NULL, &mesh), STN_OK);
     for (int balanced = 0; balanced < 2; balanced++) {
         const stn_spec *spec;
-        CHECK_STATUS(stn_spec_create(context, mesh, &placement, STN_DTYPE_I64, 2, shape, balanced ? NULL : &explicit_cuts, &spec),
+        CHECK_STATUS(stn_spec_create(context, mesh, &placement, STN_DTYPE_I64, 2, shape,
+                                     balanced ? NULL : &explicit_cuts, &spec),
                      STN_OK);
         int64_t n = stn_spec_local_numel(spec);
         int64_t rows = balanced ? (context->rank == 0 ? 4 : 3) : cuts[context->rank];
@@ -213,7 +215,8 @@ static void share(stn_context *context, void *arg)
     float host[20], back[4];
     for (int i = 0; i < 20; i++)
         host[i] = (float)i;
-    const stn_spec *whole = make_spec(context, STN_DTYPE_F32, 2, shape, NULL), *one_row = make_spec(context, STN_DTYPE_F32, 1, row, NULL);
+    const stn_spec *whole = make_spec(context, STN_DTYPE_F32, 2, shape, NULL),
+                   *one_row = make_spec(context, STN_DTYPE_F32, 1, row, NULL);
     const stn_spec *one_column = make_spec(context, STN_DTYPE_F32, 1, column, NULL);
     stn_tensor *base = stn_from_host(context, whole, host), *third_row, *second_column;
     struct stni_storage *storage = base->storage;
@@ -259,7 +262,8 @@ static void show(stn_context *context, void *arg)
     (void)arg;
     static const int64_t shape[] = {4};
     const stn_spec *spec = make_spec(context, STN_DTYPE_F32, 1, shape, NULL);
-    stn_tensor *base = stn_empty(context, spec), *view = stn_empty(context, spec), *of_view = stn_empty(context, spec), *other;
+    stn_tensor *base = stn_empty(context, spec), *view = stn_empty(context, spec), *of_view = stn_empty(context, spec),
+               *other;
     struct stni_storage *storage = base->storage;
     stni_tensor_show(view, base);
     stni_tensor_show(of_view, view);
@@ -301,7 +305,9 @@ static void ask(stn_context *context, void *arg)
         CHECK(stn_tensor_data(tensors[i]) == NULL);
         CHECK_I64(stn_tensor_ndim(tensors[i]), 0);
         for (int d = 0; d < STN_MAX_NDIM; d++)
-            CHECK_I64(stn_tensor_shape(tensors[i])[d] | stn_tensor_local_shape(tensors[i])[d] | stn_tensor_strides(tensors[i])[d], 0);
+            CHECK_I64(stn_tensor_shape(tensors[i])[d] | stn_tensor_local_shape(tensors[i])[d] |
+                          stn_tensor_strides(tensors[i])[d],
+                      0);
         CHECK_I64((int64_t)stn_tensor_dtype(tensors[i]), STN_DTYPE_F32);
     }
     CHECK(stn_tensor_context(NULL) == NULL);
@@ -404,7 +410,8 @@ int main(int argc, char **argv)
         {"a_view_with_memory_of_its_own_is_counted", a_view_with_memory_of_its_own_is_counted},
         {"null_and_error_tensors_answer_every_question", null_and_error_tensors_answer_every_question},
         {"description_is_the_specs_and_the_flags", description_is_the_specs_and_the_flags},
-        {"handle_and_storage_take_256_bytes_at_most_and_are_reused", handle_and_storage_take_256_bytes_at_most_and_are_reused},
+        {"handle_and_storage_take_256_bytes_at_most_and_are_reused",
+         handle_and_storage_take_256_bytes_at_most_and_are_reused},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -72,8 +72,9 @@ bool is_problem(const operation &o, const layout &a, const layout &b, const layo
 {
     const bool left = o.left == CUBLAS_OP_T, right = o.right == CUBLAS_OP_T;
     const uint64_t m = left ? a.cols : a.rows, k = left ? a.rows : a.cols, n = right ? b.rows : b.cols;
-    return is_layout(a) && is_layout(b) && is_layout(c) && is_layout(d) && k == (right ? b.cols : b.rows) && c.rows == m && c.cols == n &&
-           d.rows == m && d.cols == n && a.batch == b.batch && b.batch == c.batch && c.batch == d.batch;
+    return is_layout(a) && is_layout(b) && is_layout(c) && is_layout(d) && k == (right ? b.cols : b.rows) &&
+           c.rows == m && c.cols == n && d.rows == m && d.cols == n && a.batch == b.batch && b.batch == c.batch &&
+           c.batch == d.batch;
 }
 
 /* The combinations of its table that the library uses. */
@@ -157,7 +158,8 @@ void multiply(const product &p)
 
 double scalar(const operation &o, const void *value)
 {
-    return o.scale == CUDA_R_64F ? *static_cast<const double *>(value) : static_cast<double>(*static_cast<const float *>(value));
+    return o.scale == CUDA_R_64F ? *static_cast<const double *>(value)
+                                 : static_cast<double>(*static_cast<const float *>(value));
 }
 
 void check_alignment(const char *matrix, const void *data, const layout &l, uint32_t alignment)
@@ -165,7 +167,8 @@ void check_alignment(const char *matrix, const void *data, const layout &l, uint
     const uint64_t step = l.batch > 1 ? static_cast<uint64_t>(l.step) * size_of(l.type) : 0;
     if (((reinterpret_cast<uintptr_t>(data) | step) & (alignment - 1)) == 0)
         return;
-    fprintf(stderr, "stand-in: cublasLtMatmul: %s is not aligned to the %u bytes that its algorithm was asked for\n", matrix, alignment);
+    fprintf(stderr, "stand-in: cublasLtMatmul: %s is not aligned to the %u bytes that its algorithm was asked for\n",
+            matrix, alignment);
     abort();
 }
 
@@ -191,10 +194,13 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCompute
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const void *value, size_t bytes)
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes)
 {
     operation *o = as<operation>(desc);
-    void *at = attribute == CUBLASLT_MATMUL_DESC_TRANSA ? &o->left : attribute == CUBLASLT_MATMUL_DESC_TRANSB ? &o->right : nullptr;
+    void *at = attribute == CUBLASLT_MATMUL_DESC_TRANSA   ? &o->left
+               : attribute == CUBLASLT_MATMUL_DESC_TRANSB ? &o->right
+                                                          : nullptr;
     return set(at, sizeof o->left, value, bytes);
 }
 
@@ -204,7 +210,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type, uint64_t rows, uint64_t cols, int64_t line)
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType type, uint64_t rows, uint64_t cols,
+                                          int64_t line)
 {
     *out = reinterpret_cast<cublasLtMatrixLayout_t>(new layout{type, rows, cols, line, CUBLASLT_ORDER_COL, 1, 0});
     return CUBLAS_STATUS_SUCCESS;
@@ -245,7 +252,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
     if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
         return set(&p->reductions, sizeof p->reductions, value, bytes);
     const int matrix = static_cast<int>(attribute) - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
-    return matrix < 0 || matrix > 3 ? CUBLAS_STATUS_INVALID_VALUE : set(&p->alignment[matrix], sizeof(uint32_t), value, bytes);
+    return matrix < 0 || matrix > 3 ? CUBLAS_STATUS_INVALID_VALUE
+                                    : set(&p->alignment[matrix], sizeof(uint32_t), value, bytes);
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t opaque)
@@ -254,8 +262,9 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t opaque
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t opaque, int most,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t opaque, int most,
                                               cublasLtMatmulHeuristicResult_t results[], int *n)
 {
     const operation &o = *as<operation>(desc);
@@ -267,7 +276,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!is_supported(o, *as<layout>(a), *as<layout>(b), *as<layout>(c), *as<layout>(d)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    algorithm chosen = {p.workspace < WORKSPACE ? 0 : WORKSPACE, {p.alignment[0], p.alignment[1], p.alignment[2], p.alignment[3]}};
+    algorithm chosen = {p.workspace < WORKSPACE ? 0 : WORKSPACE,
+                        {p.alignment[0], p.alignment[1], p.alignment[2], p.alignment[3]}};
     results[0] = {};
     std::memcpy(&results[0].algo, &chosen, sizeof chosen);
     results[0].workspaceSize = chosen.workspace;
@@ -276,8 +286,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
-                              cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+                              cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta,
+                              const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
                               const cublasLtMatmulAlgo_t *given, void *workspace, size_t bytes, cudaStream_t stream)
 {
     const operation &o = *as<operation>(desc);

@@ -52,9 +52,9 @@ words words_of(const descriptor &operation)
 {
     switch (static_cast<int>(operation.type)) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-        return {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+        return {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
         return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
@@ -106,7 +106,8 @@ problem problem_of(const descriptor &operation)
 
 bool is_consistent(const problem &p)
 {
-    bool is = p.x.shape[0] == p.y.shape[0] && p.weight.shape[0] == p.y.shape[1] && p.x.shape[1] % p.weight.shape[1] == 0;
+    bool is =
+        p.x.shape[0] == p.y.shape[0] && p.weight.shape[0] == p.y.shape[1] && p.x.shape[1] % p.weight.shape[1] == 0;
     for (int d = 0; d < p.spatial; d++) {
         const int64_t reach = (p.weight.shape[2 + d] - 1) * p.dilation[d] + 1;
         is = is && p.low[d] >= 0 && p.high[d] >= 0 && p.x.shape[2 + d] > 0;
@@ -125,7 +126,8 @@ template <class F> void visit_terms(const problem &p, F visit)
         pixels *= p.y.shape[2 + d];
     }
     for (int64_t i = 0; i < p.y.shape[0] * p.y.shape[1] * pixels * p.weight.shape[1] * taps; i++) {
-        int64_t rest = i, tap = rest % taps, c = (rest /= taps) % p.weight.shape[1], pixel = (rest /= p.weight.shape[1]) % pixels;
+        int64_t rest = i, tap = rest % taps, c = (rest /= taps) % p.weight.shape[1],
+                pixel = (rest /= p.weight.shape[1]) % pixels;
         const int64_t o = (rest /= pixels) % p.y.shape[1], n = rest / p.y.shape[1];
         int64_t x = n * p.x.stride[0] + (o / o_in_group * p.weight.shape[1] + c) * p.x.stride[1];
         int64_t w = o * p.weight.stride[0] + c * p.weight.stride[1], y = n * p.y.stride[0] + o * p.y.stride[1];
@@ -171,8 +173,11 @@ void solve(const problem &p)
     const tensor &out = forward ? p.y : to_x ? p.x : p.weight;
     std::map<int64_t, double> sums;
     visit_terms(p, [&](int64_t x, int64_t w, int64_t y) {
-        sums[forward ? y : to_x ? x : w] += forward ? factor(p, p.x, x) * factor(p, p.weight, w) :
-                                            to_x ? factor(p, p.y, y) * factor(p, p.weight, w) : factor(p, p.x, x) * factor(p, p.y, y);
+        sums[forward ? y
+             : to_x  ? x
+                     : w] += forward ? factor(p, p.x, x) * factor(p, p.weight, w)
+                            : to_x  ? factor(p, p.y, y) * factor(p, p.weight, w)
+                                    : factor(p, p.x, x) * factor(p, p.y, y);
     });
     visit_elements(out, [&](int64_t at) {
         const double before = p.beta == 0 ? 0 : p.beta * load(out, at);
@@ -235,7 +240,8 @@ cudnnStatus_t propose(const descriptor &heuristic, int64_t most, int64_t *n, voi
     *n = 0;
     for (int64_t i = engines.begin; i < engines.end && *n < most; i++) {
         descriptor &config = *static_cast<descriptor *>(static_cast<cudnnBackendDescriptor_t *>(values)[*n]);
-        cudnnBackendDescriptor_t graph = get<cudnnBackendDescriptor_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        cudnnBackendDescriptor_t graph =
+            get<cudnnBackendDescriptor_t>(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
         put(config, CUDNN_ATTR_ENGINECFG_ENGINE, &i, sizeof i, 1);
         put(config, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, &graph, sizeof graph, 1);
         ++*n;
@@ -301,8 +307,8 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t opaque)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
-                                       const void *values)
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
     descriptor &d = *static_cast<descriptor *>(opaque);
     if (d.is_final || n < 1)
@@ -314,8 +320,8 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque, cudnnBac
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t,
-                                       int64_t most, int64_t *n, void *values)
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t most, int64_t *n, void *values)
 {
     const descriptor &d = *static_cast<const descriptor *>(opaque);
     static const int notes[] = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_TENSOR_CORE};

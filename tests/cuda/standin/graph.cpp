@@ -58,7 +58,8 @@ struct passing {
 std::vector<std::size_t> others_before(const std::vector<node> &nodes, const node &of)
 {
     std::vector<std::size_t> found;
-    std::copy_if(of.after.begin(), of.after.end(), std::back_inserter(found), [&](std::size_t i) { return nodes[i].lane != of.lane; });
+    std::copy_if(of.after.begin(), of.after.end(), std::back_inserter(found),
+                 [&](std::size_t i) { return nodes[i].lane != of.lane; });
     return found;
 }
 

@@ -389,7 +389,8 @@ void machine::begin(dim3 grid, dim3 block)
     random = settings().seed;
     for (std::size_t i = 0; i < threads.size(); i++) {
         const unsigned k = static_cast<unsigned>(i);
-        threads[i].at = {{k % block.x, k / block.x % block.y, k / block.x / block.y}, {0, 0, 0}, block, grid, k % LANES};
+        threads[i].at = {
+            {k % block.x, k / block.x % block.y, k / block.x / block.y}, {0, 0, 0}, block, grid, k % LANES};
     }
 }
 

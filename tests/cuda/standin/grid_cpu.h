@@ -192,7 +192,10 @@ inline float atomicAdd(float *at, float v) { return standin::fetch_add(at, v); }
 inline double atomicAdd(double *at, double v) { return standin::fetch_add(at, v); }
 inline unsigned atomicExch(unsigned *at, unsigned v) { return __atomic_exchange_n(at, v, __ATOMIC_ACQ_REL); }
 inline int atomicCAS(int *at, int expected, int v) { return standin::compare_and_swap(at, expected, v); }
-inline unsigned atomicCAS(unsigned *at, unsigned expected, unsigned v) { return standin::compare_and_swap(at, expected, v); }
+inline unsigned atomicCAS(unsigned *at, unsigned expected, unsigned v)
+{
+    return standin::compare_and_swap(at, expected, v);
+}
 inline unsigned long long atomicCAS(unsigned long long *at, unsigned long long expected, unsigned long long v)
 {
     return standin::compare_and_swap(at, expected, v);

@@ -103,7 +103,8 @@ bool arena::free(void *pointer)
         return true;
     }
     found->second.live = false;
-    void *pages = mmap(found->second.pages, in_pages(found->second.bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    void *pages = mmap(found->second.pages, in_pages(found->second.bytes), PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     return pages != MAP_FAILED;
 }
 
@@ -172,10 +173,12 @@ bool arena::describes(const void *address, char *text, std::size_t size)
         return true;
     }
     --found;
-    const char *what = at >= found->first + in_pages(found->second.bytes) || (found->second.live && here) ? "access past the end of device memory"
-                       : !found->second.live                                                            ? "access to device memory that was freed"
-                                                                                                        : "the host touches device memory";
-    snprintf(text, size, "%s: %zu bytes into a piece of %zu", what, static_cast<std::size_t>(at - found->first), found->second.bytes);
+    const char *what = at >= found->first + in_pages(found->second.bytes) || (found->second.live && here)
+                           ? "access past the end of device memory"
+                       : !found->second.live ? "access to device memory that was freed"
+                                             : "the host touches device memory";
+    snprintf(text, size, "%s: %zu bytes into a piece of %zu", what, static_cast<std::size_t>(at - found->first),
+             found->second.bytes);
     return true;
 }
 

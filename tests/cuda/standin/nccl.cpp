@@ -86,7 +86,8 @@ ncclResult_t state_of(nccl_end &end)
         return end.later;
     if (end.polls > 0 && end.polls--)
         return ncclInProgress;
-    if (end.is_lost || (end.at == phase::beginning && w.joined < w.n) || (end.at == phase::finalizing && (w.finalized < w.n || end.graphs > 0)))
+    if (end.is_lost || (end.at == phase::beginning && w.joined < w.n) ||
+        (end.at == phase::finalizing && (w.finalized < w.n || end.graphs > 0)))
         return ncclInProgress;
     if (static_cast<int>(w.devices.size()) < w.n)
         return ncclInvalidUsage;
@@ -111,7 +112,8 @@ ncclResult_t poll(nccl_end &end)
 }
 
 /* This rank has come to its world. */
-ncclResult_t join(ncclComm_t *out, std::shared_ptr<nccl_world> world, int rank, bool is_blocking, const nccl_verdict &verdict)
+ncclResult_t join(ncclComm_t *out, std::shared_ptr<nccl_world> world, int rank, bool is_blocking,
+                  const nccl_verdict &verdict)
 {
     int device = 0;
     cudaGetDevice(&device);
@@ -231,7 +233,8 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 STANDIN_FOUND_BY_NAME ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     nccl_ask("ncclCommDestroy", comm->end->rank);
-    if (!comm->end->is_blocking && (comm->end->at != standin::phase::finalizing || standin::poll(*comm->end) != ncclSuccess))
+    if (!comm->end->is_blocking &&
+        (comm->end->at != standin::phase::finalizing || standin::poll(*comm->end) != ncclSuccess))
         nccl_refuse("ncclCommDestroy of a communicator that is not finalized");
     standin::count_live(-1);
     delete comm;

@@ -52,13 +52,16 @@ template <class T> T combine(T a, T b, ncclRedOp_t op)
     }
 }
 
-template <class T> void reduce_as(std::vector<char> &out, const std::vector<nccl_part *> &parts, std::size_t count, ncclRedOp_t op)
+template <class T>
+void reduce_as(std::vector<char> &out, const std::vector<nccl_part *> &parts, std::size_t count, ncclRedOp_t op)
 {
     const std::size_t n = parts.size();
     const T scale = op == ncclAvg ? static_cast<T>(1.0f / static_cast<float>(n)) : static_cast<T>(1.0f);
     T *to = reinterpret_cast<T *>(out.data());
     for (std::size_t i = 0; i < count; i++) {
-        const auto value = [&](std::size_t r) { return static_cast<T>(static_cast<const T *>(parts[r % n]->send)[i] * scale); };
+        const auto value = [&](std::size_t r) {
+            return static_cast<T>(static_cast<const T *>(parts[r % n]->send)[i] * scale);
+        };
         T sum = value(1);
         for (std::size_t r = 2; r <= n; r++)
             sum = combine<T>(sum, value(r), op);
@@ -112,13 +115,15 @@ void do_collective(const std::vector<nccl_part *> &parts)
     const nccl_part &first = *parts[0];
     const std::size_t bytes = first.count * bytes_of(first.type);
     for (const nccl_part *p : parts)
-        if (p->what != first.what || p->count != first.count || p->type != first.type || p->op != first.op || p->root != first.root)
+        if (p->what != first.what || p->count != first.count || p->type != first.type || p->op != first.op ||
+            p->root != first.root)
             nccl_refuse("ranks call different collectives");
     for (const nccl_part *p : parts)
         if (p->captured != first.captured)
             nccl_refuse("a collective of a graph meets another one");
     if (first.what == function::broadcast) {
-        const std::vector<char> root(static_cast<const char *>(parts[first.root]->send), static_cast<const char *>(parts[first.root]->send) + bytes);
+        const std::vector<char> root(static_cast<const char *>(parts[first.root]->send),
+                                     static_cast<const char *>(parts[first.root]->send) + bytes);
         for (nccl_part *p : parts)
             std::memcpy(p->recv, root.data(), bytes);
     } else if (first.what == function::all_gather) {
@@ -184,7 +189,9 @@ void nccl_bring(nccl_end &end, nccl_part &part)
 void nccl_take_back(nccl_end &end, nccl_part &part)
 {
     nccl_world &w = *end.world;
-    const auto forget = [&](std::deque<nccl_part *> &all) { all.erase(std::remove(all.begin(), all.end(), &part), all.end()); };
+    const auto forget = [&](std::deque<nccl_part *> &all) {
+        all.erase(std::remove(all.begin(), all.end(), &part), all.end());
+    };
     if (part.is_done || part.is_lost)
         return;
     if (part.what == function::send)
@@ -252,7 +259,8 @@ std::shared_ptr<std::vector<nccl_part>> parts_again(nccl_end &end, const std::ve
     return parts;
 }
 
-void put_on_stream(const std::shared_ptr<nccl_end> &end, cudaStream_t stream, const std::shared_ptr<std::vector<nccl_part>> &parts)
+void put_on_stream(const std::shared_ptr<nccl_end> &end, cudaStream_t stream,
+                   const std::shared_ptr<std::vector<nccl_part>> &parts)
 {
     if (stream->capture)
         stream->add_made([graph = std::make_shared<graph_of>(end), parts]() -> std::function<void()> {
@@ -285,8 +293,10 @@ ncclResult_t call(const char *function, ncclComm_t comm, cudaStream_t stream, nc
     forbid_in_host_functions(function);
     if (part.count == 0)
         nccl_refuse("a call without elements, which the module leaves out");
-    check_memory(part.send, part.what != function::receive && (part.what != function::broadcast || part.root == comm->end->rank));
-    check_memory(part.recv, part.what != function::send && (part.what != function::reduce || part.root == comm->end->rank));
+    check_memory(part.send,
+                 part.what != function::receive && (part.what != function::broadcast || part.root == comm->end->rank));
+    check_memory(part.recv,
+                 part.what != function::send && (part.what != function::reduce || part.root == comm->end->rank));
     if (open_group.end && (open_group.end != comm->end || open_group.stream != stream))
         nccl_refuse("a group over two communicators or streams");
     if (verdict.is_told && verdict.fate == STANDIN_NCCL_ANSWERS) {
@@ -327,15 +337,16 @@ using standin::function;
 extern "C" {
 
 STANDIN_FOUND_BY_NAME
-ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream)
 {
     auto part = part_of(function::all_reduce, send, recv, count, type);
     part.op = op;
     return standin::call("ncclAllReduce", comm, stream, part);
 }
 
-ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
-                        cudaStream_t stream)
+ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+                        ncclComm_t comm, cudaStream_t stream)
 {
     auto part = part_of(function::reduce, send, recv, count, type);
     part.op = op;
@@ -343,7 +354,8 @@ ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType
     return standin::call("ncclReduce", comm, stream, part);
 }
 
-ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream)
 {
     auto part = part_of(function::broadcast, send, recv, count, type);
     part.root = root;
@@ -351,13 +363,14 @@ ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataT
 }
 
 STANDIN_FOUND_BY_NAME
-ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream)
 {
     return standin::call("ncclAllGather", comm, stream, part_of(function::all_gather, send, recv, count, type));
 }
 
-ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                               cudaStream_t stream)
+ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream)
 {
     auto part = part_of(function::reduce_scatter, send, recv, count, type);
     part.op = op;
@@ -365,7 +378,8 @@ ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclD
 }
 
 STANDIN_FOUND_BY_NAME
-ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
 {
     auto part = part_of(function::send, send, nullptr, count, type);
     part.peer = peer;

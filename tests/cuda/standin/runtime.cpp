@@ -36,8 +36,10 @@ cudaError_t failed(cudaError_t error)
 
 const settings_of_environment &settings()
 {
-    static const settings_of_environment all = {static_cast<int>(number_from("STANDIN_DEVICES", 1)), number_from("STANDIN_SEED", 0),
-                                                number_from("STANDIN_DELAY", 0), static_cast<int>(number_from("STANDIN_DRIVER", CUDART_VERSION)),
+    static const settings_of_environment all = {static_cast<int>(number_from("STANDIN_DEVICES", 1)),
+                                                number_from("STANDIN_SEED", 0),
+                                                number_from("STANDIN_DELAY", 0),
+                                                static_cast<int>(number_from("STANDIN_DRIVER", CUDART_VERSION)),
                                                 static_cast<int>(number_from("STANDIN_CAPABILITY", 90)),
                                                 static_cast<int>(number_from("STANDIN_LIBRARIES", SERVING))};
     return all;
@@ -49,8 +51,8 @@ namespace {
 bool is_launchable(dim3 grid, dim3 block, std::size_t args_size, std::size_t shared)
 {
     const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
-    return grid.x > 0 && grid.x <= 0x7fffffff && grid.y > 0 && grid.y < 65536 && grid.z > 0 && grid.z < 65536 && threads > 0 &&
-           threads <= 1024 && block.z <= 64 && args_size <= 32764 && shared <= 96 << 10;
+    return grid.x > 0 && grid.x <= 0x7fffffff && grid.y > 0 && grid.y < 65536 && grid.z > 0 && grid.z < 65536 &&
+           threads > 0 && threads <= 1024 && block.z <= 64 && args_size <= 32764 && shared <= 96 << 10;
 }
 
 }
@@ -163,7 +165,8 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorStreamCaptureUnjoined: return "capturing stream has unjoined work";
     case cudaErrorStreamCaptureIsolation: return "dependency created on uncaptured work in another stream";
     case cudaErrorCapturedEvent: return "operation not permitted on an event last recorded in a capturing stream";
-    case cudaErrorStreamCaptureWrongThread: return "attempt to terminate a thread-local capture sequence from another thread";
+    case cudaErrorStreamCaptureWrongThread:
+        return "attempt to terminate a thread-local capture sequence from another thread";
     default: return "unrecognized error code";
     }
 }

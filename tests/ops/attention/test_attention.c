@@ -27,8 +27,8 @@ struct sizes {
 };
 
 /* Row by row: out[h, i] = sum_j p_j value[j], p the softmax of scores. `mask` (l, s) may be NULL. */
-static void plain_attention(const struct sizes *n, const double *q, const double *k, const double *v, const double *mask, int causal, double scale,
-                            double *out)
+static void plain_attention(const struct sizes *n, const double *q, const double *k, const double *v,
+                            const double *mask, int causal, double scale, double *out)
 {
     double *p = malloc((size_t)n->s * sizeof *p);
     for (int64_t h = 0; h < n->heads; h++)
@@ -70,7 +70,8 @@ static stn_status blocks_body(stn_context *context, void *arg)
         const struct sizes n = cases[i].n;
         const struct random_shape qs = {3, {n.heads, n.l, n.e}}, ks = {3, {n.key_heads, n.s, n.e}},
                                   vs = {3, {n.key_heads, n.s, n.v}}, ms = {2, {n.l, n.s}};
-        double *q = against_one_draw(&state, against_one_numel(&qs)), *k = against_one_draw(&state, against_one_numel(&ks)),
+        double *q = against_one_draw(&state, against_one_numel(&qs)),
+               *k = against_one_draw(&state, against_one_numel(&ks)),
                *v = against_one_draw(&state, against_one_numel(&vs)), *m = against_one_draw(&state, n.l * n.s),
                *want = calloc((size_t)(n.heads * n.l * n.v), sizeof *want);
         stn_attention_attrs attrs = {.size = sizeof attrs,
@@ -82,7 +83,8 @@ static stn_status blocks_body(stn_context *context, void *arg)
             q[j] *= 100; /* scores far apart: the largest comes late or early */
         stn_scope_begin(context);
         stn_tensor *mask = cases[i].masked ? against_one_local(context, STN_DTYPE_F64, &ms, m) : NULL;
-        plain_attention(&n, q, k, v, mask ? m : NULL, cases[i].causal, cases[i].has_scale ? 2.5 : 1 / sqrt((double)n.e), want);
+        plain_attention(&n, q, k, v, mask ? m : NULL, cases[i].causal, cases[i].has_scale ? 2.5 : 1 / sqrt((double)n.e),
+                        want);
         against_one_compare(stn_scaled_dot_product_attention(against_one_local(context, STN_DTYPE_F64, &qs, q),
                                                              against_one_local(context, STN_DTYPE_F64, &ks, k),
                                                              against_one_local(context, STN_DTYPE_F64, &vs, v), mask,
@@ -111,13 +113,17 @@ static const struct {
     {{.size = sizeof(stn_attention_attrs)}, {{4, {2, 2, 5, 3}}, {4, {2, 2, 4, 3}}, {4, {2, 2, 4, 2}}, {3, {2, 1, 4}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 5, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}, {3, {1, 5, 4}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{2, {5, 3}}, {2, {4, 3}}, {2, {4, 2}}, {1, {4}}}},
-    {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.3}, {{4, {2, 3, 5, 4}}, {4, {2, 3, 7, 4}}, {4, {2, 3, 7, 2}}}},
-    {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.5, .is_causal = 1, .enable_gqa = 1}, {{3, {4, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}}},
+    {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.3},
+     {{4, {2, 3, 5, 4}}, {4, {2, 3, 7, 4}}, {4, {2, 3, 7, 2}}}},
+    {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.5, .is_causal = 1, .enable_gqa = 1},
+     {{3, {4, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {4, 3, 5}}, {3, {1, 4, 5}}, {3, {4, 4, 2}}}},
     {{.size = sizeof(stn_attention_attrs), .is_causal = 1}, {{3, {4, 3, 5}}, {2, {4, 5}}, {3, {4, 4, 2}}}},
-    {{.size = sizeof(stn_attention_attrs)}, {{4, {2, 3, 3, 2}}, {4, {2, 3, 4, 2}}, {4, {2, 1, 4, 3}}, {4, {1, 3, 1, 4}}}},
+    {{.size = sizeof(stn_attention_attrs)},
+     {{4, {2, 3, 3, 2}}, {4, {2, 3, 4, 2}}, {4, {2, 1, 4, 3}}, {4, {1, 3, 1, 4}}}},
     {{.size = sizeof(stn_attention_attrs), .dropout_p = 0.3}, {{3, {1, 3, 2}}, {4, {2, 5, 4, 2}}, {4, {2, 1, 4, 3}}}},
-    {{.size = sizeof(stn_attention_attrs), .enable_gqa = 1, .is_causal = 1}, {{4, {1, 6, 3, 2}}, {3, {2, 4, 2}}, {4, {5, 2, 4, 3}}}},
+    {{.size = sizeof(stn_attention_attrs), .enable_gqa = 1, .is_causal = 1},
+     {{4, {1, 6, 3, 2}}, {3, {2, 4, 2}}, {4, {5, 2, 4, 3}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 0, 3}}, {3, {2, 4, 3}}, {3, {2, 4, 2}}}},
     {{.size = sizeof(stn_attention_attrs), .enable_gqa = 1}, {{3, {0, 2, 3}}, {3, {5, 4, 3}}, {3, {5, 4, 2}}}},
     {{.size = sizeof(stn_attention_attrs)}, {{3, {2, 3, 3}}, {3, {2, 0, 3}}, {3, {2, 0, 2}}}},
@@ -130,7 +136,10 @@ static stn_status layouts_body(stn_context *context, void *arg)
     for (int round = 0; round < test_draws(3); round++)
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
             const int masked = calls[i].in[3].ndim > 0;
-            struct against_one_op op = {.call = masked ? call_masked : call_attention, .arg = &calls[i].attrs, .n_in = 3 + masked, .tolerance = 1e-11,
+            struct against_one_op op = {.call = masked ? call_masked : call_attention,
+                                        .arg = &calls[i].attrs,
+                                        .n_in = 3 + masked,
+                                        .tolerance = 1e-11,
                                         .first_order = 1};
             double *v[4] = {NULL};
             for (int k = 0; k < op.n_in; k++) {
@@ -177,7 +186,8 @@ static stn_status broadcast_body(stn_context *context, void *arg)
     (void)arg;
     for (int t = 0; t < 9; t++) {
         struct narrow narrow = {{.size = sizeof narrow.attrs}, dtypes[t / 3]};
-        struct against_one_op op = {.call = call_narrow, .arg = &narrow, .n_in = 3, .tolerance = tolerances[t / 3], .first_order = 1};
+        struct against_one_op op = {
+            .call = call_narrow, .arg = &narrow, .n_in = 3, .tolerance = tolerances[t / 3], .first_order = 1};
         double *v[3];
         for (int k = 0; k < 3; k++) {
             v[k] = against_one_draw(&state, against_one_numel(&shapes[t % 3][k]));
@@ -231,7 +241,8 @@ static void dropout_keeps_the_mean_of_weights(void)
 static stn_status nothing_body(stn_context *context, void *arg)
 {
     const struct random_shape shape = {2, {2, 2}};
-    const double values[] = {1, -2, 3, 4}, forbids[] = {-INFINITY, -INFINITY, 0, -INFINITY}, want[] = {0, 0, 1, -2}, none[] = {0, 0, 0, 0};
+    const double values[] = {1, -2, 3, 4}, forbids[] = {-INFINITY, -INFINITY, 0, -INFINITY}, want[] = {0, 0, 1, -2},
+                 none[] = {0, 0, 0, 0};
     const double of_value[] = {1, 1, 0, 0};
     stn_attention_attrs attrs = {.size = sizeof attrs};
     (void)arg;
@@ -242,7 +253,8 @@ static stn_status nothing_body(stn_context *context, void *arg)
         CHECK_STATUS(stn_set_requires_grad(x[i], 1), STN_OK);
     }
     for (int boolean = 0; boolean < 2; boolean++) {
-        stn_tensor *y = stn_scaled_dot_product_attention(x[0], x[1], x[2], boolean ? stn_eq_number(mask, 0) : mask, &attrs);
+        stn_tensor *y =
+            stn_scaled_dot_product_attention(x[0], x[1], x[2], boolean ? stn_eq_number(mask, 0) : mask, &attrs);
         stn_tensor *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
         against_one_compare(y, want, 0);
         CHECK_STATUS(stn_grad(context, 1, &y, &ones, 3, x, 0, 0, grad), STN_OK);
@@ -310,7 +322,8 @@ static stn_status memory_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, shape, NULL, test_value), *grad;
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     stn_context_stats_reset(context);
-    stn_tensor *y = stn_scaled_dot_product_attention(x, x, x, NULL, &attrs), *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
+    stn_tensor *y = stn_scaled_dot_product_attention(x, x, x, NULL, &attrs),
+               *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
     CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &x, 0, 0, &grad), STN_OK);
     stn_context_stats(context, &stats);
     CHECK(stats.peak_bytes < 16 * ROWS_BYTES + BLOCKS); /* scores alone would be 8 MiB on each rank */
@@ -324,16 +337,21 @@ static void memory_does_not_grow_with_the_product_of_rows(void)
 
 static stn_status refusals_body(stn_context *context, void *arg)
 {
-    const struct random_shape q = {3, {4, 5, 2}}, k = {3, {3, 6, 2}}, other = {3, {4, 6, 3}}, m = {2, {5, 5}}, flat = {1, {2}};
+    const struct random_shape q = {3, {4, 5, 2}}, k = {3, {3, 6, 2}}, other = {3, {4, 6, 3}}, m = {2, {5, 5}},
+                              flat = {1, {2}};
     const double zeros[128] = {0};
-    stn_attention_attrs plain = {.size = sizeof plain}, gqa = {.size = sizeof gqa, .enable_gqa = 1}, causal = {.size = sizeof causal, .is_causal = 1},
+    stn_attention_attrs plain = {.size = sizeof plain}, gqa = {.size = sizeof gqa, .enable_gqa = 1},
+                        causal = {.size = sizeof causal, .is_causal = 1},
                         dropout = {.size = sizeof dropout, .dropout_p = 1.5};
     char text[512];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *a = against_one_local(context, STN_DTYPE_F32, &q, zeros), *b = against_one_local(context, STN_DTYPE_F32, &k, zeros),
-               *c = against_one_local(context, STN_DTYPE_F32, &other, zeros), *mask = against_one_local(context, STN_DTYPE_F32, &m, zeros),
-               *wide = against_one_local(context, STN_DTYPE_F64, &q, zeros), *line = against_one_local(context, STN_DTYPE_F32, &flat, zeros), *grad;
+    stn_tensor *a = against_one_local(context, STN_DTYPE_F32, &q, zeros),
+               *b = against_one_local(context, STN_DTYPE_F32, &k, zeros),
+               *c = against_one_local(context, STN_DTYPE_F32, &other, zeros),
+               *mask = against_one_local(context, STN_DTYPE_F32, &m, zeros),
+               *wide = against_one_local(context, STN_DTYPE_F64, &q, zeros),
+               *line = against_one_local(context, STN_DTYPE_F32, &flat, zeros), *grad;
 #define REFUSED(a, b, c, mask, attrs, status, message)                                         \
     CHECK(stn_tensor_is_error(stn_scaled_dot_product_attention(a, b, c, mask, attrs)));        \
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);                  \
@@ -344,11 +362,13 @@ static stn_status refusals_body(stn_context *context, void *arg)
     REFUSED(
         line, a, a, NULL, &plain, STN_ERR_SHAPE,
         "got query, key and value of shapes (2), (4, 5, 2) and (4, 5, 2), wanted (…, l, e), (…, s, e) and (…, s, v)");
-    REFUSED(a, b, b, NULL, &plain, STN_ERR_SHAPE, "'key' got shape (3, 6, 2), whose batch does not broadcast with that of shape (4, 5, 2)");
+    REFUSED(a, b, b, NULL, &plain, STN_ERR_SHAPE,
+            "'key' got shape (3, 6, 2), whose batch does not broadcast with that of shape (4, 5, 2)");
     REFUSED(a, b, b, NULL, &gqa, STN_ERR_SHAPE, "'key' got 3 heads, wanted key's, a divisor of query's 4");
     REFUSED(a, wide, a, NULL, &plain, STN_ERR_DTYPE, "'key' got f64, wanted query's f32");
     REFUSED(a, a, a, mask, &causal, STN_ERR_ARGUMENT, "'is_causal' got true beside 'attn_mask', wanted one of them");
-    REFUSED(a, a, a, b, &plain, STN_ERR_SHAPE, "'attn_mask' got shape (3, 6, 2), wanted one that broadcasts to (4, 5, 5)");
+    REFUSED(a, a, a, b, &plain, STN_ERR_SHAPE,
+            "'attn_mask' got shape (3, 6, 2), wanted one that broadcasts to (4, 5, 5)");
     REFUSED(a, a, a, NULL, &dropout, STN_ERR_ARGUMENT, "'dropout_p' got 1.5, wanted 0 <= dropout_p <= 1");
     CHECK_STATUS(stn_set_requires_grad(a, 1), STN_OK);
     stn_tensor *y = stn_scaled_dot_product_attention(a, a, a, NULL, NULL), *ones = stn_detach(y);

@@ -136,13 +136,15 @@ static stn_tensor *call_transposed(stn_tensor *const *in, const struct conv_case
 
 stn_tensor *conv_call(stn_tensor *const *in, const void *arg)
 {
-    static stn_tensor *(*const ops[])(stn_tensor *, stn_tensor *, stn_tensor *, const stn_conv_attrs *) = {stn_conv1d, stn_conv2d, stn_conv3d};
+    static stn_tensor *(*const ops[])(stn_tensor *, stn_tensor *, stn_tensor *,
+                                      const stn_conv_attrs *) = {stn_conv1d, stn_conv2d, stn_conv3d};
     const struct conv_case *c = arg;
     if (c->transposed)
         return call_transposed(in, c);
     stn_conv_attrs attrs = {.size = sizeof attrs, .groups = c->groups, .same = c->pad[0] < 0};
     for (int d = 0; d < c->dims; d++) {
-        attrs.stride[d] = c->stride[d], attrs.padding[d] = attrs.same ? 0 : c->pad[d], attrs.dilation[d] = c->dilation[d];
+        attrs.stride[d] = c->stride[d], attrs.padding[d] = attrs.same ? 0 : c->pad[d],
+        attrs.dilation[d] = c->dilation[d];
         attrs.mode[d] = (stn_padding_mode)c->mode[d];
     }
     return ops[c->dims - 1](in[0], in[1], c->has_bias ? in[2] : NULL, &attrs);
@@ -170,7 +172,8 @@ static int64_t read_pixel(const struct conv_case *c, int64_t at, int64_t tap)
     int64_t pixel = 0, step = 1;
     for (int d = c->dims - 1; d >= 0; d--) {
         int64_t nx = c->transposed ? out_size(c, d) : c->in[d], ny = c->transposed ? c->in[d] : out_size(c, d);
-        int64_t e = element(at % ny * c->stride[d] - pad_low(c, d) + tap % c->kernel[d] * c->dilation[d], nx, c->mode[d]);
+        int64_t e =
+            element(at % ny * c->stride[d] - pad_low(c, d) + tap % c->kernel[d] * c->dilation[d], nx, c->mode[d]);
         if (e < 0)
             return -1;
         pixel += e * step;
@@ -182,7 +185,8 @@ static int64_t read_pixel(const struct conv_case *c, int64_t at, int64_t tap)
 void conv_plain(const struct conv_case *c, double *input, double *weight, double *out, double *sum)
 {
     double *x = c->transposed ? out : input, *y = c->transposed ? input : out;
-    int64_t cx = c->transposed ? c->o : c->c, cy = c->transposed ? c->c : c->o, cg = cx / c->groups, og = cy / c->groups;
+    int64_t cx = c->transposed ? c->o : c->c, cy = c->transposed ? c->c : c->o, cg = cx / c->groups,
+            og = cy / c->groups;
     int64_t nx = 1, ny = 1, taps = 1;
     for (int d = 0; d < c->dims; d++) {
         nx *= c->transposed ? out_size(c, d) : c->in[d];
@@ -209,8 +213,8 @@ double *conv_zeros(int64_t n)
     return calloc((size_t)n + 1, sizeof(double));
 }
 
-stn_tensor *conv_filled(stn_context *context, const stn_mesh *mesh, stn_placement placement, int ndim, const int64_t *shape,
-                        const int64_t *const *sizes)
+stn_tensor *conv_filled(stn_context *context, const stn_mesh *mesh, stn_placement placement, int ndim,
+                        const int64_t *shape, const int64_t *const *sizes)
 {
     return test_tensor(context, mesh, &placement, STN_DTYPE_F32, ndim, shape, sizes, test_value);
 }

@@ -11,7 +11,8 @@ enum { CONV_MAX = 3 };
 struct conv_case {
     int dims, transposed;
     int64_t n, c, o, groups;
-    int64_t in[CONV_MAX], kernel[CONV_MAX], stride[CONV_MAX], pad[CONV_MAX], dilation[CONV_MAX], output_padding[CONV_MAX];
+    int64_t in[CONV_MAX], kernel[CONV_MAX], stride[CONV_MAX], pad[CONV_MAX], dilation[CONV_MAX],
+        output_padding[CONV_MAX];
     int mode[CONV_MAX]; /* stn_padding_mode */
     int has_bias;
 };
@@ -37,8 +38,8 @@ void conv_plain(const struct conv_case *c, double *input, double *weight, double
 double *conv_zeros(int64_t n);
 
 /** An F32 tensor of test_value on `mesh`. */
-stn_tensor *conv_filled(stn_context *context, const stn_mesh *mesh, stn_placement placement, int ndim, const int64_t *shape,
-                        const int64_t *const *sizes);
+stn_tensor *conv_filled(stn_context *context, const stn_mesh *mesh, stn_placement placement, int ndim,
+                        const int64_t *shape, const int64_t *const *sizes);
 
 /** The caller owns it. */
 const stn_spec *conv_spec(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype,

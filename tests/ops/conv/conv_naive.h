@@ -45,7 +45,8 @@ static inline void naive_add(const struct stni_conv_problem *p, double *x, doubl
             int64_t from = naive_pixel(p, i, t);
             for (int64_t oo = 0; from >= 0 && oo < p->o; oo++)
                 for (int64_t cc = 0; cc < c; cc++) {
-                    double *a = x + from * p->c + oo / o * c + cc, *b = y + i * p->o + oo, *w = weight + (oo * c + cc) * taps + t;
+                    double *a = x + from * p->c + oo / o * c + cc, *b = y + i * p->o + oo,
+                           *w = weight + (oo * c + cc) * taps + t;
                     if (p->kind == STNI_CONV_FORWARD)
                         *b += *a * *w;
                     else if (p->kind == STNI_CONV_GRAD_INPUT)

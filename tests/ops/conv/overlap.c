@@ -37,7 +37,8 @@ static const stn_spec *input_spec(stn_context *context, const stn_mesh *mesh, co
     const struct conv_case *s = cut->of;
     const struct random_shape shape = conv_input_shape(s);
     const int rows = shape.ndim - s->dims, pieces = cut->grid.rows * (cut->form == 2 ? cut->grid.columns : 1);
-    const stn_placement plain[] = {stn_shard(rows), s->dims > 1 ? stn_shard(rows + 1) : replicate}, both[] = {stn_shard(rows), stn_shard(rows)};
+    const stn_placement plain[] = {stn_shard(rows), s->dims > 1 ? stn_shard(rows + 1) : replicate},
+                        both[] = {stn_shard(rows), stn_shard(rows)};
     int64_t of_rows[8];
     const int64_t *sizes[STN_MAX_NDIM] = {NULL};
     if (cut->form > 0) {
@@ -60,7 +61,8 @@ static stn_tensor *leaf(stn_context *context, const stn_spec *spec, const struct
 static int make_inputs(stn_context *context, const stn_mesh *mesh, const struct cut *cut, stn_tensor **in)
 {
     static const stn_placement replicate[] = {{STN_PLACE_REPLICATE, 0, 0, 0}, {STN_PLACE_REPLICATE, 0, 0, 0}};
-    const struct random_shape shapes[] = {conv_input_shape(cut->of), conv_weight_shape(cut->of), conv_bias_shape(cut->of)};
+    const struct random_shape shapes[] = {conv_input_shape(cut->of), conv_weight_shape(cut->of),
+                                          conv_bias_shape(cut->of)};
     uint64_t state = 29;
     in[0] = leaf(context, input_spec(context, mesh, cut), &shapes[0], &state);
     for (int i = 1; i < 3; i++)
@@ -77,7 +79,8 @@ static void keep_chunk(struct outcome *outcome, int i, stn_tensor *tensor)
 }
 
 /* The convolution and its gradients. */
-static void convolve(stn_context *context, const stn_mesh *mesh, const struct cut *cut, stn_halo_overlap when, struct outcome *outcome)
+static void convolve(stn_context *context, const stn_mesh *mesh, const struct cut *cut, stn_halo_overlap when,
+                     struct outcome *outcome)
 {
     stn_tensor *in[3], *results[TENSORS];
     memset(outcome, 0, sizeof *outcome);

@@ -41,7 +41,9 @@ static stn_status names_body(stn_context *context, void *arg)
     (void)arg;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stn_scope_begin(context);
-        stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, NULL), conv_filled(context, mesh, stn_replicate(), 4, w, NULL)}, *by_name;
+        stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, NULL),
+                            conv_filled(context, mesh, stn_replicate(), 4, w, NULL)},
+                   *by_name;
         cases[i].want.size = sizeof cases[i].want;
         cases[i].want.groups = 2;
         CHECK_STATUS(stn_call(context, "conv2d", 2, in, cases[i].n, cases[i].attrs, 1, &by_name), STN_OK);
@@ -71,12 +73,18 @@ static stn_status transposed_names_body(stn_context *context, void *arg)
                               {"stride", STN_ATTR_INTS, {.ints = {2, {2, 3}}}},
                               {"output_padding", STN_ATTR_INTS, {.ints = {2, {1, 0}}}},
                               {"dilation", STN_ATTR_INTS, {.ints = {1, {2}}}}};
-    const stn_conv_transpose_attrs same = {.size = sizeof same, .stride = {2, 3}, .padding = {1, 1}, .output_padding = {1, 0},
-                                           .dilation = {2, 2}, .groups = 2};
+    const stn_conv_transpose_attrs same = {.size = sizeof same,
+                                           .stride = {2, 3},
+                                           .padding = {1, 1},
+                                           .output_padding = {1, 0},
+                                           .dilation = {2, 2},
+                                           .groups = 2};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 3, x, NULL), conv_filled(context, mesh, stn_replicate(), 4, w, NULL)}, *by_name;
+    stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 3, x, NULL),
+                        conv_filled(context, mesh, stn_replicate(), 4, w, NULL)},
+               *by_name;
     CHECK_STATUS(stn_call(context, "conv_transpose2d", 2, in, 5, attrs, 1, &by_name), STN_OK);
     stn_tensor *typed = stn_conv_transpose2d(in[0], in[1], NULL, &same);
     if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
@@ -175,20 +183,26 @@ static stn_status tensors_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {1, 1, 4, 4}, w[] = {1, 1, 3, 3}, b[] = {2};
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
-    const stn_attr same = {"padding", STN_ATTR_STRING, {.s = "same"}}, lists = {"stride", STN_ATTR_INTS, {.ints = {3, {1, 1, 1}}}};
+    const stn_attr same = {"padding", STN_ATTR_STRING, {.s = "same"}},
+                   lists = {"stride", STN_ATTR_INTS, {.ints = {3, {1, 1, 1}}}};
     stn_placement everywhere = stn_replicate();
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *wide = test_tensor(context, mesh, &everywhere, STN_DTYPE_F64, 4, x, NULL, test_value);
-    stn_tensor *in[] = {conv_filled(context, mesh, everywhere, 4, x, NULL), conv_filled(context, mesh, everywhere, 4, w, NULL)}, *out;
+    stn_tensor *in[] = {conv_filled(context, mesh, everywhere, 4, x, NULL),
+                        conv_filled(context, mesh, everywhere, 4, w, NULL)},
+               *out;
     stn_tensor *bias = conv_filled(context, mesh, everywhere, 1, b, NULL), *numbers = stn_cast(wide, STN_DTYPE_BOOL);
     stn_context_stats_reset(context);
     check_refused(context, stn_conv2d(wide, in[1], NULL, NULL), STN_ERR_DTYPE, "'weight' got dtype f32, wanted f64");
     check_refused(context, stn_conv2d(numbers, numbers, NULL, NULL), STN_ERR_DTYPE, "'input' got dtype bool");
     check_refused(context, stn_conv2d(in[0], in[1], bias, NULL), STN_ERR_SHAPE, "'bias' got shape (2), wanted (1)");
-    check_refused(context, stn_conv_transpose2d(in[0], in[1], bias, NULL), STN_ERR_SHAPE, "'bias' got shape (2), wanted (1)");
-    check_refused(context, stn_conv1d(in[0], in[1], NULL, NULL), STN_ERR_SHAPE, "'input' got 4 dims, wanted 3 or, without a batch, 2");
-    check_refused(context, stn_conv_transpose3d(in[0], in[1], NULL, NULL), STN_ERR_SHAPE, "'weight' got 4 dims, wanted 5");
+    check_refused(context, stn_conv_transpose2d(in[0], in[1], bias, NULL), STN_ERR_SHAPE,
+                  "'bias' got shape (2), wanted (1)");
+    check_refused(context, stn_conv1d(in[0], in[1], NULL, NULL), STN_ERR_SHAPE,
+                  "'input' got 4 dims, wanted 3 or, without a batch, 2");
+    check_refused(context, stn_conv_transpose3d(in[0], in[1], NULL, NULL), STN_ERR_SHAPE,
+                  "'weight' got 4 dims, wanted 5");
     stn_call(context, "conv_transpose2d", 2, in, 1, &same, 1, &out);
     check_refused(context, out, STN_ERR_ARGUMENT, "padding");
     stn_op_invoke(stni_registry_find(context, "conv2d_grad_input"), 2, in, 0, NULL, 1, &out);
@@ -207,8 +221,10 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"attributes_by_name_mean_what_the_struct_means", attributes_by_name_mean_what_the_struct_means},
-        {"transposed_attributes_by_name_mean_what_the_struct_means", transposed_attributes_by_name_mean_what_the_struct_means},
-        {"what_does_not_fit_is_refused_before_any_communication", what_does_not_fit_is_refused_before_any_communication},
+        {"transposed_attributes_by_name_mean_what_the_struct_means",
+         transposed_attributes_by_name_mean_what_the_struct_means},
+        {"what_does_not_fit_is_refused_before_any_communication",
+         what_does_not_fit_is_refused_before_any_communication},
         {"tensors_that_do_not_fit_are_named", tensors_that_do_not_fit_are_named},
     };
     return TEST_MAIN(argc, argv, cases);

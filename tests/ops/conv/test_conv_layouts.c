@@ -8,8 +8,8 @@
 
 /* Random layouts against one process */
 
-static void check_layouts(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct conv_case *s, stn_dtype dtype,
-                          double tolerance)
+static void check_layouts(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct conv_case *s,
+                          stn_dtype dtype, double tolerance)
 {
     struct against_one_op op = {.call = conv_call, .arg = s, .n_in = s->has_bias ? 3 : 2, .tolerance = tolerance};
     struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s)};
@@ -29,8 +29,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
     (void)arg;
     for (int round = 0; round < test_draws(3); round++)
         for (int i = 0; i < conv_n_cases; i++)
-            check_layouts(context, &state, random_mesh(&state, context), &conv_cases[i], round % 3 ? STN_DTYPE_F64 : STN_DTYPE_F32,
-                          round % 3 ? 1e-12 : 1e-4);
+            check_layouts(context, &state, random_mesh(&state, context), &conv_cases[i],
+                          round % 3 ? STN_DTYPE_F64 : STN_DTYPE_F32, round % 3 ? 1e-12 : 1e-4);
     return STN_OK;
 }
 
@@ -83,9 +83,11 @@ static void check_cut(stn_context *context, const struct conv_case *s, int rows,
     stn_placement replicate[] = {stn_replicate(), stn_replicate()};
     const stn_spec *ws_spec = conv_spec(context, mesh, replicate, STN_DTYPE_F64, &ws, NULL),
                    *bs_spec = conv_spec(context, mesh, replicate, STN_DTYPE_F64, &bs, NULL);
-    local[0] = against_one_local(context, STN_DTYPE_F64, &xs, x), local[1] = against_one_local(context, STN_DTYPE_F64, &ws, w);
+    local[0] = against_one_local(context, STN_DTYPE_F64, &xs, x),
+    local[1] = against_one_local(context, STN_DTYPE_F64, &ws, w);
     local[2] = against_one_local(context, STN_DTYPE_F64, &bs, b);
-    whole[0] = cut_x, whole[1] = against_one_tensor(context, ws_spec, w), whole[2] = against_one_tensor(context, bs_spec, b);
+    whole[0] = cut_x, whole[1] = against_one_tensor(context, ws_spec, w),
+    whole[2] = against_one_tensor(context, bs_spec, b);
     int n = s->has_bias ? 3 : 2;
     for (int i = 0; i < n; i++) {
         CHECK_STATUS(stn_set_requires_grad(local[i], 1), STN_OK);

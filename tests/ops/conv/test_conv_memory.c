@@ -52,7 +52,8 @@ static void nothing_is_written_past_the_end(void)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         int64_t damaged = 0;
-        const stn_allocator allocator = {.size = sizeof allocator, .arg = &damaged, .allocate = allocate, .deallocate = deallocate};
+        const stn_allocator allocator = {
+            .size = sizeof allocator, .arg = &damaged, .allocate = allocate, .deallocate = deallocate};
         const stn_context_options options = {.size = sizeof options, .allocator = &allocator};
         CHECK_STATUS(test_launch(1, &options, body, (void *)&shapes[i]), STN_OK);
         if (!CHECK_I64(damaged, 0))

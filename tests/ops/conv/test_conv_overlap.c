@@ -68,8 +68,13 @@ static stn_status first_kernel(stn_queue *queue, const void *args)
 
 static void watch_kernels(stn_context *context)
 {
-    const stn_kernel kernel = {.size = sizeof kernel, .name = "conv2d.solve", .device = "cpu", .dtypes = STNI_CONV_DTYPES,
-                               .args_size = sizeof(struct stni_conv_args), .function = first_kernel, .workspace = stni_conv_cpu_workspace};
+    const stn_kernel kernel = {.size = sizeof kernel,
+                               .name = "conv2d.solve",
+                               .device = "cpu",
+                               .dtypes = STNI_CONV_DTYPES,
+                               .args_size = sizeof(struct stni_conv_args),
+                               .function = first_kernel,
+                               .workspace = stni_conv_cpu_workspace};
     CHECK_STATUS(stn_kernel_register(context, &kernel), STN_OK);
 }
 
@@ -77,7 +82,8 @@ static stn_tensor *call(stn_context *context, const stn_mesh *mesh)
 {
     static const int64_t x[] = {1, 2, 24, 9}, w[] = {3, 2, 3, 3};
     const stn_conv_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}};
-    stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, NULL), conv_filled(context, mesh, stn_replicate(), 4, w, NULL)};
+    stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, NULL),
+                        conv_filled(context, mesh, stn_replicate(), 4, w, NULL)};
     return stn_conv2d(in[0], in[1], NULL, &attrs);
 }
 
@@ -224,7 +230,8 @@ static void another_choice_is_refused(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"bits_messages_and_bytes_are_those_of_a_halo_that_comes_first", bits_messages_and_bytes_are_those_of_a_halo_that_comes_first},
+        {"bits_messages_and_bytes_are_those_of_a_halo_that_comes_first",
+         bits_messages_and_bytes_are_those_of_a_halo_that_comes_first},
         {"two_ranks_get_the_bits_of_a_halo_that_comes_first", two_ranks_get_the_bits_of_a_halo_that_comes_first},
         {"interior_is_done_before_the_halo_has_come", interior_is_done_before_the_halo_has_come},
         {"a_rank_that_fails_meanwhile_is_named_by_all", a_rank_that_fails_meanwhile_is_named_by_all},

@@ -15,7 +15,8 @@ static int same_placement(stn_placement a, stn_placement b)
 
 static stn_status specs_body(stn_context *context, void *arg)
 {
-    const int64_t x[] = {4, 6, 9, 5}, w[] = {4, 6, 3, 3}, wg[] = {4, 3, 3, 3}, b[] = {4}, uneven[] = {1, 8}, uneven_o[] = {3, 1};
+    const int64_t x[] = {4, 6, 9, 5}, w[] = {4, 6, 3, 3}, wg[] = {4, 3, 3, 3}, b[] = {4}, uneven[] = {1, 8},
+                  uneven_o[] = {3, 1};
     const int64_t *const rows[] = {NULL, NULL, uneven, NULL}, *const outs[] = {uneven_o, NULL, NULL, NULL};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     stn_placement R = stn_replicate(), P = stn_partial(STN_SUM);
@@ -47,8 +48,9 @@ static stn_status specs_body(stn_context *context, void *arg)
         stn_conv_attrs attrs = {.size = sizeof attrs, .same = 1, .groups = cases[i].grouped ? 2 : 1};
         stn_scope_begin(context);
         stn_tensor *bias = conv_filled(context, mesh, R, 1, b, NULL);
-        stn_tensor *y = stn_conv2d(conv_filled(context, mesh, cases[i].x, 4, x, cases[i].x_sizes),
-                                   conv_filled(context, mesh, cases[i].w, 4, cases[i].grouped ? wg : w, cases[i].w_sizes), bias, &attrs);
+        stn_tensor *y = stn_conv2d(
+            conv_filled(context, mesh, cases[i].x, 4, x, cases[i].x_sizes),
+            conv_filled(context, mesh, cases[i].w, 4, cases[i].grouped ? wg : w, cases[i].w_sizes), bias, &attrs);
         const stn_spec *spec = stn_tensor_spec(y);
         if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
             if (!CHECK(same_placement(stn_spec_placement(spec, 0), cases[i].want)))
@@ -100,7 +102,8 @@ static stn_status transposed_body(stn_context *context, void *arg)
         stn_scope_begin(context);
         stn_tensor *bias = conv_filled(context, mesh, R, 1, b, NULL);
         stn_tensor *y = stn_conv_transpose2d(conv_filled(context, mesh, cases[i].x, 4, x, cases[i].x_sizes),
-                                             conv_filled(context, mesh, cases[i].w, 4, cases[i].grouped ? wg : w, NULL), bias, &attrs);
+                                             conv_filled(context, mesh, cases[i].w, 4, cases[i].grouped ? wg : w, NULL),
+                                             bias, &attrs);
         const stn_spec *spec = stn_tensor_spec(y);
         if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
             if (!CHECK(same_placement(stn_spec_placement(spec, 0), cases[i].want)))
@@ -150,7 +153,8 @@ static stn_status bytes_body(stn_context *context, void *arg)
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *input = conv_filled(context, mesh, stn_shard(2), 4, x, NULL), *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
+    stn_tensor *input = conv_filled(context, mesh, stn_shard(2), 4, x, NULL),
+               *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
     stn_context_stats_reset(context);
     stn_conv2d(input, weight, NULL, &attrs);
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
@@ -174,7 +178,8 @@ static stn_status pointwise_body(stn_context *context, void *arg)
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *input = conv_filled(context, mesh, stn_shard(2), 4, x, NULL), *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
+    stn_tensor *input = conv_filled(context, mesh, stn_shard(2), 4, x, NULL),
+               *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
     stn_context_stats_reset(context);
     stn_conv2d(input, weight, NULL, NULL);
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
@@ -201,7 +206,9 @@ static stn_status leading_body(stn_context *context, void *arg)
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, x_rows), conv_filled(context, mesh, stn_shard(2), 4, y, y_rows)}, *out;
+    stn_tensor *in[] = {conv_filled(context, mesh, stn_shard(2), 4, x, x_rows),
+                        conv_filled(context, mesh, stn_shard(2), 4, y, y_rows)},
+               *out;
     stn_context_stats_reset(context);
     CHECK_STATUS(stn_op_invoke(stni_registry_find(context, "conv2d_grad_weight"), 2, in, 3, attrs, 1, &out), STN_OK);
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
@@ -227,12 +234,14 @@ static stn_status memory_body(stn_context *context, void *arg)
     const stn_spec *spec;
     (void)arg;
     for (int mode = 0; mode < 4; mode++) {
-        stn_conv_attrs attrs = {.size = sizeof attrs, .padding = {1, 1}, .mode = {(stn_padding_mode)mode, (stn_padding_mode)mode}};
+        stn_conv_attrs attrs = {
+            .size = sizeof attrs, .padding = {1, 1}, .mode = {(stn_padding_mode)mode, (stn_padding_mode)mode}};
         stn_stats stats = {.size = sizeof stats};
         stn_scope_begin(context);
         CHECK_STATUS(stn_spec_create(context, mesh, &rows, STN_DTYPE_F32, 4, x, &options, &spec), STN_OK);
         int64_t chunk = stn_spec_local_numel(spec) * 4;
-        stn_tensor *input = stn_mul_number(stn_empty(context, spec), 0), *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
+        stn_tensor *input = stn_mul_number(stn_empty(context, spec), 0),
+                   *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
         stn_tensor *in[] = {input, weight}, *grad[2];
         CHECK_STATUS(stn_set_requires_grad(weight, 1), STN_OK);
         stn_context_stats(context, &stats);
@@ -272,7 +281,8 @@ static stn_status transposed_bytes_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     CHECK_STATUS(stn_spec_create(context, mesh, &rows, STN_DTYPE_F32, 4, x, &options, &spec), STN_OK);
-    stn_tensor *input = stn_mul_number(stn_empty(context, spec), 0), *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
+    stn_tensor *input = stn_mul_number(stn_empty(context, spec), 0),
+               *weight = conv_filled(context, mesh, stn_replicate(), 4, w, NULL);
     stn_tensor *bias = conv_filled(context, mesh, stn_replicate(), 1, b, NULL);
     stn_context_stats(context, &stats);
     int64_t before = stats.live_bytes, out = 4 * stn_spec_local_numel(spec) * (int64_t)sizeof(float);
@@ -338,7 +348,8 @@ int main(int argc, char **argv)
         {"kernels_of_one_element_exchange_nothing", kernels_of_one_element_exchange_nothing},
         {"the_input_leads_in_the_gradient_by_the_weight", the_input_leads_in_the_gradient_by_the_weight},
         {"the_input_is_never_copied_to_make_room", the_input_is_never_copied_to_make_room},
-        {"a_transposed_one_carries_its_halo_and_makes_one_output", a_transposed_one_carries_its_halo_and_makes_one_output},
+        {"a_transposed_one_carries_its_halo_and_makes_one_output",
+         a_transposed_one_carries_its_halo_and_makes_one_output},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -9,14 +9,17 @@
 /* With the cotangent r: out = F(a, w) + b and a' = A(w, r), w' = W(a, r) for the loss <r, out>; with directions u,
  * t, v of a', w', b': the derivatives of <u, a'> + <t, w'> + <v, b'> by a are A(t, r), by w W(u, r), by r F(u, w) +
  * F(a, t) + v. */
-static void check_against_loops(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype, double tolerance)
+static void check_against_loops(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype,
+                                double tolerance)
 {
-    struct random_shape as = conv_input_shape(s), ws = conv_weight_shape(s), bs = conv_bias_shape(s), ys = conv_output_shape(s);
+    struct random_shape as = conv_input_shape(s), ws = conv_weight_shape(s), bs = conv_bias_shape(s),
+                        ys = conv_output_shape(s);
     int64_t na = against_one_numel(&as), nw = against_one_numel(&ws), ny = against_one_numel(&ys), plane = 1;
     for (int d = 0; d < s->dims; d++)
         plane *= ys.shape[ys.ndim - 1 - d];
     double *a = against_one_draw(state, na), *w = against_one_draw(state, nw), *b = against_one_draw(state, s->o);
-    double *r = against_one_draw(state, ny), *u = against_one_draw(state, na), *t = against_one_draw(state, nw), *v = against_one_draw(state, s->o);
+    double *r = against_one_draw(state, ny), *u = against_one_draw(state, na), *t = against_one_draw(state, nw),
+           *v = against_one_draw(state, s->o);
     double *y = conv_zeros(ny), *da = conv_zeros(na), *dw = conv_zeros(nw), *db = conv_zeros(s->o);
     double *dda = conv_zeros(na), *ddw = conv_zeros(nw), *dr = conv_zeros(ny);
     conv_plain(s, a, w, y, y);
@@ -80,7 +83,8 @@ static void one_process_gives_what_plain_loops_give_to_the_second_derivative(voi
 
 /* The same values in a dtype and in f64, the first windowed dim cut. The loss is the sum of the outputs, or of their
  * squares. */
-static void check_against_f64(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype, int squares, double tolerance)
+static void check_against_f64(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype dtype,
+                              int squares, double tolerance)
 {
     struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s)};
     stn_placement over[] = {stn_shard(of[0].ndim - s->dims)}, everywhere[] = {stn_replicate()};
@@ -165,7 +169,20 @@ static stn_status tall_body(stn_context *context, void *arg)
 {
     static const struct conv_case tall[] = {
         {2, 0, 2, 16, 16, 1, {150, 96}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0}, {0}, 1},
-        {2, 0, 1, 16, 24, 1, {301, 96}, {4, 3}, {2, 1}, {2, 1}, {1, 1}, {0}, {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR}, 1},
+        {2,
+         0,
+         1,
+         16,
+         24,
+         1,
+         {301, 96},
+         {4, 3},
+         {2, 1},
+         {2, 1},
+         {1, 1},
+         {0},
+         {STN_PADDING_REPLICATE, STN_PADDING_CIRCULAR},
+         1},
         {2, 0, 2, 24, 16, 2, {181, 70}, {3, 5}, {1, 1}, {-1, -1}, {3, 1}, {0}, {STN_PADDING_REFLECT, 0}, 1},
         {2, 0, 1, 16, 16, 1, {400, 96}, {5, 3}, {3, 1}, {1, 0}, {1, 1}, {0}, {0}, 0},
         {2, 1, 2, 24, 16, 1, {95, 64}, {4, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, {0}, 1},
@@ -189,7 +206,8 @@ static void tall_images_in_blocks_of_rows_give_what_f64_gives(void)
 
 /* Parts of the product of two of the three: sum[0] + i sum[1] is the third; the first factor is conjugated for a
  * gradient. */
-static void plain_complex(const struct conv_case *s, double *const *a, double *const *w, double *const *out, double *const *sum, int64_t n)
+static void plain_complex(const struct conv_case *s, double *const *a, double *const *w, double *const *out,
+                          double *const *sum, int64_t n)
 {
     int gradient = sum != out;
     for (int i = 0; i < 2; i++)
@@ -214,7 +232,8 @@ static void compare_complex(stn_tensor *got, double *const *want, double toleran
 }
 
 /* The input's first windowed dim is sharded over all ranks. */
-static void check_complex(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype real, double tolerance)
+static void check_complex(stn_context *context, uint64_t *state, const struct conv_case *s, stn_dtype real,
+                          double tolerance)
 {
     struct random_shape of[] = {conv_input_shape(s), conv_weight_shape(s), conv_bias_shape(s), conv_output_shape(s)};
     stn_placement everywhere = stn_replicate(), over = stn_shard(of[0].ndim - s->dims);
@@ -282,7 +301,8 @@ static stn_status many_positions_body(stn_context *context, void *arg)
     static const struct {
         int dims;
         int64_t x[4], w[4];
-    } cases[] = {{1, {2, 3, 200000}, {5, 3, 3}}, {2, {64, 4, 32, 32}, {4, 4, 3, 3}}, {2, {2, 3, 400, 500}, {4, 3, 1, 1}}};
+    } cases[] = {
+        {1, {2, 3, 200000}, {5, 3, 3}}, {2, {64, 4, 32, 32}, {4, 4, 3, 3}}, {2, {2, 3, 400, 500}, {4, 3, 1, 1}}};
     (void)arg;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const stn_spec *x_spec, *w_spec;
@@ -323,7 +343,8 @@ static void weight_gradients_of_many_positions_err_little(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"one_process_gives_what_plain_loops_give_to_the_second_derivative", one_process_gives_what_plain_loops_give_to_the_second_derivative},
+        {"one_process_gives_what_plain_loops_give_to_the_second_derivative",
+         one_process_gives_what_plain_loops_give_to_the_second_derivative},
         {"narrow_floats_are_those_of_f64_rounded", narrow_floats_are_those_of_f64_rounded},
         {"gradients_of_wide_pads_are_summed_in_f32", gradients_of_wide_pads_are_summed_in_f32},
         {"complex_numbers_multiply_as_their_parts_do", complex_numbers_multiply_as_their_parts_do},

@@ -35,8 +35,9 @@ static int same(double _Complex a, double _Complex b)
     return memcmp(&a, &b, sizeof a) == 0 || a == b || (isnan(creal(a)) && isnan(creal(b)) && cimag(a) == cimag(b));
 }
 
-static const double edges[] = {0, 1, -1, 0.5, -0.5, 2.5, 255, 256, 257, 258.5, 1.00390625, 1.01171875, 65504, 65520, 3e38, -3e38, 1e-8, 6e-8,
-                               0x1p62, 0x1p63, -0x1p63, -0x1p64, 1e300, 2147483647, -2147483648.0};
+static const double edges[] = {0,      1,          -1,         0.5,     -0.5,  2.5,        255,          256,  257,
+                               258.5,  1.00390625, 1.01171875, 65504,   65520, 3e38,       -3e38,        1e-8, 6e-8,
+                               0x1p62, 0x1p63,     -0x1p63,    -0x1p64, 1e300, 2147483647, -2147483648.0};
 
 static double _Complex drawn_value(stn_dtype from, int64_t i, uint64_t *seed)
 {
@@ -77,7 +78,8 @@ static void check_pair(enum stni_isa isa, stn_dtype to, stn_dtype from, uint64_t
                 if (!same(element_get(to, result, i * to_col), converted(to, element_get(from, source, i * from_col))))
                     wrong = i;
             char what[64];
-            snprintf(what, sizeof what, "%s to %s, strides %d %d", stn_dtype_name(from), stn_dtype_name(to), (int)from_col, (int)to_col);
+            snprintf(what, sizeof what, "%s to %s, strides %d %d", stn_dtype_name(from), stn_dtype_name(to),
+                     (int)from_col, (int)to_col);
             test_check_i64(wrong, -1, __FILE__, __LINE__, what);
         }
 }

@@ -77,7 +77,8 @@ static double worst_error(const struct stni_gemm *g, const void *before)
             double complex want = g->accumulate ? get(g->dtype, before, at) : 0;
             double scale = cabs(want) + 1e-300;
             for (int64_t q = 0; q < g->k; q++) {
-                double complex t = get(g->dtype, g->a, i * g->a_row + q * g->a_col) * get(g->dtype, g->b, q * g->b_row + j * g->b_col);
+                double complex t =
+                    get(g->dtype, g->a, i * g->a_row + q * g->a_col) * get(g->dtype, g->b, q * g->b_row + j * g->b_col);
                 want += t;
                 scale += cabs(t);
             }
@@ -112,12 +113,14 @@ static void compare(stn_dtype dtype, int64_t m, int64_t n, int64_t k, int form)
     free(a), free(b), free(c), free(before), free(workspace);
 }
 
-static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_C64, STN_DTYPE_C128, STN_DTYPE_I64, STN_DTYPE_I32};
+static const stn_dtype dtypes[] = {STN_DTYPE_F32,  STN_DTYPE_F64, STN_DTYPE_C64,
+                                   STN_DTYPE_C128, STN_DTYPE_I64, STN_DTYPE_I32};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 static void products_match_plain_loops_in_every_form(void)
 {
-    static const int64_t sizes[][3] = {{1, 1, 1}, {1, 7, 3}, {5, 1, 9}, {4, 4, 4}, {13, 33, 7}, {12, 32, 16}, {29, 17, 41}};
+    static const int64_t sizes[][3] = {{1, 1, 1},   {1, 7, 3},    {5, 1, 9},   {4, 4, 4},
+                                       {13, 33, 7}, {12, 32, 16}, {29, 17, 41}};
     state = 11;
     for (int d = 0; d < N_DTYPES; d++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
@@ -147,8 +150,19 @@ static void sums_of_nothing_are_zero_or_keep_what_is_there(void)
 static void integers_wrap(void)
 {
     int64_t a = INT64_MAX, b = 2, c = 0;
-    struct stni_gemm g = {.dtype = STN_DTYPE_I64, .m = 1, .n = 1, .k = 1, .a = &a, .a_row = 1, .a_col = 1, .b = &b, .b_row = 1, .b_col = 1,
-                          .c = &c, .c_row = 1, .c_col = 1};
+    struct stni_gemm g = {.dtype = STN_DTYPE_I64,
+                          .m = 1,
+                          .n = 1,
+                          .k = 1,
+                          .a = &a,
+                          .a_row = 1,
+                          .a_col = 1,
+                          .b = &b,
+                          .b_row = 1,
+                          .b_col = 1,
+                          .c = &c,
+                          .c_row = 1,
+                          .c_col = 1};
     void *workspace = aligned_alloc(64, stni_gemm_workspace(STN_DTYPE_I64, 1, 1, 1));
     stni_gemm_now(stni_isa_best(), &g, workspace);
     CHECK_I64(c, -2);
@@ -170,7 +184,8 @@ static void long_sums_with_a_vector_err_as_sums_do(void)
     static float a[3 * K], x[3 * K], c[3];
     static const int64_t forms[][5] = {
         /* rows, a_row, a_col, x_step, accumulate */
-        {1, K, 1, 1, 0}, {1, K, 1, 3, 0}, {1, K, 3, 1, 0}, {1, 1, 3, 3, 1}, {3, K, 1, 1, 1}, {3, 1, 3, 1, 0}, {3, 1, 3, 2, 1}, {3, K, 1, 2, 0},
+        {1, K, 1, 1, 0}, {1, K, 1, 3, 0}, {1, K, 3, 1, 0}, {1, 1, 3, 3, 1},
+        {3, K, 1, 1, 1}, {3, 1, 3, 1, 0}, {3, 1, 3, 2, 1}, {3, K, 1, 2, 0},
     };
     for (int64_t i = 0; i < 3 * K; i++) {
         a[i] = 0.1f + 1e-8f * (float)(i % 7);
@@ -179,11 +194,35 @@ static void long_sums_with_a_vector_err_as_sums_do(void)
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         for (int row = 0; row < 2; row++) {
             const int64_t m = forms[f][0], a_row = forms[f][1], a_col = forms[f][2], step = forms[f][3];
-            struct stni_gemm g = {.dtype = STN_DTYPE_F32, .accumulate = (int)forms[f][4], .m = m, .n = 1, .k = K, .a = a, .b = x, .c = c,
-                                  .a_row = a_row, .a_col = a_col, .b_row = step, .b_col = 1, .c_row = 1, .c_col = 1};
+            struct stni_gemm g = {.dtype = STN_DTYPE_F32,
+                                  .accumulate = (int)forms[f][4],
+                                  .m = m,
+                                  .n = 1,
+                                  .k = K,
+                                  .a = a,
+                                  .b = x,
+                                  .c = c,
+                                  .a_row = a_row,
+                                  .a_col = a_col,
+                                  .b_row = step,
+                                  .b_col = 1,
+                                  .c_row = 1,
+                                  .c_col = 1};
             if (row)
-                g = (struct stni_gemm){.dtype = STN_DTYPE_F32, .accumulate = g.accumulate, .m = 1, .n = m, .k = K, .a = x, .b = a, .c = c,
-                                       .a_row = 1, .a_col = step, .b_row = a_col, .b_col = a_row, .c_row = 1, .c_col = 1};
+                g = (struct stni_gemm){.dtype = STN_DTYPE_F32,
+                                       .accumulate = g.accumulate,
+                                       .m = 1,
+                                       .n = m,
+                                       .k = K,
+                                       .a = x,
+                                       .b = a,
+                                       .c = c,
+                                       .a_row = 1,
+                                       .a_col = step,
+                                       .b_row = a_col,
+                                       .b_col = a_row,
+                                       .c_row = 1,
+                                       .c_col = 1};
             c[0] = c[1] = c[2] = 5;
             stni_gemm_now(next_isa(), &g, NULL);
             for (int64_t i = 0; i < m; i++) {
@@ -204,7 +243,8 @@ static void the_workspace_of_a_product_is_enough_for_smaller_ones(void)
             const int64_t m = sizes[large % N], n = sizes[large / N % N], k = sizes[large / N / N];
             const int64_t rows = sizes[small % N], columns = sizes[small / N % N], terms = sizes[small / N / N];
             if (rows <= m && columns <= n && terms <= k)
-                CHECK(stni_gemm_workspace(STN_DTYPE_F32, rows, columns, terms) <= stni_gemm_workspace(STN_DTYPE_F32, m, n, k));
+                CHECK(stni_gemm_workspace(STN_DTYPE_F32, rows, columns, terms) <=
+                      stni_gemm_workspace(STN_DTYPE_F32, m, n, k));
         }
 }
 
@@ -217,7 +257,8 @@ int main(int argc, char **argv)
         {"integers_wrap", integers_wrap},
         {"other_dtypes_are_not_served", other_dtypes_are_not_served},
         {"long_sums_with_a_vector_err_as_sums_do", long_sums_with_a_vector_err_as_sums_do},
-        {"the_workspace_of_a_product_is_enough_for_smaller_ones", the_workspace_of_a_product_is_enough_for_smaller_ones},
+        {"the_workspace_of_a_product_is_enough_for_smaller_ones",
+         the_workspace_of_a_product_is_enough_for_smaller_ones},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -62,7 +62,8 @@ static void draw_strides(int64_t rows, int64_t cols, int repeats, int64_t *row, 
 
 /* @return whether `got`, which was a copy of `wanted` before its tile was brought there, is what bringing single
  * elements to `wanted` gives. */
-static int agrees(stni_convert_fn convert, int64_t rows, int64_t cols, struct side *wanted, const struct side *got, const struct side *from)
+static int agrees(stni_convert_fn convert, int64_t rows, int64_t cols, struct side *wanted, const struct side *got,
+                  const struct side *from)
 {
     const struct stni_tile one = {.rows = 1, .cols = 1, .to_col = 1, .from_col = 1};
     for (int64_t r = 0; r < rows; r++)
@@ -80,14 +81,15 @@ static void check_form(enum stni_isa isa, stn_dtype to, stn_dtype from, int writ
     struct side source = writes ? side_create(rows, cols, dense, 1, from) : side_create(rows, cols, row, col, from);
     struct side got = writes ? side_create(rows, cols, row, col, to) : side_create(rows, cols, dense, 1, to);
     struct side wanted = side_create(rows, cols, got.row, got.col, to);
-    const struct stni_tile tile = {rows, cols, got.row, got.col, source.row, source.col, 0, draw_below(seed, 2) ? 512 : 0};
+    const struct stni_tile tile = {rows,       cols,       got.row, got.col,
+                                   source.row, source.col, 0,       draw_below(seed, 2) ? 512 : 0};
     draw_side(&source, from, seed);
     draw_side(&got, to, seed);
     memcpy(wanted.memory, got.memory, got.bytes);
     (writes ? stni_tile_write : stni_tile_read)(&kernels, got.first, source.first, &tile);
     char what[128];
-    snprintf(what, sizeof what, "%s to %s, %d x %d, strides %d %d to %d %d", stn_dtype_name(from), stn_dtype_name(to), (int)rows, (int)cols,
-             (int)source.row, (int)source.col, (int)got.row, (int)got.col);
+    snprintf(what, sizeof what, "%s to %s, %d x %d, strides %d %d to %d %d", stn_dtype_name(from), stn_dtype_name(to),
+             (int)rows, (int)cols, (int)source.row, (int)source.col, (int)got.row, (int)got.col);
     test_check_i64(agrees(kernels.convert, rows, cols, &wanted, &got, &source), 1, __FILE__, __LINE__, what);
     free(source.memory);
     free(got.memory);
@@ -99,7 +101,8 @@ static void check_pairs(int writes, uint64_t seed)
     for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
         for (int d = 0; d < STN_DTYPE_COUNT; d++)
             for (int other = 0; other < STN_DTYPE_COUNT; other++) {
-                const stn_dtype compute = writes ? stni_compute_dtype((stn_dtype)d) : stni_compute_dtype((stn_dtype)other);
+                const stn_dtype compute =
+                    writes ? stni_compute_dtype((stn_dtype)d) : stni_compute_dtype((stn_dtype)other);
                 const stn_dtype to = writes ? (stn_dtype)d : compute, from = writes ? compute : (stn_dtype)d;
                 for (int round = 0; round < ROUNDS / STN_DTYPE_COUNT; round++)
                     check_form((enum stni_isa)isa, to, from, writes, &seed);
@@ -120,7 +123,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"tiles_of_every_form_are_read_as_single_elements_are", tiles_of_every_form_are_read_as_single_elements_are},
-        {"tiles_of_every_form_are_written_as_single_elements_are", tiles_of_every_form_are_written_as_single_elements_are},
+        {"tiles_of_every_form_are_written_as_single_elements_are",
+         tiles_of_every_form_are_written_as_single_elements_are},
     };
     return TEST_MAIN(argc, argv, cases);
 }

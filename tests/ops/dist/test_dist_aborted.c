@@ -13,7 +13,8 @@ enum { RANKS = 3, ABORTS = 1 };
 
 enum moment { BEFORE_FORWARD, DURING_FORWARD, BEFORE_BACKWARD, DURING_BACKWARD, N_MOMENTS };
 
-static const char *const moment_names[] = {"before the forward", "during the forward", "before the backward", "during the backward"};
+static const char *const moment_names[] = {"before the forward", "during the forward", "before the backward",
+                                           "during the backward"};
 static const char what[] = "the fuse has blown";
 static const double at_once = 10, deadline = 60; /* seconds; a machine under load is slow, and far from its deadline */
 
@@ -46,7 +47,8 @@ static void expect_told(stn_context *context, const struct trial *t, double star
     snprintf(wanted, sizeof wanted, "rank %d: %s", ABORTS, what);
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_PEER);
     if (!CHECK(strstr(text, wanted) != NULL) || !CHECK(took < at_once))
-        printf("  %s, aborted %s: \"%s\" after %.3g s\n", collective_names[t->collective], moment_names[t->moment], text, took);
+        printf("  %s, aborted %s: \"%s\" after %.3g s\n", collective_names[t->collective], moment_names[t->moment],
+               text, took);
 }
 
 static void expect_intact(const struct setup *s, stn_tensor *x)
@@ -55,7 +57,8 @@ static void expect_intact(const struct setup *s, stn_tensor *x)
 }
 
 /* Until it fails: the queue of a worker tells when somebody waits for it. */
-static void forward_fails(stn_context *context, const struct setup *s, const struct trial *t, stn_tensor *x, const stn_mesh *mesh)
+static void forward_fails(stn_context *context, const struct setup *s, const struct trial *t, stn_tensor *x,
+                          const stn_mesh *mesh)
 {
     const double start = now();
     stn_status status = STN_OK;
@@ -96,7 +99,14 @@ static stn_status body(stn_context *context, void *arg)
     const struct trial *t = arg;
     const int rank = stn_context_rank(context), p = t->outside ? RANKS - 1 : RANKS;
     const int at = t->outside ? rank / 2 : rank; /* ranks 0 and 2 are its 0 and 1 */
-    const struct setup s = {.collective = t->collective, .p = p, .rank = at, .root = 0, .uneven = 1, .below = 1, .above = 1, .probe_rank = -1};
+    const struct setup s = {.collective = t->collective,
+                            .p = p,
+                            .rank = at,
+                            .root = 0,
+                            .uneven = 1,
+                            .below = 1,
+                            .above = 1,
+                            .probe_rank = -1};
     const stn_mesh *mesh = mesh_of(context, p);
     stn_tensor *y = NULL;
     stn_scope_begin(context);
@@ -187,7 +197,8 @@ static stn_status begin_and_wait(stn_context *context, const stn_mesh *mesh, con
     const int odd = stn_context_rank(context) == ABORTS;
     stn_dist_request *request = NULL;
     stn_tensor *x = rows(context, 2);
-    stn_status status = t->call(odd && t->difference == REFUSED ? stn_narrow(x, 0, 0, 2) : x, mesh, odd && t->difference == ARGUMENTS, &request);
+    stn_status status = t->call(odd && t->difference == REFUSED ? stn_narrow(x, 0, 0, 2) : x, mesh,
+                                odd && t->difference == ARGUMENTS, &request);
     if (status == STN_OK)
         status = stn_dist_wait(&request);
     if (status == STN_OK && t->difference != REFUSED) /* who has no need of the others is told by what it calls next */
@@ -197,14 +208,17 @@ static stn_status begin_and_wait(stn_context *context, const stn_mesh *mesh, con
 
 static void expect_text(stn_context *context, const struct request_trial *t, stn_status status, double took)
 {
-    static const char *const names[] = {[ARGUMENTS] = "rank 1", [ABORT] = "rank 1: the fuse has blown", [REFUSED] = "rank 1"};
+    static const char *const names[] = {
+        [ARGUMENTS] = "rank 1", [ABORT] = "rank 1: the fuse has blown", [REFUSED] = "rank 1"};
     const int is_right = t->difference == ABORT ? status == STN_ERR_PEER
                          : t->difference == REFUSED ? status == STN_ERR_TIMEOUT || status == STN_ERR_PEER
                                                     : status == STN_ERR_MISMATCH || status == STN_ERR_PEER;
     char text[512] = "";
     stn_context_take_error(context, text, sizeof text);
-    if (!CHECK(is_right) || !CHECK(strstr(text, names[t->difference]) || strstr(text, "a message from rank ")) || !CHECK(took < at_once))
-        printf("  difference %d: rank %d: status %d after %.3g s: %s\n", (int)t->difference, stn_context_rank(context), (int)status, took, text);
+    if (!CHECK(is_right) || !CHECK(strstr(text, names[t->difference]) || strstr(text, "a message from rank ")) ||
+        !CHECK(took < at_once))
+        printf("  difference %d: rank %d: status %d after %.3g s: %s\n", (int)t->difference, stn_context_rank(context),
+               (int)status, took, text);
 }
 
 static stn_status request_body(stn_context *context, void *arg)
@@ -262,10 +276,13 @@ static void a_request_that_one_rank_is_refused_is_waited_for_until_the_deadline(
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"whoever_aborts_is_named_by_every_collective_forward_and_backward", whoever_aborts_is_named_by_every_collective_forward_and_backward},
+        {"whoever_aborts_is_named_by_every_collective_forward_and_backward",
+         whoever_aborts_is_named_by_every_collective_forward_and_backward},
         {"so_is_a_rank_outside_of_the_mesh", so_is_a_rank_outside_of_the_mesh},
-        {"requests_whose_arguments_differ_end_the_family_at_once", requests_whose_arguments_differ_end_the_family_at_once},
-        {"whoever_aborts_is_named_by_requests_that_are_under_way", whoever_aborts_is_named_by_requests_that_are_under_way},
+        {"requests_whose_arguments_differ_end_the_family_at_once",
+         requests_whose_arguments_differ_end_the_family_at_once},
+        {"whoever_aborts_is_named_by_requests_that_are_under_way",
+         whoever_aborts_is_named_by_requests_that_are_under_way},
         {"a_request_that_one_rank_is_refused_is_waited_for_until_the_deadline",
          a_request_that_one_rank_is_refused_is_waited_for_until_the_deadline},
     };

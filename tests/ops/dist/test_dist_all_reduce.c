@@ -103,7 +103,8 @@ static stn_status difference_from_mean_body(stn_context *context, void *arg)
     stn_tensor *w = scalar(context, 1);
     stn_set_requires_grad(w, 1);
     stn_tensor *y = stn_mul_number(w, stn_context_rank(context) ? 200 : 100);
-    stn_tensor *mean = stn_dist_all_reduce(stn_mul_number(y, 0.5), test_mesh(context, 2, 0), STN_SUM, STN_GRAD_PER_RANK);
+    stn_tensor *mean =
+        stn_dist_all_reduce(stn_mul_number(y, 0.5), test_mesh(context, 2, 0), STN_SUM, STN_GRAD_PER_RANK);
     double value, mean_value;
     stn_tensor *loss = stn_add_scaled(y, mean, -1);
     CHECK_STATUS(stn_item(mean, &mean_value), STN_OK);
@@ -196,7 +197,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"cases_are_exact_under_both_conventions", cases_are_exact_under_both_conventions},
         {"difference_from_the_mean_has_no_gradient", difference_from_the_mean_has_no_gradient},
-        {"chains_over_several_meshes_run_where_any_rank_needs_them", chains_over_several_meshes_run_where_any_rank_needs_them},
+        {"chains_over_several_meshes_run_where_any_rank_needs_them",
+         chains_over_several_meshes_run_where_any_rank_needs_them},
         {"a_nan_anywhere_gives_nan", a_nan_anywhere_gives_nan},
         {"a_sharded_tensor_is_refused", a_sharded_tensor_is_refused},
     };

@@ -26,8 +26,10 @@ static const struct {
     stn_status status;
     const char *text;
 } wanted[N_FAULTS] = {
-    [UNKNOWN_CHOICE] = {STN_ERR_ARGUMENT, "rank 1: dist_all_gather: attribute 'convention' got \"nobody's\", wanted one of "},
-    [CHOICE_BEFORE_MESH] = {STN_ERR_ARGUMENT, "rank 1: dist_all_gather: attribute 'convention' got \"nobody's\", wanted one of "},
+    [UNKNOWN_CHOICE] = {STN_ERR_ARGUMENT,
+                        "rank 1: dist_all_gather: attribute 'convention' got \"nobody's\", wanted one of "},
+    [CHOICE_BEFORE_MESH] = {STN_ERR_ARGUMENT,
+                            "rank 1: dist_all_gather: attribute 'convention' got \"nobody's\", wanted one of "},
     [UNKNOWN_ATTRIBUTE] = {STN_ERR_ARGUMENT, "rank 1: dist_all_gather: no attribute 'dimm'"},
     [ATTRIBUTE_OF_ANOTHER_TYPE] = {STN_ERR_ARGUMENT, "rank 1: dist_all_gather: attribute 'dim'"},
     [NO_INPUT] = {STN_ERR_ARGUMENT, "rank 1: dist_all_gather: input 'input' is missing"},
@@ -75,11 +77,15 @@ static stn_tensor *call(stn_context *context, const stn_mesh *mesh, enum fault f
     const char *convention = fault == UNKNOWN_CHOICE || fault == CHOICE_BEFORE_MESH ? "nobody's" : "per_rank";
     const stn_attr first = {.name = "mesh", .type = STN_ATTR_INT, .value.i = 0}; /* its context's first */
     const stn_attr second = {.name = "convention", .type = STN_ATTR_STRING, .value.s = convention};
-    stn_attr dim = {.name = fault == UNKNOWN_ATTRIBUTE ? "dimm" : "dim", .type = STN_ATTR_INT, .value.i = fault == BAD_DIM ? 3 : 0};
+    stn_attr dim = {
+        .name = fault == UNKNOWN_ATTRIBUTE ? "dimm" : "dim", .type = STN_ATTR_INT, .value.i = fault == BAD_DIM ? 3 : 0};
     if (fault == ATTRIBUTE_OF_ANOTHER_TYPE)
         dim = (stn_attr){.name = "dim", .type = STN_ATTR_STRING, .value.s = "first"};
-    const stn_attr attrs[] = {fault == CHOICE_BEFORE_MESH ? second : first, fault == CHOICE_BEFORE_MESH ? first : second, dim};
-    stn_tensor *in[] = {input_of(context, mesh, fault), fault == LIST_OF_FLOATS ? zeros(context, NULL, RANKS) : NULL, NULL}, *y = NULL;
+    const stn_attr attrs[] = {fault == CHOICE_BEFORE_MESH ? second : first,
+                              fault == CHOICE_BEFORE_MESH ? first : second, dim};
+    stn_tensor *in[] = {input_of(context, mesh, fault), fault == LIST_OF_FLOATS ? zeros(context, NULL, RANKS) : NULL,
+                        NULL},
+               *y = NULL;
     stn_call(context, "dist_all_gather", fault == MANY_INPUTS ? 3 : 2, in, 3, attrs, 1, &y);
     return y;
 }
@@ -103,7 +109,8 @@ static stn_status one_body(stn_context *context, void *arg)
     (void)arg;
     for (int fault = 0; fault < N_FAULTS; fault++) {
         stn_scope_begin(context);
-        expect_refused(context, call(context, mesh, stn_context_rank(context) == ODD ? (enum fault)fault : N_FAULTS), (enum fault)fault);
+        expect_refused(context, call(context, mesh, stn_context_rank(context) == ODD ? (enum fault)fault : N_FAULTS),
+                       (enum fault)fault);
         stn_tensor *y = call(context, mesh, N_FAULTS);
         CHECK(!stn_tensor_is_error(y) && stn_tensor_shape(y)[0] == 2 * RANKS); /* still usable */
         CHECK_STATUS(stn_scope_end(context), STN_OK);

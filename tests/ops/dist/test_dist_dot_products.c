@@ -53,7 +53,8 @@ static void compare(stn_context *context, const struct setup *s, const stn_mesh 
     stn_scope_begin(context);
     stn_tensor *x = local(context, s, s->rank, in_length(s, s->rank), in_value), *grad = NULL;
     stn_set_requires_grad(x, 1);
-    stn_tensor *y = call_collective(s, x, mesh), *cotangent = local(context, s, s->rank, out_length(s, s->rank), cotangent_at);
+    stn_tensor *y = call_collective(s, x, mesh),
+               *cotangent = local(context, s, s->rank, out_length(s, s->rank), cotangent_at);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
     CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
     add_products(y, cotangent, mine);
@@ -111,7 +112,8 @@ static void dot_products_of_a_collective_and_its_adjoint_are_equal(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"dot_products_of_a_collective_and_its_adjoint_are_equal", dot_products_of_a_collective_and_its_adjoint_are_equal},
+        {"dot_products_of_a_collective_and_its_adjoint_are_equal",
+         dot_products_of_a_collective_and_its_adjoint_are_equal},
     };
     return TEST_MAIN(argc, argv, cases);
 }

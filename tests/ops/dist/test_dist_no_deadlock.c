@@ -106,7 +106,8 @@ static stn_tensor *replica_loss(stn_context *context, const stn_mesh *mesh, stn_
 {
     const stn_placement replicate = stn_replicate();
     stn_tensor *y = on_mesh(context, mesh, x), *whole = stn_redistribute_to(y, &replicate);
-    stn_tensor *copy = stn_to_local(stn_mul(whole, whole), STN_GRAD_PER_RANK), *never = stn_to_local(y, STN_GRAD_PER_RANK);
+    stn_tensor *copy = stn_to_local(stn_mul(whole, whole), STN_GRAD_PER_RANK),
+               *never = stn_to_local(y, STN_GRAD_PER_RANK);
     CHECK(!stn_tensor_is_error(never));
     if (stn_context_rank(context) != 0)
         return NULL;
@@ -168,7 +169,8 @@ static double evaluate(stn_context *context, const stn_mesh *mesh, program run, 
         CHECK_STATUS(stn_item(loss, &value), STN_OK);
     stn_no_grad_end(context);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
-    CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &value, &value, 1, STN_DTYPE_F64, STN_SUM, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(stn_context_comm(context), &value, &value, 1, STN_DTYPE_F64, STN_SUM, NULL),
+                 STN_OK);
     return value;
 }
 
@@ -202,7 +204,8 @@ static stn_status programs_body(stn_context *context, void *arg)
                 const double above = evaluate(context, mesh, programs[k].run, rank, i, h);
                 const double want = (above - evaluate(context, mesh, programs[k].run, rank, i, -h)) / (2 * h);
                 if (rank == r && !CHECK(fabs(got[i] - want) <= 1e-7 * (1 + fabs(want))))
-                    printf("  %s: element %d of rank %d: got %.12g, wanted %.12g\n", programs[k].name, i, r, got[i], want);
+                    printf("  %s: element %d of rank %d: got %.12g, wanted %.12g\n", programs[k].name, i, r, got[i],
+                           want);
             }
     }
     return STN_OK;
@@ -261,7 +264,8 @@ static stn_status uneven_body(stn_context *context, void *arg)
     stn_tensor *y = on_mesh(context, mesh, x), *chunk = stn_to_local(y, STN_GRAD_PER_RANK);
     if (r == 1)
         CHECK(!stn_tensor_is_error(stn_to_local(y, STN_GRAD_PER_RANK)));
-    expect_failure(context, stn_backward(total(chunk)), STN_ERR_MISMATCH, "times to_local of a mesh, others from 1 to 2");
+    expect_failure(context, stn_backward(total(chunk)), STN_ERR_MISMATCH,
+                   "times to_local of a mesh, others from 1 to 2");
     return stn_scope_end(context);
 }
 
@@ -281,7 +285,8 @@ static stn_status one_requires_body(stn_context *context, void *arg)
     if (r == 0)
         stn_set_requires_grad(x, 1);
     stn_tensor *loss = total(on_mesh(context, mesh, x));
-    expect_failure(context, stn_backward(loss), STN_ERR_STATE, "rank 1: stn_backward: output 0 does not depend on anything that requires grad");
+    expect_failure(context, stn_backward(loss), STN_ERR_STATE,
+                   "rank 1: stn_backward: output 0 does not depend on anything that requires grad");
     return stn_scope_end(context);
 }
 

@@ -178,8 +178,9 @@ static void reduce_numbers(stn_context *context, const stn_mesh *mesh, const str
     for (int s = 0; s < p; s++)
         sizes[s] = uneven(s);
     const int64_t all = rows_before(p);
-    stn_tensor *whole = numbers_of(context, n, 3, 0, r), *input = numbers_of(context, n, 3, 0, r), *at_root = numbers_of(context, n, 3, 5, r),
-               *terms = numbers_of(context, n, all, 0, r), *part = numbers_of(context, n, uneven(r), 7, r);
+    stn_tensor *whole = numbers_of(context, n, 3, 0, r), *input = numbers_of(context, n, 3, 0, r),
+               *at_root = numbers_of(context, n, 3, 5, r), *terms = numbers_of(context, n, all, 0, r),
+               *part = numbers_of(context, n, uneven(r), 7, r);
     CHECK_STATUS(stn_dist_all_reduce_in_place(whole, mesh, n->op, n->begun ? &q[0] : NULL), STN_OK);
     CHECK_STATUS(stn_dist_reduce_into(at_root, input, mesh, n->op, root, n->begun ? &q[1] : NULL), STN_OK);
     CHECK_STATUS(stn_dist_reduce_scatter_into(part, terms, mesh, sizes, n->op, n->begun ? &q[2] : NULL), STN_OK);
@@ -195,7 +196,8 @@ static void gather_numbers(stn_context *context, const stn_mesh *mesh, const str
     const int p = stn_context_size(context), r = stn_context_rank(context);
     double got[64];
     stn_dist_request *q[2] = {NULL};
-    stn_tensor *all = numbers_of(context, n, p, 1, r), *own = numbers_of(context, n, 1, 0, r), *first = numbers_of(context, n, 3, 0, r);
+    stn_tensor *all = numbers_of(context, n, p, 1, r), *own = numbers_of(context, n, 1, 0, r),
+               *first = numbers_of(context, n, 3, 0, r);
     CHECK_STATUS(stn_dist_all_gather_into(all, own, mesh, NULL, n->begun ? &q[0] : NULL), STN_OK);
     CHECK_STATUS(stn_dist_broadcast_in_place(first, mesh, 0, n->begun ? &q[1] : NULL), STN_OK);
     wait_all(q, 2, n->begun);
@@ -367,7 +369,8 @@ static stn_status alone_body(stn_context *context, void *arg)
     for (int k = 0; k < 8; k++) {
         stn_dist_request *request = (stn_dist_request *)&request; /* written to also where there is no mesh */
         stn_scope_begin(context);
-        expect_refused(context, forms[k / 2].call(matrix(context, 2, 1), NULL, k % 2 ? &request : NULL), STN_ERR_ARGUMENT, forms[k / 2].text);
+        expect_refused(context, forms[k / 2].call(matrix(context, 2, 1), NULL, k % 2 ? &request : NULL),
+                       STN_ERR_ARGUMENT, forms[k / 2].text);
         CHECK(!(k % 2) || request == NULL);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }

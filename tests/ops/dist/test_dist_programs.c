@@ -38,7 +38,8 @@ static void print_c12(stn_context *context, stn_tensor *grad, stn_grad_conventio
     test_read(grad, mine, 2);
     CHECK_STATUS(stn_comm_all_gather(stn_context_comm(context), mine, all, counts, STN_DTYPE_F64, NULL), STN_OK);
     if (stn_context_rank(context) == 0)
-        printf("| C12 %s | | %g %g, %g %g |\n", convention == STN_GRAD_PER_RANK ? "B" : "A", all[0], all[1], all[2], all[3]);
+        printf("| C12 %s | | %g %g, %g %g |\n", convention == STN_GRAD_PER_RANK ? "B" : "A", all[0], all[1], all[2],
+               all[3]);
 }
 
 /* C12: b_r = [1, 3] + 2 r, gathered; each rank's loss is the mean of b^2. In f32, exactly. */

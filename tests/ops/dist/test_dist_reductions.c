@@ -109,7 +109,8 @@ static int64_t place_of(const struct trial *t, int64_t length, int64_t along, in
     return t->dim == 0 ? along * OTHER + other : other * length + along;
 }
 
-static stn_tensor *local(stn_context *context, const struct trial *t, int64_t begin, int64_t length, double (*value)(int rank, int64_t i))
+static stn_tensor *local(stn_context *context, const struct trial *t, int64_t begin, int64_t length,
+                         double (*value)(int rank, int64_t i))
 {
     const int64_t shape[] = {t->dim == 0 ? length : OTHER, t->dim == 0 ? OTHER : length};
     double data[N + 1];
@@ -135,8 +136,8 @@ static stn_tensor *reduced(const struct trial *t, stn_tensor *x, const stn_mesh 
 static void expect(const struct trial *t, const char *what, int64_t along, int64_t other, double got, double want)
 {
     if (!CHECK_NEAR(got, want, 1e-15))
-        fprintf(stderr, "  %s of %s, op %d, %d ranks, convention %d, dim %d: element (%d, %d)\n", what, form_names[t->form], (int)t->op, t->p,
-                (int)t->convention, t->dim, (int)along, (int)other);
+        fprintf(stderr, "  %s of %s, op %d, %d ranks, convention %d, dim %d: element (%d, %d)\n", what,
+                form_names[t->form], (int)t->op, t->p, (int)t->convention, t->dim, (int)along, (int)other);
 }
 
 static void expect_values(const struct trial *t, stn_tensor *y)
@@ -162,7 +163,8 @@ static void expect_gradient(const struct trial *t, stn_tensor *x)
     CHECK_STATUS(stn_to_host(grad, got, (size_t)(t->length * OTHER) * sizeof *got), STN_OK);
     for (int64_t k = 0; k < t->length; k++)
         for (int64_t j = 0; j < OTHER; j++)
-            expect(t, "the gradient", k, j, got[place_of(t, t->length, k, j)], arriving(t, k, index_of(k, j)) * slope(t, index_of(k, j)));
+            expect(t, "the gradient", k, j, got[place_of(t, t->length, k, j)],
+                   arriving(t, k, index_of(k, j)) * slope(t, index_of(k, j)));
 }
 
 static void run(stn_context *context, const struct trial *t, const stn_mesh *mesh)

@@ -227,8 +227,8 @@ static const struct {
     [SUM] = {STN_ERR_SHAPE,
              "rank 1: dist_all_to_all: input has 4 elements along dim 0, wanted the sum of send_sizes, which is 5"},
     [MARGIN] = {STN_ERR_ARGUMENT, "rank 1: dist_halo: margin got widths -1 and 0"},
-    [WIDE] = {STN_ERR_ARGUMENT,
-              "rank 1: dist_halo: margin got widths 36028797018963968 and 0, wanted at most 16777216 where elements are repeated"},
+    [WIDE] = {STN_ERR_ARGUMENT, "rank 1: dist_halo: margin got widths 36028797018963968 and 0, wanted at most 16777216 "
+                                "where elements are repeated"},
     [STRUCT] = {STN_ERR_ARGUMENT, "rank 1: dist_exchange: list 0 of messages got a bad size"},
 };
 
@@ -275,9 +275,11 @@ enum end_fault { LONGER, TWO, CUT, UNASKED, TO_ITSELF, ROWS, N_END_FAULTS };
 static const char *const end_texts[N_END_FAULTS] = {
     [LONGER] = "rank 2: dist_exchange: rank 1 sends 1 messages of 3 elements in all, wanted 1 of 2; nothing was moved",
     [TWO] = "rank 2: dist_exchange: rank 1 sends 2 messages of 2 elements in all, wanted 1 of 2; nothing was moved",
-    [CUT] = "rank 2: dist_exchange: rank 1 sends 2 messages of 3 elements in all, wanted 2 of 3, cut elsewhere; nothing",
+    [CUT] =
+        "rank 2: dist_exchange: rank 1 sends 2 messages of 3 elements in all, wanted 2 of 3, cut elsewhere; nothing",
     [UNASKED] = "rank 0: dist_exchange: rank 1 sends 1 messages of 2 elements in all, wanted 0 of 0; nothing was moved",
-    [TO_ITSELF] = "rank 1: dist_exchange: rank 1 sends 1 messages of 1 elements in all, wanted 0 of 0; nothing was moved",
+    [TO_ITSELF] =
+        "rank 1: dist_exchange: rank 1 sends 1 messages of 1 elements in all, wanted 0 of 0; nothing was moved",
     [ROWS] = "rank 0: dist_all_to_all: rank 1 sends 1 messages of 2 elements in all, wanted 1 of 1; nothing was moved",
 };
 

@@ -9,8 +9,8 @@ enum { MOST_RANKS = 16, TOGETHER = 2 };
 
 static int is_tested(const struct setup *s)
 {
-    const int serves = s->collective == REDUCE || s->collective == GATHER || s->collective == SCATTER || s->collective == EXCHANGE ||
-                       s->collective == HALO;
+    const int serves = s->collective == REDUCE || s->collective == GATHER || s->collective == SCATTER ||
+                       s->collective == EXCHANGE || s->collective == HALO;
     return serves && s->dim == 0 && s->convention == STN_GRAD_PER_RANK;
 }
 
@@ -179,8 +179,12 @@ static void held(stn_context *context, const stn_mesh *mesh)
     const stn_dist_margin margin = {sizeof margin, 1, 1, STN_PADDING_CIRCULAR};
     stn_dist_request *q[3] = {NULL};
     stn_scope_begin(context);
-    CHECK_STATUS(stn_dist_gather_into(rank == 2 ? rows(context, 3) : NULL, rows(context, sizes[rank]), mesh, sizes, 2, &q[0]), STN_OK);
-    CHECK_STATUS(stn_dist_scatter_into(rows(context, sizes[rank]), rank == 1 ? rows(context, 3) : NULL, mesh, sizes, 1, &q[1]), STN_OK);
+    CHECK_STATUS(
+        stn_dist_gather_into(rank == 2 ? rows(context, 3) : NULL, rows(context, sizes[rank]), mesh, sizes, 2, &q[0]),
+        STN_OK);
+    CHECK_STATUS(
+        stn_dist_scatter_into(rows(context, sizes[rank]), rank == 1 ? rows(context, 3) : NULL, mesh, sizes, 1, &q[1]),
+        STN_OK);
     stn_tensor *wide = rows(context, sizes[rank] ? sizes[rank] + 2 : 0);
     CHECK_STATUS(stn_dist_halo_into(wide, rows(context, sizes[rank]), mesh, sizes, &margin, &q[2]), STN_OK);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -216,19 +220,29 @@ static void refuse_one(stn_context *context, const stn_mesh *mesh)
     const stn_dist_messages wrong = {sizeof wrong, 1, 1, &part, &from, 2};
     const stn_dist_messages outside = {sizeof outside, 1, 0, &(const stn_dist_part){odd ? 3 : 0, 0, 0}, NULL, 2};
     stn_tensor *two = rows(context, 2), *y = rows(context, 2);
-    expect_refused(context, stn_dist_reduce_into(odd ? rows(context, 3) : NULL, two, mesh, STN_SUM, 1, NULL), STN_ERR_SHAPE,
-                   "rank 1: dist_reduce_into: the result has 3 rows, wanted the input's 2");
+    expect_refused(context, stn_dist_reduce_into(odd ? rows(context, 3) : NULL, two, mesh, STN_SUM, 1, NULL),
+                   STN_ERR_SHAPE, "rank 1: dist_reduce_into: the result has 3 rows, wanted the input's 2");
     expect_refused(context, stn_dist_reduce_into(NULL, two, mesh, STN_SUM, 1, NULL), STN_ERR_ARGUMENT,
                    "rank 1: dist_reduce_into: result is missing");
     expect_refused(context, stn_dist_reduce_into(y, two, mesh, STN_SUM, rank, NULL), STN_ERR_MISMATCH, "root 1");
-    expect_refused(context, stn_dist_gather_into(odd ? rows(context, 4) : NULL, rows(context, own), mesh, sizes, 1, NULL),
+    expect_refused(context,
+                   stn_dist_gather_into(odd ? rows(context, 4) : NULL, rows(context, own), mesh, sizes, 1, NULL),
                    STN_ERR_SHAPE, "rank 1: dist_gather_into: the sum of sizes is 3, wanted 4");
-    expect_refused(context, stn_dist_gather_into(odd ? rows(context, 3) : NULL, rows(context, odd ? 3 : own), mesh, sizes, 1, NULL),
-                   STN_ERR_SHAPE, "rank 1: dist_gather_into: input has 9 elements, wanted 6, as sizes[1] says");
-    expect_refused(context, stn_dist_scatter_into(rows(context, odd ? 3 : own), rank == 0 ? rows(context, 3) : NULL, mesh, sizes, 0, NULL),
-                   STN_ERR_SHAPE, "rank 1: dist_scatter_into: the result has 9 elements, wanted 6");
-    expect_refused(context, stn_dist_halo_into(rows(context, own + (odd ? 1 : own ? 2 : 0)), rows(context, own), mesh, sizes, &margin, NULL),
-                   STN_ERR_SHAPE, "rank 1: dist_halo_into: the result has 3 rows, wanted 4, the chunk with its margins");
+    expect_refused(
+        context,
+        stn_dist_gather_into(odd ? rows(context, 3) : NULL, rows(context, odd ? 3 : own), mesh, sizes, 1, NULL),
+        STN_ERR_SHAPE, "rank 1: dist_gather_into: input has 9 elements, wanted 6, as sizes[1] says");
+    expect_refused(
+        context,
+        stn_dist_scatter_into(rows(context, odd ? 3 : own), rank == 0 ? rows(context, 3) : NULL, mesh, sizes, 0, NULL),
+        STN_ERR_SHAPE, "rank 1: dist_scatter_into: the result has 9 elements, wanted 6");
+    expect_refused(context,
+                   stn_dist_halo_into(rows(context, own + (odd   ? 1
+                                                           : own ? 2
+                                                                 : 0)),
+                                      rows(context, own), mesh, sizes, &margin, NULL),
+                   STN_ERR_SHAPE,
+                   "rank 1: dist_halo_into: the result has 3 rows, wanted 4, the chunk with its margins");
     expect_refused(context, stn_dist_exchange_into(y, two, mesh, &wrong, NULL), STN_ERR_MISMATCH,
                    "dist_exchange_into: rank 0 sends 1 messages of 1 elements in all, wanted 1 of 2");
     expect_refused(context, stn_dist_exchange_into(y, two, mesh, &outside, NULL), STN_ERR_ARGUMENT,
@@ -251,9 +265,11 @@ static void refuse_all(stn_context *context, const stn_mesh *mesh)
                    "the result has 2 rows, wanted messages->length, which is 5");
     expect_refused(context, stn_dist_exchange_into(y, two, mesh, NULL, &request), STN_ERR_ARGUMENT,
                    "messages got NULL, of 0 bytes, wanted 40");
-    expect_refused(context, stn_dist_halo_into(y, own, mesh, sizes, &wide, &request), STN_ERR_SHAPE, "3 elements in all to reflect");
+    expect_refused(context, stn_dist_halo_into(y, own, mesh, sizes, &wide, &request), STN_ERR_SHAPE,
+                   "3 elements in all to reflect");
     expect_refused(context, stn_dist_halo_into(y, y, mesh, NULL, &wide, &request), STN_ERR_ARGUMENT, "share memory");
-    expect_refused(context, stn_dist_halo_into(stn_narrow(y, 0, 0, 1), own, mesh, sizes, &wide, &request), STN_ERR_STATE, "is a view");
+    expect_refused(context, stn_dist_halo_into(stn_narrow(y, 0, 0, 1), own, mesh, sizes, &wide, &request),
+                   STN_ERR_STATE, "is a view");
     CHECK(request == NULL);
 }
 
@@ -276,8 +292,10 @@ static void what_cannot_be_is_refused_on_all_ranks(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"requests_give_the_bits_of_the_collective_in_any_order", requests_give_the_bits_of_the_collective_in_any_order},
-        {"requests_that_nobody_waited_for_outlive_their_context", requests_that_nobody_waited_for_outlive_their_context},
+        {"requests_give_the_bits_of_the_collective_in_any_order",
+         requests_give_the_bits_of_the_collective_in_any_order},
+        {"requests_that_nobody_waited_for_outlive_their_context",
+         requests_that_nobody_waited_for_outlive_their_context},
         {"requests_hold_their_tensors", requests_hold_their_tensors},
         {"what_cannot_be_is_refused_on_all_ranks", what_cannot_be_is_refused_on_all_ranks},
     };

@@ -64,7 +64,8 @@ static void differentiate_twice(stn_context *context, const struct trial *t)
     }
     stn_scope_begin(context);
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
-    stn_tensor *x = stn_from_host(context, spec, mine), *w = stn_from_host(context, spec, weights), *g = NULL, *gg = NULL;
+    stn_tensor *x = stn_from_host(context, spec, mine), *w = stn_from_host(context, spec, weights), *g = NULL,
+               *gg = NULL;
     stn_spec_release(&spec);
     stn_set_requires_grad(x, 1);
     stn_tensor *all = reduced(x, mesh, t->op, t->form);
@@ -94,7 +95,8 @@ static void second_derivatives_of_reductions_are_those_of_one_loss(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"second_derivatives_of_reductions_are_those_of_one_loss", second_derivatives_of_reductions_are_those_of_one_loss},
+        {"second_derivatives_of_reductions_are_those_of_one_loss",
+         second_derivatives_of_reductions_are_those_of_one_loss},
     };
     return TEST_MAIN(argc, argv, cases);
 }

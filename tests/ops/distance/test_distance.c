@@ -32,7 +32,8 @@ static stn_status metrics_body(stn_context *context, void *arg)
     const struct random_shape shapes[] = {{3, {1, 67, 70}}, {3, {2, 35, 70}}};
     uint64_t state = 3;
     (void)arg;
-    double *a = against_one_draw(&state, against_one_numel(&shapes[0])), *b = against_one_draw(&state, against_one_numel(&shapes[1]));
+    double *a = against_one_draw(&state, against_one_numel(&shapes[0])),
+           *b = against_one_draw(&state, against_one_numel(&shapes[1]));
     double *want = malloc(2 * 67 * 35 * sizeof *want);
     b[7] = a[7];
     for (int i = 0; i < N_POWERS; i++) {
@@ -66,10 +67,12 @@ static stn_status distances_body(stn_context *context, void *arg)
     (void)arg;
     for (int i = 0; i < N_POWERS; i++)
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
-            double *v[] = {against_one_draw(&state, against_one_numel(&shapes[k][0])), against_one_draw(&state, against_one_numel(&shapes[k][1]))};
+            double *v[] = {against_one_draw(&state, against_one_numel(&shapes[k][0])),
+                           against_one_draw(&state, against_one_numel(&shapes[k][1]))};
             for (int64_t j = 0; j < against_one_numel(&shapes[k][1]); j++)
                 v[1][j] += j % 2 ? 4 : -4; /* far from where differences change their sign, or distances are 0 */
-            struct against_one_op op = {.call = call_cdist, .arg = &powers[i], .n_in = 2, .tolerance = 1e-12, .first_order = 1};
+            struct against_one_op op = {
+                .call = call_cdist, .arg = &powers[i], .n_in = 2, .tolerance = 1e-12, .first_order = 1};
             for (int j = 0; j < 2; j++)
                 op.in[j] = (struct against_one_input){STN_DTYPE_F64, shapes[k][j], v[j], 1u << STN_SUM};
             against_one_check(context, &state, random_mesh(&state, context), &op);
@@ -94,13 +97,15 @@ static stn_status close_body(stn_context *context, void *arg)
     (void)arg;
     for (int i = 0; i < N_POWERS; i++) {
         stn_scope_begin(context);
-        stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &shape, a), *y = against_one_local(context, STN_DTYPE_F32, &shape, b), *grad;
+        stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &shape, a),
+                   *y = against_one_local(context, STN_DTYPE_F32, &shape, b), *grad;
         double got[4];
         CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
         stn_tensor *same = stn_cdist(x, x, powers[i]), *apart = stn_cdist(x, y, powers[i]);
         test_read(apart, got, 4);
         CHECK_NEAR(got[3], powers[i] == 0 ? 1 : 0.25, 1e-6);
-        stn_tensor *ones = stn_add_number(stn_mul_number(stn_detach(same), 0), 1), *diagonal = stn_tril(stn_triu(ones, 0), 0);
+        stn_tensor *ones = stn_add_number(stn_mul_number(stn_detach(same), 0), 1),
+                   *diagonal = stn_tril(stn_triu(ones, 0), 0);
         CHECK_STATUS(stn_grad(context, 1, &same, &diagonal, 1, &x, 0, 0, &grad), STN_OK);
         against_one_compare(grad, none, 0);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -202,8 +207,14 @@ static void rows_stay_cut_and_features_take_one_exchange(void)
 }
 
 static stn_tensor *call_cross(stn_tensor *const *in, const void *arg) { return stn_cross(in[0], in[1], arg); }
-static stn_tensor *call_cosine(stn_tensor *const *in, const void *arg) { return stn_cosine_similarity(in[0], in[1], *(const int *)arg, 1e-8); }
-static stn_tensor *call_normalize(stn_tensor *const *in, const void *arg) { return stn_normalize(in[0], 3, 2, arg, 1e-12); }
+static stn_tensor *call_cosine(stn_tensor *const *in, const void *arg)
+{
+    return stn_cosine_similarity(in[0], in[1], *(const int *)arg, 1e-8);
+}
+static stn_tensor *call_normalize(stn_tensor *const *in, const void *arg)
+{
+    return stn_normalize(in[0], 3, 2, arg, 1e-12);
+}
 
 static stn_status others_body(stn_context *context, void *arg)
 {
@@ -248,7 +259,8 @@ static stn_status eps_body(stn_context *context, void *arg)
     const double x[] = {3e-3, 4e-3, 3, 4}, y[] = {6, 8, 0, 0}, cosine[] = {0.5, 0}, normal[] = {0.3, 0.4, 0.6, 0.8};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *a = against_one_local(context, STN_DTYPE_F64, &shape, x), *b = against_one_local(context, STN_DTYPE_F64, &shape, y);
+    stn_tensor *a = against_one_local(context, STN_DTYPE_F64, &shape, x),
+               *b = against_one_local(context, STN_DTYPE_F64, &shape, y);
     const int dim = -1;
     against_one_compare(stn_cosine_similarity(a, b, -1, 1e-2), cosine, 1e-15);
     against_one_compare(stn_normalize(a, 2, 1, &dim, 1e-2), normal, 1e-15);
@@ -268,8 +280,10 @@ static stn_status uneven_body(stn_context *context, void *arg)
     const stn_placement shard = stn_shard(0), replicate = stn_replicate();
     const stn_spec *cut_spec, *whole_spec;
     (void)arg;
-    CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 3, (int64_t[]){5, 2, 3}, &cut, &cut_spec), STN_OK);
-    CHECK_STATUS(stn_spec_create(context, mesh, &replicate, STN_DTYPE_F32, 3, (int64_t[]){5, 2, 3}, NULL, &whole_spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 3, (int64_t[]){5, 2, 3}, &cut, &cut_spec),
+                 STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &replicate, STN_DTYPE_F32, 3, (int64_t[]){5, 2, 3}, NULL, &whole_spec),
+                 STN_OK);
     stn_scope_begin(context);
     stn_tensor *a = stn_zeros(context, whole_spec), *b = stn_zeros(context, cut_spec);
     CHECK_I64(stn_tensor_local_shape(stn_cdist(a, b, 2))[0], uneven[stn_context_rank(context)]);
@@ -292,16 +306,19 @@ static stn_status refusals_body(stn_context *context, void *arg)
     char text[512];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *a = against_one_local(context, STN_DTYPE_F32, &s23, zeros), *b = against_one_local(context, STN_DTYPE_F32, &s24, zeros),
+    stn_tensor *a = against_one_local(context, STN_DTYPE_F32, &s23, zeros),
+               *b = against_one_local(context, STN_DTYPE_F32, &s24, zeros),
                *c = against_one_local(context, STN_DTYPE_F64, &s23, zeros);
 #define REFUSED(expression, status, message)                                  \
     CHECK(stn_tensor_is_error(expression));                                   \
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status); \
     CHECK_STR(text, message)
-    REFUSED(stn_cdist(a, b, 2), STN_ERR_SHAPE, "cdist: got shapes (2, 3) and (2, 4), wanted (…, rows, m) and (…, rows, m) whose batches broadcast");
+    REFUSED(stn_cdist(a, b, 2), STN_ERR_SHAPE,
+            "cdist: got shapes (2, 3) and (2, 4), wanted (…, rows, m) and (…, rows, m) whose batches broadcast");
     REFUSED(stn_cdist(a, c, 2), STN_ERR_DTYPE, "cdist: got dtypes f32 and f64, wanted one floating dtype");
     REFUSED(stn_cdist(a, a, -1), STN_ERR_ARGUMENT, "cdist: 'p' got -1, wanted at least 0");
-    REFUSED(stn_cross(b, b, &one), STN_ERR_SHAPE, "cross: 'input' got shape (2, 4), wanted 2 dims with 3 elements in dim 1");
+    REFUSED(stn_cross(b, b, &one), STN_ERR_SHAPE,
+            "cross: 'input' got shape (2, 4), wanted 2 dims with 3 elements in dim 1");
     REFUSED(stn_cross(b, b, NULL), STN_ERR_SHAPE, "cross: 'input' got shape (2, 4), wanted a dim of size 3");
     stn_tensor *grad, *d;
     CHECK_STATUS(stn_set_requires_grad(a, 1), STN_OK);
@@ -322,7 +339,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_metric_is_that_of_a_plain_loop", every_metric_is_that_of_a_plain_loop},
         {"random_layouts_give_the_distances_of_one_process", random_layouts_give_the_distances_of_one_process},
-        {"equal_rows_have_no_gradient_and_close_ones_keep_their_distance", equal_rows_have_no_gradient_and_close_ones_keep_their_distance},
+        {"equal_rows_have_no_gradient_and_close_ones_keep_their_distance",
+         equal_rows_have_no_gradient_and_close_ones_keep_their_distance},
         {"nan_stays_in_every_metric", nan_stays_in_every_metric},
         {"the_least_order_is_not_0", the_least_order_is_not_0},
         {"rows_stay_cut_and_features_take_one_exchange", rows_stay_cut_and_features_take_one_exchange},

@@ -50,8 +50,8 @@ static void set_shape(struct elements *out, const struct elements *x, const stru
 }
 
 /* Sums of products over what each element of `like` was broadcast to: sum of u v* w*, each where it is not NULL. */
-static void sum_products(struct elements *to, const struct elements *like, const struct elements *u, const struct elements *v,
-                         const struct elements *w, double factor)
+static void sum_products(struct elements *to, const struct elements *like, const struct elements *u,
+                         const struct elements *v, const struct elements *w, double factor)
 {
     *to = *like;
     memset(to->v, 0, sizeof to->v);
@@ -78,8 +78,8 @@ struct drawn {
     stn_tensor *tx, *ty, *tout, *tgrad;
 };
 
-static void draw_call(struct drawn *c, stn_context *context, const stn_mesh *mesh, const struct shapes *pair, stn_dtype a, stn_dtype b,
-                      uint64_t *seed)
+static void draw_call(struct drawn *c, stn_context *context, const stn_mesh *mesh, const struct shapes *pair,
+                      stn_dtype a, stn_dtype b, uint64_t *seed)
 {
     elements_draw(&c->x, a, pair->ndim[0], pair->shape[0], seed);
     elements_draw(&c->y, b, pair->ndim[1], pair->shape[1], seed);
@@ -141,8 +141,9 @@ struct plan {
 
 static stn_status drawn_layouts(stn_context *context, void *arg)
 {
-    static const stn_dtype dtypes[][2] = {{STN_DTYPE_F32, STN_DTYPE_F32}, {STN_DTYPE_F64, STN_DTYPE_F64}, {STN_DTYPE_F32, STN_DTYPE_F64},
-                                          {STN_DTYPE_F32, STN_DTYPE_C64}, {STN_DTYPE_C64, STN_DTYPE_C64}, {STN_DTYPE_C128, STN_DTYPE_F32}};
+    static const stn_dtype dtypes[][2] = {{STN_DTYPE_F32, STN_DTYPE_F32}, {STN_DTYPE_F64, STN_DTYPE_F64},
+                                          {STN_DTYPE_F32, STN_DTYPE_F64}, {STN_DTYPE_F32, STN_DTYPE_C64},
+                                          {STN_DTYPE_C64, STN_DTYPE_C64}, {STN_DTYPE_C128, STN_DTYPE_F32}};
     const struct plan *plan = arg;
     const stn_mesh *mesh = test_mesh(context, plan->rows, plan->columns);
     uint64_t seed = 31;
@@ -206,7 +207,8 @@ static stn_status partial_rules(stn_context *context, void *arg)
     struct elements e = six_by_four(STN_DTYPE_F32);
     stn_placement replicate = stn_replicate(), shard = stn_shard(0), partial = stn_partial(STN_SUM);
     stn_scope_begin(context);
-    stn_tensor *r = layout_tensor_placed(context, mesh, &e, &replicate), *s = layout_tensor_placed(context, mesh, &e, &shard);
+    stn_tensor *r = layout_tensor_placed(context, mesh, &e, &replicate),
+               *s = layout_tensor_placed(context, mesh, &e, &shard);
     stn_tensor *p = layout_tensor_placed(context, mesh, &e, &partial);
     int64_t before = moved(context);
     CHECK_I64(kind_of(stn_add(p, p), 0), STN_PLACE_PARTIAL);
@@ -243,11 +245,13 @@ static stn_status cuts(stn_context *context, void *arg)
     elements_draw(&row, STN_DTYPE_F32, 1, (int64_t[]){4}, &seed);
     const int64_t uneven[] = {5, 1}, *sizes[] = {uneven, NULL};
     const int order[] = {1, 0};
-    const stn_spec_options cut = {.size = sizeof cut, .sizes = sizes}, reversed = {.size = sizeof reversed, .memory_order = order};
+    const stn_spec_options cut = {.size = sizeof cut, .sizes = sizes},
+                           reversed = {.size = sizeof reversed, .memory_order = order};
     stn_placement shard = stn_shard(0), replicate = stn_replicate();
     const stn_spec *explicit_spec, *reversed_spec;
     CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 2, column.shape, &cut, &explicit_spec), STN_OK);
-    CHECK_STATUS(stn_spec_create(context, mesh, &replicate, STN_DTYPE_F32, 2, large.shape, &reversed, &reversed_spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &replicate, STN_DTYPE_F32, 2, large.shape, &reversed, &reversed_spec),
+                 STN_OK);
     stn_scope_begin(context);
     /* The large one is Replicate: the column's cut is taken. The large one's memory order is. */
     stn_tensor *c = layout_tensor(context, explicit_spec, &column), *l = layout_tensor(context, reversed_spec, &large);
@@ -290,7 +294,8 @@ static stn_status in_place(stn_context *context, void *arg)
     }
     for (int round = 0; round < test_draws(40); round++) {
         stn_scope_begin(context);
-        stn_tensor *x = layout_tensor_drawn(context, mesh, &e, &seed), *y = layout_tensor_drawn(context, mesh, &row, &seed);
+        stn_tensor *x = layout_tensor_drawn(context, mesh, &e, &seed),
+                   *y = layout_tensor_drawn(context, mesh, &row, &seed);
         const stn_spec *spec = stn_tensor_spec(x);
         CHECK(stn_add_(x, y, 2) == x);
         layout_check(x, &doubled, "add_");
@@ -315,7 +320,8 @@ static stn_status in_place_gradient(stn_context *context, void *arg)
     struct elements e = six_by_four(STN_DTYPE_F32), wanted = e, other = e;
     stn_placement shard = stn_shard(0), replicate = stn_replicate();
     stn_scope_begin(context);
-    stn_tensor *x = layout_tensor_placed(context, mesh, &e, &shard), *y = layout_tensor_placed(context, mesh, &e, &replicate);
+    stn_tensor *x = layout_tensor_placed(context, mesh, &e, &shard),
+               *y = layout_tensor_placed(context, mesh, &e, &replicate);
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     CHECK_STATUS(stn_set_requires_grad(y, 1), STN_OK);
     /* z = (2 x + 5 y) c; its cotangent g: gx = 2 g c, gy = 5 g c. */
@@ -348,7 +354,8 @@ static void gradients_pass_through_changes_in_place(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks", drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks},
+        {"drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks",
+         drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks},
         {"partial_stays_where_the_op_is_linear", partial_stays_where_the_op_is_linear},
         {"largest_operand_decides_the_cut_and_first_full_one_the_memory_order",
          largest_operand_decides_the_cut_and_first_full_one_the_memory_order},

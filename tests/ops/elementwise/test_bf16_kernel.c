@@ -19,8 +19,13 @@ static uint16_t every[ALL], result[ALL], wanted[ALL];
 
 static struct stni_pointwise_args gelu_of(const uint16_t *x, uint16_t *y, int64_t n)
 {
-    return (struct stni_pointwise_args){.op = STNI_POINTWISE_gelu, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1, .shape = {n},
-                                        .out = {y, STN_DTYPE_BF16, {1}}, .in = {{(void *)x, STN_DTYPE_BF16, {1}}}};
+    return (struct stni_pointwise_args){.op = STNI_POINTWISE_gelu,
+                                        .compute = STN_DTYPE_F32,
+                                        .ndim = 1,
+                                        .n_in = 1,
+                                        .shape = {n},
+                                        .out = {y, STN_DTYPE_BF16, {1}},
+                                        .in = {{(void *)x, STN_DTYPE_BF16, {1}}}};
 }
 
 static void run(const struct stni_pointwise_args *args, enum stni_isa isa)
@@ -45,7 +50,8 @@ static void gelu_is_nearly_the_rounded_exact_result(void)
         const struct stni_pointwise_args args = gelu_of(every, result, ALL);
         run(&args, (enum stni_isa)isa);
         for (int i = 0; i < ALL; i++) {
-            const double x = stni_bf16_to_f32(every[i]), got = stni_bf16_to_f32(result[i]), exact = x * 0.5 * erfc(-x * sqrt(0.5));
+            const double x = stni_bf16_to_f32(every[i]), got = stni_bf16_to_f32(result[i]),
+                         exact = x * 0.5 * erfc(-x * sqrt(0.5));
             if (isnan(exact) || isinf(exact)) {
                 wrong += isnan(exact) ? !isnan(got) : got != exact;
                 continue;

@@ -76,7 +76,8 @@ static stn_status copies_body(stn_context *context, void *arg)
         struct elements row = drawn(dtypes[pair / N % N], 1, (int64_t[]){4}, (uint64_t)pair + 5);
         struct elements whole = drawn(dtypes[pair / N % N], 2, (int64_t[]){7, 4}, (uint64_t)pair + 90);
         stn_scope_begin(context);
-        stn_tensor *t = layout_tensor_drawn(context, mesh, &to, &seed), *r = layout_tensor_drawn(context, mesh, &row, &seed),
+        stn_tensor *t = layout_tensor_drawn(context, mesh, &to, &seed),
+                   *r = layout_tensor_drawn(context, mesh, &row, &seed),
                    *w = layout_tensor_drawn(context, mesh, &whole, &seed);
         const stn_spec *spec = stn_tensor_spec(t);
         for (int64_t i = 0; i < to.n; i++)
@@ -111,7 +112,8 @@ static stn_status fills_body(stn_context *context, void *arg)
 {
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, 3, 0);
-    static const stn_dtype all[] = {STN_DTYPE_F32, STN_DTYPE_F16, STN_DTYPE_I64, STN_DTYPE_U8, STN_DTYPE_BOOL, STN_DTYPE_C64};
+    static const stn_dtype all[] = {STN_DTYPE_F32, STN_DTYPE_F16,  STN_DTYPE_I64,
+                                    STN_DTYPE_U8,  STN_DTYPE_BOOL, STN_DTYPE_C64};
     uint64_t seed = 2;
     for (int round = 0; round < test_draws(48); round++) {
         struct elements x = drawn(all[round % 6], 2, (int64_t[]){5, 3}, 3);
@@ -183,7 +185,8 @@ static stn_status versions_body(stn_context *context, void *arg)
     (void)arg;
     const int64_t n = 4;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F32, 1, &n, NULL, test_value), *leaf = stn_clone(x), *grad;
+    stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F32, 1, &n, NULL, test_value), *leaf = stn_clone(x),
+               *grad;
     const uint64_t before = stn_tensor_version(x);
     stn_fill_(x, 1);
     CHECK_I64((int64_t)(stn_tensor_version(x) - before), 1);
@@ -214,7 +217,8 @@ int main(int argc, char **argv)
         {"a_clone_of_a_pending_maximum_is_one", a_clone_of_a_pending_maximum_is_one},
         {"copy_moves_layouts_and_casts", copy_moves_layouts_and_casts},
         {"fill_sets_every_element", fill_sets_every_element},
-        {"gradients_reach_what_was_copied_and_not_what_was_overwritten", gradients_reach_what_was_copied_and_not_what_was_overwritten},
+        {"gradients_reach_what_was_copied_and_not_what_was_overwritten",
+         gradients_reach_what_was_copied_and_not_what_was_overwritten},
         {"a_write_through_memory_is_seen_once_it_is_told", a_write_through_memory_is_seen_once_it_is_told},
     };
     return TEST_MAIN(argc, argv, cases);

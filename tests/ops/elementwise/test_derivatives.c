@@ -35,30 +35,72 @@ static stn_tensor *itself(stn_tensor *x) { return stn_pow_number(stn_pow_number(
 static stn_tensor *divided(stn_tensor *x) { return stn_square(stn_div_number(x, 3)); }
 static stn_tensor *taken_from(stn_tensor *x) { return stn_square(stn_sub_number(x, 3)); }
 static stn_tensor *rest(stn_tensor *x) { return stn_square(stn_fmod_number(x, 0.9)); }
-static stn_tensor *turned(stn_tensor *x) { return stn_real(stn_mul(stn_polar(x, stn_square(x)), stn_complex(stn_square(x), x))); }
+static stn_tensor *turned(stn_tensor *x)
+{
+    return stn_real(stn_mul(stn_polar(x, stn_square(x)), stn_complex(stn_square(x), x)));
+}
 static stn_tensor *complex_tanh(stn_tensor *x) { return stn_imag(stn_tanh(stn_complex(x, stn_square(x)))); }
-static stn_tensor *complex_exp(stn_tensor *x) { return stn_real(stn_exp(stn_mul(stn_complex(x, x), stn_complex(x, stn_square(x))))); }
+static stn_tensor *complex_exp(stn_tensor *x)
+{
+    return stn_real(stn_exp(stn_mul(stn_complex(x, x), stn_complex(x, stn_square(x)))));
+}
 static stn_tensor *complex_sqrt(stn_tensor *x) { return stn_real(stn_sqrt(stn_log(stn_complex(x, stn_square(x))))); }
 
 static const struct unary unary_ops[] = {
-    {"exp", stn_exp, 0, 1},         {"exp2", stn_exp2, 0, 1},           {"expm1", stn_expm1, 0, 1},
-    {"log", stn_log, 2, 1},         {"log2", stn_log2, 2, 1},           {"log1p", stn_log1p, 1, 1},
-    {"sqrt", stn_sqrt, 2, 1},       {"rsqrt", stn_rsqrt, 2, 1},         {"reciprocal", stn_reciprocal, -2, 1},
-    {"sinh", stn_sinh, 0, 1},       {"cosh", stn_cosh, 0, 1},           {"tanh", stn_tanh, 0, 2},
-    {"sigmoid", stn_sigmoid, 0, 2}, {"sin", stn_sin, 0, 3},             {"cos", stn_cos, 0, 3},
-    {"tan", stn_tan, 0, 1},         {"asin", stn_asin, 0, 0.7},         {"acos", stn_acos, 0, 0.7},
-    {"atan", stn_atan, 0, 2},       {"erf", stn_erf, 0, 1},             {"erfc", stn_erfc, 0, 1},
-    {"square", stn_square, 0, 1},   {"neg", stn_neg, 0, 1},             {"abs", stn_abs, 0, 1},
-    {"relu", stn_relu, 0, 1},       {"silu", stn_silu, 0, 2},           {"mish", stn_mish, 0, 2},
-    {"gelu erf", gelu_erf, 0, 2},   {"gelu tanh", gelu_tanh, 0, 2},     {"softplus", softplus, 0.5, 2},
-    {"elu", elu, 0, 1},             {"celu", celu, 0, 1},               {"selu", stn_selu, 0, 1},
-    {"relu6", stn_relu6, 3, 6},     {"leaky_relu", leaky_relu, 0, 1},   {"logsigmoid", stn_logsigmoid, 0, 2},
-    {"hardtanh", hardtanh, 0, 1},   {"hardsigmoid", stn_hardsigmoid, 0, 5}, {"hardswish", stn_hardswish, 0, 5},
-    {"clamp", clamp, 0, 1},         {"pow 3", cubed, 0, 1},             {"pow -1.5", power, 2, 1},
-    {"pow 2", squared, 0, 1},       {"pow 0.5", rooted, 2, 1},
-    {"div number", divided, 0, 1},  {"sub number", taken_from, 0, 1},   {"fmod number", rest, 0, 2},
-    {"polar, complex", turned, 0, 1}, {"complex tanh", complex_tanh, 0, 1}, {"complex exp", complex_exp, 0, 1},
-    {"complex sqrt log", complex_sqrt, 2, 0.5}, {"pow -1", inverted, -2, 1}, {"pow -0.5", root_inverted, 2, 1}, {"pow 1", itself, 0, 1},
+    {"exp", stn_exp, 0, 1},
+    {"exp2", stn_exp2, 0, 1},
+    {"expm1", stn_expm1, 0, 1},
+    {"log", stn_log, 2, 1},
+    {"log2", stn_log2, 2, 1},
+    {"log1p", stn_log1p, 1, 1},
+    {"sqrt", stn_sqrt, 2, 1},
+    {"rsqrt", stn_rsqrt, 2, 1},
+    {"reciprocal", stn_reciprocal, -2, 1},
+    {"sinh", stn_sinh, 0, 1},
+    {"cosh", stn_cosh, 0, 1},
+    {"tanh", stn_tanh, 0, 2},
+    {"sigmoid", stn_sigmoid, 0, 2},
+    {"sin", stn_sin, 0, 3},
+    {"cos", stn_cos, 0, 3},
+    {"tan", stn_tan, 0, 1},
+    {"asin", stn_asin, 0, 0.7},
+    {"acos", stn_acos, 0, 0.7},
+    {"atan", stn_atan, 0, 2},
+    {"erf", stn_erf, 0, 1},
+    {"erfc", stn_erfc, 0, 1},
+    {"square", stn_square, 0, 1},
+    {"neg", stn_neg, 0, 1},
+    {"abs", stn_abs, 0, 1},
+    {"relu", stn_relu, 0, 1},
+    {"silu", stn_silu, 0, 2},
+    {"mish", stn_mish, 0, 2},
+    {"gelu erf", gelu_erf, 0, 2},
+    {"gelu tanh", gelu_tanh, 0, 2},
+    {"softplus", softplus, 0.5, 2},
+    {"elu", elu, 0, 1},
+    {"celu", celu, 0, 1},
+    {"selu", stn_selu, 0, 1},
+    {"relu6", stn_relu6, 3, 6},
+    {"leaky_relu", leaky_relu, 0, 1},
+    {"logsigmoid", stn_logsigmoid, 0, 2},
+    {"hardtanh", hardtanh, 0, 1},
+    {"hardsigmoid", stn_hardsigmoid, 0, 5},
+    {"hardswish", stn_hardswish, 0, 5},
+    {"clamp", clamp, 0, 1},
+    {"pow 3", cubed, 0, 1},
+    {"pow -1.5", power, 2, 1},
+    {"pow 2", squared, 0, 1},
+    {"pow 0.5", rooted, 2, 1},
+    {"div number", divided, 0, 1},
+    {"sub number", taken_from, 0, 1},
+    {"fmod number", rest, 0, 2},
+    {"polar, complex", turned, 0, 1},
+    {"complex tanh", complex_tanh, 0, 1},
+    {"complex exp", complex_exp, 0, 1},
+    {"complex sqrt log", complex_sqrt, 2, 0.5},
+    {"pow -1", inverted, -2, 1},
+    {"pow -0.5", root_inverted, 2, 1},
+    {"pow 1", itself, 0, 1},
 };
 
 static stn_tensor *call_unary(stn_tensor *const *in, const void *arg)
@@ -69,8 +111,14 @@ static stn_tensor *call_unary(stn_tensor *const *in, const void *arg)
 static stn_tensor *sub(stn_tensor *const *in, const void *arg) { return (void)arg, stn_sub_scaled(in[0], in[1], 2.5); }
 static stn_tensor *division(stn_tensor *const *in, const void *arg) { return (void)arg, stn_div(in[0], in[1]); }
 static stn_tensor *powers(stn_tensor *const *in, const void *arg) { return (void)arg, stn_pow(in[0], in[1]); }
-static stn_tensor *larger(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_maximum(in[0], in[1])); }
-static stn_tensor *smaller(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_minimum(in[0], in[1])); }
+static stn_tensor *larger(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_square(stn_maximum(in[0], in[1]));
+}
+static stn_tensor *smaller(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_square(stn_minimum(in[0], in[1]));
+}
 static stn_tensor *angles(stn_tensor *const *in, const void *arg) { return (void)arg, stn_atan2(in[0], in[1]); }
 static stn_tensor *directions(stn_tensor *const *in, const void *arg)
 {
@@ -84,9 +132,18 @@ static stn_tensor *inverse_squares(stn_tensor *const *in, const void *arg)
 static stn_tensor *distances(stn_tensor *const *in, const void *arg) { return (void)arg, stn_hypot(in[0], in[1]); }
 static stn_tensor *rests(stn_tensor *const *in, const void *arg) { return (void)arg, stn_remainder(in[0], in[1]); }
 static stn_tensor *between(stn_tensor *const *in, const void *arg) { return (void)arg, stn_lerp(in[0], in[1], in[2]); }
-static stn_tensor *product(stn_tensor *const *in, const void *arg) { return (void)arg, stn_addcmul(in[0], in[1], in[2], 0.7); }
-static stn_tensor *quotient(stn_tensor *const *in, const void *arg) { return (void)arg, stn_addcdiv(in[0], in[1], in[2], 0.7); }
-static stn_tensor *bounded(stn_tensor *const *in, const void *arg) { return (void)arg, stn_square(stn_clamp_tensor(in[0], in[1], in[2])); }
+static stn_tensor *product(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_addcmul(in[0], in[1], in[2], 0.7);
+}
+static stn_tensor *quotient(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_addcdiv(in[0], in[1], in[2], 0.7);
+}
+static stn_tensor *bounded(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_square(stn_clamp_tensor(in[0], in[1], in[2]));
+}
 static stn_tensor *chosen(stn_tensor *const *in, const void *arg)
 {
     (void)arg;
@@ -172,12 +229,14 @@ static stn_status layouts_body(stn_context *context, void *arg)
                                            {STN_DTYPE_F64, {2, {5, 1}}, values[2], 1u << STN_SUM}};
     for (size_t k = 0; k < sizeof chosen_curves / sizeof *chosen_curves; k++)
         for (int round = 0; round < 4; round++) {
-            const struct against_one_op op = {.call = call_unary, .arg = chosen_curves[k], .n_in = 1, .in = {in[0]}, .tolerance = 1e-12};
+            const struct against_one_op op = {
+                .call = call_unary, .arg = chosen_curves[k], .n_in = 1, .in = {in[0]}, .tolerance = 1e-12};
             against_one_check(context, &state, mesh, &op);
         }
     for (size_t k = 0; k < sizeof other_ops / sizeof *other_ops; k++)
         for (int round = 0; round < 4; round++) {
-            const struct against_one_op op = {.call = other_ops[k].call, .n_in = other_ops[k].n, .in = {in[0], in[1], in[2]}, .tolerance = 1e-12};
+            const struct against_one_op op = {
+                .call = other_ops[k].call, .n_in = other_ops[k].n, .in = {in[0], in[1], in[2]}, .tolerance = 1e-12};
             against_one_check(context, &state, mesh, &op);
         }
     for (int i = 0; i < 3; i++)
@@ -203,7 +262,9 @@ static stn_status refused_body(stn_context *context, void *arg)
     const int64_t n = 5;
     char text[256];
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, 1, 0), &(stn_placement){0}, STN_DTYPE_F64, 1, &n, NULL, some), *g, *h, *third;
+    stn_tensor *x = test_tensor(context, test_mesh(context, 1, 0), &(stn_placement){0}, STN_DTYPE_F64, 1, &n, NULL,
+                                some),
+               *g, *h, *third;
     stn_set_requires_grad(x, 1);
     stn_tensor *y = stn_tanh(x), *one = stn_detach(x);
     CHECK_STATUS(stn_grad(context, 1, &y, &one, 1, &x, 1, 1, &g), STN_OK);
@@ -318,7 +379,8 @@ int main(int argc, char **argv)
         {"what_has_no_further_derivative_is_refused_by_name", what_has_no_further_derivative_is_refused_by_name},
         {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
         {"extremes_of_equal_numbers_and_of_nan_pass_to_both", extremes_of_equal_numbers_and_of_nan_pass_to_both},
-        {"a_curve_and_its_backward_are_one_op_each_and_send_nothing", a_curve_and_its_backward_are_one_op_each_and_send_nothing},
+        {"a_curve_and_its_backward_are_one_op_each_and_send_nothing",
+         a_curve_and_its_backward_are_one_op_each_and_send_nothing},
     };
     return TEST_MAIN(argc, argv, cases);
 }

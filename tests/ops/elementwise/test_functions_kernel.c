@@ -60,7 +60,8 @@ static int is_right(int f, float got, double want)
     if (isnan(want) || isnan(got))
         return isnan(want) && isnan(got);
     if (isinf(got) || fabs(want) > FLT_MAX) /* what overflows does so within the tolerance of the largest float */
-        return fabs(want) >= FLT_MAX * (1 - tolerance) && fabsf(got) >= FLT_MAX * (1 - (float)tolerance) && (got > 0) == (want > 0);
+        return fabs(want) >= FLT_MAX * (1 - tolerance) && fabsf(got) >= FLT_MAX * (1 - (float)tolerance) &&
+               (got > 0) == (want > 0);
     return fabs(got - want) <= tolerance * fabs(want) + functions[f].steps * 0x1p-149;
 }
 
@@ -74,14 +75,16 @@ static int64_t sweep(int f, enum stni_isa isa, uint32_t step)
             uint32_t bits = (uint32_t)first + i * step;
             memcpy(&x[i], &bits, sizeof bits);
         }
-        struct stni_pointwise_block block = {.op = functions[f].op, .n = CHUNK, .out = y, .in = {x, x, x}, .a = {1, 1}, .b = {20, 20}};
+        struct stni_pointwise_block block = {
+            .op = functions[f].op, .n = CHUNK, .out = y, .in = {x, x, x}, .a = {1, 1}, .b = {20, 20}};
         stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, isa)(&block);
         for (int i = 0; i < CHUNK; i++) {
             double want = functions[f].exact(x[i]);
             if (is_right(f, y[i], want))
                 continue;
             if (wrong++ < 3)
-                fprintf(stderr, "%s(%.9g) got %.9g, wanted %.17g\n", functions[f].name, (double)x[i], (double)y[i], want);
+                fprintf(stderr, "%s(%.9g) got %.9g, wanted %.17g\n", functions[f].name, (double)x[i], (double)y[i],
+                        want);
         }
     }
     return wrong;
@@ -96,13 +99,15 @@ static void f32_functions_are_right_for_all_magnitudes(void)
 
 static void ends_of_the_range_are_the_c_librarys(void)
 {
-    const float x[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MAX, -FLT_MAX, FLT_MIN, -FLT_MIN, 0x1p-149f, -0x1p-149f, 1.0f, -1.0f,
-                       88.72284f, 88.7229f, -87.34f, -103.97f, -104.0f, 128.0f, -149.0f, -150.5f, 89.41599f, 89.41601f, 0.5f, 2.0f, 1e10f};
+    const float x[] = {0.0f,      -0.0f,      INFINITY, -INFINITY, NAN,       FLT_MAX,  -FLT_MAX, FLT_MIN,  -FLT_MIN,
+                       0x1p-149f, -0x1p-149f, 1.0f,     -1.0f,     88.72284f, 88.7229f, -87.34f,  -103.97f, -104.0f,
+                       128.0f,    -149.0f,    -150.5f,  89.41599f, 89.41601f, 0.5f,     2.0f,     1e10f};
     enum { N = sizeof x / sizeof x[0] };
     float y[N];
     for (int k = 0; k < N_FUNCTIONS * ((int)stni_isa_best() + 1); k++) {
         const int f = k % N_FUNCTIONS;
-        struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = y, .in = {x, x, x}, .a = {1, 1}, .b = {20, 20}};
+        struct stni_pointwise_block block = {
+            .op = functions[f].op, .n = N, .out = y, .in = {x, x, x}, .a = {1, 1}, .b = {20, 20}};
         stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, (enum stni_isa)(k / N_FUNCTIONS))(&block);
         for (int i = 0; i < N; i++) {
             const double want = functions[f].exact(x[i]);
@@ -137,7 +142,8 @@ static int64_t wrong_angles(enum stni_isa isa)
                                           : fabs(got[j] - want) <= 2.4e-7 * fabs(want) + 2 * 0x1p-149 &&
                                                 !signbit(got[j]) == !signbit(want);
             if (!right && wrong++ < 3)
-                fprintf(stderr, "atan2(%.9g, %.9g) got %.9g, wanted %.17g\n", (double)y[j], (double)x[j], (double)got[j], want);
+                fprintf(stderr, "atan2(%.9g, %.9g) got %.9g, wanted %.17g\n", (double)y[j], (double)x[j],
+                        (double)got[j], want);
         }
     }
     return wrong;
@@ -201,9 +207,17 @@ static void sixteen_bit_floats_are_rounded_once(void)
             wide[i] = half ? stni_f16_to_f32(x[i]) : stni_bf16_to_f32(x[i]);
         }
         for (int f = 0; f < N_FUNCTIONS; f++) {
-            struct stni_pointwise_args args = {.op = functions[f].op, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 1,
-                                               .shape = {N}, .out = {y, dtype, {1}}, .in = {{x, dtype, {1}}}, .a = {1, 1}, .b = {20, 20}};
-            struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = result, .in = {wide, wide, wide}, .a = {1, 1}, .b = {20, 20}};
+            struct stni_pointwise_args args = {.op = functions[f].op,
+                                               .compute = STN_DTYPE_F32,
+                                               .ndim = 1,
+                                               .n_in = 1,
+                                               .shape = {N},
+                                               .out = {y, dtype, {1}},
+                                               .in = {{x, dtype, {1}}},
+                                               .a = {1, 1},
+                                               .b = {20, 20}};
+            struct stni_pointwise_block block = {
+                .op = functions[f].op, .n = N, .out = result, .in = {wide, wide, wide}, .a = {1, 1}, .b = {20, 20}};
             CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);
             stni_pointwise_block_of(functions[f].op, STN_DTYPE_F32, stni_isa_best())(&block);
             int64_t wrong = 0;
@@ -218,19 +232,26 @@ static void sixteen_bit_floats_are_rounded_once(void)
 static void special_values_follow_the_usual_rules(void)
 {
     const float x[] = {NAN, 1, 0, -7.5f, 7.5f, INFINITY, -0.5f, 2.5f}, y[] = {1, NAN, 0, 2, -2, 2, 1, 0};
-    const double maximum[] = {NAN, NAN, 0, 2, 7.5, INFINITY, 1, 2.5}, floor_quotient[] = {NAN, NAN, NAN, -4, -4, NAN, -1, INFINITY},
-                 remainder[] = {NAN, NAN, NAN, 0.5, -0.5, NAN, 0.5, NAN}, fmods[] = {NAN, NAN, NAN, -1.5, 1.5, NAN, -0.5, NAN},
-                 rounded[] = {NAN, 1, 0, -8, 8, INFINITY, 0, 2}, relu[] = {NAN, 1, 0, 0, 7.5, INFINITY, 0, 2.5},
-                 number[] = {9, 1, 0, -7.5, 7.5, 3, -0.5, 2.5}, sign[] = {0, 1, 0, -1, 1, 1, -1, 1};
+    const double maximum[] = {NAN, NAN, 0, 2, 7.5, INFINITY, 1, 2.5},
+                 floor_quotient[] = {NAN, NAN, NAN, -4, -4, NAN, -1, INFINITY},
+                 remainder[] = {NAN, NAN, NAN, 0.5, -0.5, NAN, 0.5, NAN},
+                 fmods[] = {NAN, NAN, NAN, -1.5, 1.5, NAN, -0.5, NAN}, rounded[] = {NAN, 1, 0, -8, 8, INFINITY, 0, 2},
+                 relu[] = {NAN, 1, 0, 0, 7.5, INFINITY, 0, 2.5}, number[] = {9, 1, 0, -7.5, 7.5, 3, -0.5, 2.5},
+                 sign[] = {0, 1, 0, -1, 1, 1, -1, 1};
     const struct {
         enum stni_pointwise_op op;
         const double *want;
-    } rows[] = {{STNI_POINTWISE_maximum, maximum}, {STNI_POINTWISE_div_floor, floor_quotient}, {STNI_POINTWISE_remainder, remainder},
-                {STNI_POINTWISE_fmod, fmods},      {STNI_POINTWISE_relu, relu},                {STNI_POINTWISE_nan_to_num, number},
+    } rows[] = {{STNI_POINTWISE_maximum, maximum},
+                {STNI_POINTWISE_div_floor, floor_quotient},
+                {STNI_POINTWISE_remainder, remainder},
+                {STNI_POINTWISE_fmod, fmods},
+                {STNI_POINTWISE_relu, relu},
+                {STNI_POINTWISE_nan_to_num, number},
                 {STNI_POINTWISE_sign, sign}};
     float got[8];
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-        struct stni_pointwise_block block = {.op = rows[r].op, .n = 8, .out = got, .in = {x, y, y}, .a = {9, 9}, .b = {3, 3}, .c = {-3, -3}};
+        struct stni_pointwise_block block = {
+            .op = rows[r].op, .n = 8, .out = got, .in = {x, y, y}, .a = {9, 9}, .b = {3, 3}, .c = {-3, -3}};
         stni_pointwise_block_of(rows[r].op, STN_DTYPE_F32, stni_isa_best())(&block);
         for (int i = 0; i < 8; i++)
             if (!CHECK_NEAR(got[i], rows[r].want[i], 0))

@@ -143,7 +143,8 @@ static void integers_and_unknown_approximations_are_refused(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"values_and_both_derivatives_are_those_of_the_c_library", values_and_both_derivatives_are_those_of_the_c_library},
+        {"values_and_both_derivatives_are_those_of_the_c_library",
+         values_and_both_derivatives_are_those_of_the_c_library},
         {"f32_is_within_3e_7_of_the_argument", f32_is_within_3e_7_of_the_argument},
         {"nan_infinity_and_the_tails_are_right", nan_infinity_and_the_tails_are_right},
         {"integers_and_unknown_approximations_are_refused", integers_and_unknown_approximations_are_refused},

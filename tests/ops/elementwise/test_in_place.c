@@ -18,7 +18,8 @@ static stn_status in_place(stn_context *context, void *arg)
 {
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, 3, 0);
-    struct elements x = drawn(STN_DTYPE_F32, 2, (int64_t[]){6, 4}, 3), row = drawn(STN_DTYPE_F32, 1, (int64_t[]){4}, 4), less = x, half = x, mean = x;
+    struct elements x = drawn(STN_DTYPE_F32, 2, (int64_t[]){6, 4}, 3), row = drawn(STN_DTYPE_F32, 1, (int64_t[]){4}, 4),
+                    less = x, half = x, mean = x;
     uint64_t seed = 9;
     for (int64_t i = 0; i < x.n; i++) {
         less.v[i] = x.v[i] - 2 * row.v[i % 4];
@@ -27,7 +28,8 @@ static stn_status in_place(stn_context *context, void *arg)
     }
     for (int round = 0; round < test_draws(40); round++) {
         stn_scope_begin(context);
-        stn_tensor *t = layout_tensor_drawn(context, mesh, &x, &seed), *r = layout_tensor_drawn(context, mesh, &row, &seed);
+        stn_tensor *t = layout_tensor_drawn(context, mesh, &x, &seed),
+                   *r = layout_tensor_drawn(context, mesh, &row, &seed);
         const stn_spec *spec = stn_tensor_spec(t);
         CHECK(stn_sub_(t, r, 2) == t);
         layout_check(t, &less, "sub_");
@@ -78,21 +80,26 @@ static stn_status errors(stn_context *context, void *arg)
     stn_tensor *tf = layout_tensor_placed(context, NULL, &f, NULL), *ti = layout_tensor_placed(context, NULL, &i, NULL),
                *tb = layout_tensor_placed(context, NULL, &b, NULL), *tc = layout_tensor_placed(context, NULL, &c, NULL),
                *tm = layout_tensor_placed(context, NULL, &m, NULL);
-    CHECK_REFUSED(context, stn_div_(ti, ti), STN_ERR_DTYPE, "div_: 'input' is i64 and is changed in place, wanted the result's dtype f32");
+    CHECK_REFUSED(context, stn_div_(ti, ti), STN_ERR_DTYPE,
+                  "div_: 'input' is i64 and is changed in place, wanted the result's dtype f32");
     CHECK_REFUSED(context, stn_lerp_(tf, tm, tf), STN_ERR_SHAPE,
             "lerp_: 'input' has shape (4) and is changed in place, wanted the result's shape (2, 4)");
     CHECK_REFUSED(context, stn_sub(tb, tb), STN_ERR_DTYPE, "sub: not defined for bool");
     CHECK_REFUSED(context, stn_where(ti, tf, tf), STN_ERR_DTYPE, "where: 'condition' is i64, wanted bool");
-    CHECK_REFUSED(context, stn_masked_fill(ti, tb, 2.5), STN_ERR_DTYPE, "masked_fill: got the number 2.5 for operands of i64, wanted a whole number");
-    CHECK_REFUSED(context, stn_clamp(tf, -INFINITY, INFINITY), STN_ERR_ARGUMENT, "clamp: 'min' is missing, wanted a tensor or a number");
+    CHECK_REFUSED(context, stn_masked_fill(ti, tb, 2.5), STN_ERR_DTYPE,
+                  "masked_fill: got the number 2.5 for operands of i64, wanted a whole number");
+    CHECK_REFUSED(context, stn_clamp(tf, -INFINITY, INFINITY), STN_ERR_ARGUMENT,
+                  "clamp: 'min' is missing, wanted a tensor or a number");
     CHECK_REFUSED(context, stn_lt(tc, tf), STN_ERR_DTYPE, "lt: not defined for c64");
     CHECK_REFUSED(context, stn_silu(ti), STN_ERR_DTYPE, "silu: not defined for i64");
-    CHECK_REFUSED(context, stn_div_rounded(tf, tf, (stn_rounding)3), STN_ERR_ARGUMENT, "div: rounding got 3, wanted an stn_rounding");
+    CHECK_REFUSED(context, stn_div_rounded(tf, tf, (stn_rounding)3), STN_ERR_ARGUMENT,
+                  "div: rounding got 3, wanted an stn_rounding");
     CHECK_REFUSED(context, stn_div_rounded(tc, tf, STN_ROUND_FLOOR), STN_ERR_DTYPE, "div: not defined for c64");
     CHECK_REFUSED(context, stn_complex(ti, ti), STN_ERR_DTYPE, "complex: not defined for i64");
     CHECK_REFUSED(context, stn_prelu(tm, stn_slice(tf, 0, 0, 3, 1)), STN_ERR_SHAPE,
             "prelu: 'weight' got shape (3), wanted (1) or (4), one for each channel of 'input'");
-    CHECK_REFUSED(context, stn_glu(stn_slice(tf, 0, 0, 3, 1), 0), STN_ERR_SHAPE, "glu: 'input' got size 3 along dim 0, wanted an even one");
+    CHECK_REFUSED(context, stn_glu(stn_slice(tf, 0, 0, 3, 1), 0), STN_ERR_SHAPE,
+                  "glu: 'input' got size 3 along dim 0, wanted an even one");
     CHECK_REFUSED(context, stn_imag(tf), STN_ERR_DTYPE, "imag: not defined for f32");
     return stn_scope_end(context);
 }
@@ -204,13 +211,15 @@ static stn_status zero_divisor(stn_context *context, void *arg)
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, 3, 0);
     stn_placement shard = stn_shard(0);
-    struct elements x = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {4}, .n = 4, .v = {7, -7, 9, 5}}, y = x, quotient = x, rest = x;
+    struct elements x = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {4}, .n = 4, .v = {7, -7, 9, 5}}, y = x,
+                    quotient = x, rest = x;
     const double divisors[] = {2, 2, 0, -2}, quotients[] = {3, -4, 0, -3}, rests[] = {1, 1, 0, -1};
     for (int i = 0; i < 4; i++)
         y.v[i] = divisors[i], quotient.v[i] = quotients[i], rest.v[i] = rests[i];
     char text[256];
     stn_scope_begin(context);
-    stn_tensor *a = layout_tensor_placed(context, mesh, &x, &shard), *b = layout_tensor_placed(context, mesh, &y, &shard);
+    stn_tensor *a = layout_tensor_placed(context, mesh, &x, &shard),
+               *b = layout_tensor_placed(context, mesh, &y, &shard);
     stn_tensor *whole = stn_floor_divide(a, b), *left = stn_remainder(a, b);
     layout_check(whole, &quotient, "floor_divide");
     layout_check(left, &rest, "remainder");
@@ -240,7 +249,8 @@ static stn_status pending(stn_context *context, void *arg)
     stn_placement replicate = stn_replicate(), partial = stn_partial(STN_SUM);
     stn_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     stn_scope_begin(context);
-    stn_tensor *r = layout_tensor_placed(context, mesh, &e, &replicate), *p = layout_tensor_placed(context, mesh, &e, &partial);
+    stn_tensor *r = layout_tensor_placed(context, mesh, &e, &replicate),
+               *p = layout_tensor_placed(context, mesh, &e, &partial);
     stn_tensor *pz = layout_tensor_placed(context, mesh, &z, &partial), *mask = stn_gt_number(r, 0);
     stn_context_stats(context, &before);
     CHECK_I64(kind_of(stn_sub(p, p)), STN_PLACE_PARTIAL);

@@ -61,7 +61,8 @@ static const stn_spec *layout(stn_context *context, const stn_mesh *mesh, int ro
     const stn_placement placements[] = {stn_replicate(), stn_shard(0), stn_shard(1)};
     stn_placement chosen = placements[(round + operand * round / 3) % 3];
     const stn_spec *spec = NULL;
-    CHECK_STATUS(stn_spec_create(context, mesh, &chosen, STN_DTYPE_F64, 2, (int64_t[]){SHAPE_0, SHAPE_1}, NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &chosen, STN_DTYPE_F64, 2, (int64_t[]){SHAPE_0, SHAPE_1}, NULL, &spec),
+                 STN_OK);
     return spec;
 }
 
@@ -77,7 +78,8 @@ static void compare(stn_context *context, const stn_mesh *mesh, const stn_op_des
             leaves[i] = leaf(context, spec, i);
             stn_spec_release(&spec);
         }
-        struct results want = apply(context, name, form->n_inputs, leaves), got = apply(context, form->name, form->n_inputs, leaves);
+        struct results want = apply(context, name, form->n_inputs, leaves),
+                       got = apply(context, form->name, form->n_inputs, leaves);
         same(got.value, want.value, form->name);
         for (int i = 0; i < form->n_inputs; i++)
             same(got.grad[i], want.grad[i], form->name);
@@ -106,7 +108,8 @@ static stn_status all_forms(stn_context *context, void *arg)
     int n = 0;
     (void)arg;
     for (int i = 0; i < STNI_OP_COUNT; i++)
-        if ((stni_op_table[i]->flags & STN_OP_IN_PLACE) && !is_constant(stni_op_table[i]->name) && has_function(stni_op_table[i]->name)) {
+        if ((stni_op_table[i]->flags & STN_OP_IN_PLACE) && !is_constant(stni_op_table[i]->name) &&
+            has_function(stni_op_table[i]->name)) {
             compare(context, mesh, stni_op_table[i]);
             n++;
         }
@@ -123,7 +126,8 @@ static void every_op_in_place_does_what_its_function_gives(void)
 static stn_status roundings(stn_context *context, void *arg)
 {
     (void)arg;
-    struct elements e = {.dtype = STN_DTYPE_F64, .ndim = 1, .shape = {4}, .n = 4, .v = {1.5, -2.5, 0.25, -0.75}}, want = e;
+    struct elements e = {.dtype = STN_DTYPE_F64, .ndim = 1, .shape = {4}, .n = 4, .v = {1.5, -2.5, 0.25, -0.75}},
+                    want = e;
     stn_scope_begin(context);
     want.v[0] = 2, want.v[1] = -2, want.v[2] = 0, want.v[3] = -1;
     layout_check(stn_round_(layout_tensor_placed(context, NULL, &e, NULL), 0), &want, "round_");

@@ -59,7 +59,8 @@ static void instruction_sets_agree_bit_for_bit_but_for_fused_polynomials(void)
         }
         for (int op = 0; op < STNI_POINTWISE_COUNT; op++)
             for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
-                struct stni_pointwise_block block = {.op = (enum stni_pointwise_op)op, .n = N, .out = got, .in = {x, y, x}, .a = {.f = 3, .i = 3}};
+                struct stni_pointwise_block block = {
+                    .op = (enum stni_pointwise_op)op, .n = N, .out = got, .in = {x, y, x}, .a = {.f = 3, .i = 3}};
                 stni_pointwise_block_fn compute = stni_pointwise_block_of(block.op, (stn_dtype)d, (enum stni_isa)isa);
                 if (!compute)
                     continue;
@@ -100,7 +101,8 @@ static void every_block_streams_what_it_stores(void)
                 block.ahead[1] = STNI_BLOCK_AHEAD;
                 compute(&block);
                 CHECK_I64(first_difference(result, got + size, wanted + size, N, 0), -1);
-                CHECK(memcmp(got, wanted, size) == 0 && memcmp(got + (N + 1) * size, wanted + (N + 1) * size, size) == 0);
+                CHECK(memcmp(got, wanted, size) == 0 &&
+                      memcmp(got + (N + 1) * size, wanted + (N + 1) * size, size) == 0);
             }
     }
 }
@@ -127,8 +129,13 @@ static void check_one_value(stn_dtype d, enum stni_pointwise_op op, stni_pointwi
     static alignas(64) char got[(RUN + 2) * 16], wanted[(RUN + 2) * 16], buffer[STNI_BLOCK_ROOM];
     const stn_dtype result = stni_pointwise_result(op, d);
     const size_t size = stn_dtype_size(result);
-    struct stni_pointwise_block block = {.op = op, .n = RUN, .out = wanted + size, .in = {operand[0], operand[1], operand[2]},
-                                         .a = {.f = 3, .i = 3}, .buffer = buffer, .piece = STNI_PIECE};
+    struct stni_pointwise_block block = {.op = op,
+                                         .n = RUN,
+                                         .out = wanted + size,
+                                         .in = {operand[0], operand[1], operand[2]},
+                                         .a = {.f = 3, .i = 3},
+                                         .buffer = buffer,
+                                         .piece = STNI_PIECE};
     repeat_first(d, i, size);
     memset(wanted, 42, sizeof wanted);
     memset(got, 42, sizeof got);
@@ -150,7 +157,8 @@ static void one_value_is_read_again_for_every_piece(void)
             element_set((stn_dtype)d, operand[k % OPERANDS], k / OPERANDS, element_draw((stn_dtype)d, &seed));
         for (int op = 0; op < STNI_POINTWISE_COUNT; op++)
             for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
-                stni_pointwise_block_fn compute = stni_pointwise_block_of((enum stni_pointwise_op)op, (stn_dtype)d, (enum stni_isa)isa);
+                stni_pointwise_block_fn compute =
+                    stni_pointwise_block_of((enum stni_pointwise_op)op, (stn_dtype)d, (enum stni_isa)isa);
                 for (int i = 0; compute && i < OPERANDS; i++)
                     check_one_value((stn_dtype)d, (enum stni_pointwise_op)op, compute, i);
             }
@@ -160,7 +168,8 @@ static void one_value_is_read_again_for_every_piece(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"instruction_sets_agree_bit_for_bit_but_for_fused_polynomials", instruction_sets_agree_bit_for_bit_but_for_fused_polynomials},
+        {"instruction_sets_agree_bit_for_bit_but_for_fused_polynomials",
+         instruction_sets_agree_bit_for_bit_but_for_fused_polynomials},
         {"every_block_streams_what_it_stores", every_block_streams_what_it_stores},
         {"one_value_is_read_again_for_every_piece", one_value_is_read_again_for_every_piece},
     };

@@ -177,11 +177,14 @@ static stn_status errors(stn_context *context, void *arg)
 {
     (void)arg;
     struct elements wide = {.dtype = F32, .ndim = 2, .shape = {2, 4}, .n = 8};
-    stn_tensor *three = ones(context, F32, 1), *whole = ones(context, I64, 1), *four = layout_tensor_placed(context, NULL, &wide, NULL);
+    stn_tensor *three = ones(context, F32, 1), *whole = ones(context, I64, 1),
+               *four = layout_tensor_placed(context, NULL, &wide, NULL);
     stn_tensor *out = NULL, *both[2] = {three, three};
     stn_attr number = {"other", STN_ATTR_FLOAT, {.f = 2}}, half = {"alpha", STN_ATTR_FLOAT, {.f = 0.5}};
-    CHECK_REFUSED(context, stn_add(four, three), STN_ERR_SHAPE, "add: 'other' got shape (3), wanted one that broadcasts with (2, 4)");
-    CHECK_REFUSED(context, stn_add_(three, four, 1), STN_ERR_SHAPE, "add_: 'other' got shape (2, 4), wanted one that broadcasts with (3)");
+    CHECK_REFUSED(context, stn_add(four, three), STN_ERR_SHAPE,
+                  "add: 'other' got shape (3), wanted one that broadcasts with (2, 4)");
+    CHECK_REFUSED(context, stn_add_(three, four, 1), STN_ERR_SHAPE,
+                  "add_: 'other' got shape (2, 4), wanted one that broadcasts with (3)");
     stn_tensor *rows = stn_expand(three, 2, (int64_t[]){5, 3}), *one = ones(context, F32, 1);
     CHECK_REFUSED(context, stn_mul_(one, rows), STN_ERR_SHAPE,
                 "mul_: 'input' has shape (3) and is changed in place, wanted the result's shape (5, 3)");
@@ -196,9 +199,11 @@ static stn_status errors(stn_context *context, void *arg)
     both[0] = both[1] = whole;
     CHECK_STATUS(stn_call(context, "add", 2, both, 1, &half, 1, &out), STN_ERR_DTYPE);
     CHECK_REFUSED(context, out, STN_ERR_DTYPE, "add: got the number 0.5 for operands of i64, wanted a whole number");
-    CHECK_REFUSED(context, stn_cast(three, (stn_dtype)77), STN_ERR_ARGUMENT, "cast: 'dtype' got 77, wanted an stn_dtype");
+    CHECK_REFUSED(context, stn_cast(three, (stn_dtype)77), STN_ERR_ARGUMENT,
+                  "cast: 'dtype' got 77, wanted an stn_dtype");
     CHECK(stn_add(NULL, NULL) == NULL);
-    CHECK_REFUSED(context, stn_add(three, NULL), STN_ERR_ARGUMENT, "add: 'other' is missing, wanted a tensor or a number");
+    CHECK_REFUSED(context, stn_add(three, NULL), STN_ERR_ARGUMENT,
+                  "add: 'other' is missing, wanted a tensor or a number");
     stn_tensor *all[] = {three, whole, four, rows, one};
     for (int i = 0; i < 5; i++)
         stn_tensor_release(&all[i]);
@@ -219,8 +224,9 @@ static stn_status partial_in_place(stn_context *context, void *arg)
     stn_attr five = {"other", STN_ATTR_INT, {.i = 5}};
     stn_tensor *p = layout_tensor_placed(context, mesh, &e, &partial), *out = NULL;
     CHECK_STATUS(stn_call(context, "add_", 1, &p, 1, &five, 1, &out), STN_ERR_PARTIAL);
-    CHECK_REFUSED(context, out, STN_ERR_PARTIAL,
-                "add_: 'input' has a reduction pending on mesh axis 'y', and this changes it in place: wanted a reduced one");
+    CHECK_REFUSED(
+        context, out, STN_ERR_PARTIAL,
+        "add_: 'input' has a reduction pending on mesh axis 'y', and this changes it in place: wanted a reduced one");
     stn_tensor_release(&p);
     return STN_OK;
 }

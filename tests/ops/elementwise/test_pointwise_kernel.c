@@ -137,8 +137,12 @@ static void every_pair_of_dtypes_computes_in_the_promoted_one(void)
         for (int b = 0; b < STN_DTYPE_COUNT; b++)
             for (int op = 0; op < 2; op++) {
                 stn_dtype out = stn_dtype_promote((stn_dtype)a, (stn_dtype)b);
-                struct problem p = {.args = {.op = op ? STNI_POINTWISE_mul : STNI_POINTWISE_add, .compute = stni_compute_dtype(out),
-                                             .ndim = 1, .n_in = 2, .shape = {2500 + 37 * a + b}, .out = {.dtype = out},
+                struct problem p = {.args = {.op = op ? STNI_POINTWISE_mul : STNI_POINTWISE_add,
+                                             .compute = stni_compute_dtype(out),
+                                             .ndim = 1,
+                                             .n_in = 2,
+                                             .shape = {2500 + 37 * a + b},
+                                             .out = {.dtype = out},
                                              .in = {{.dtype = (stn_dtype)a}, {.dtype = (stn_dtype)b}}}};
                 set_number(&p.args.a, out == STN_DTYPE_U8 || b % 2 ? 1 : 2);
                 for (int l = 0; l < 3; l++) {
@@ -146,7 +150,8 @@ static void every_pair_of_dtypes_computes_in_the_promoted_one(void)
                     set_strides(&p, l, dense);
                 }
                 char what[64];
-                snprintf(what, sizeof what, "%s %s %s", stn_dtype_name((stn_dtype)a), op ? "*" : "+", stn_dtype_name((stn_dtype)b));
+                snprintf(what, sizeof what, "%s %s %s", stn_dtype_name((stn_dtype)a), op ? "*" : "+",
+                         stn_dtype_name((stn_dtype)b));
                 run_and_compare(&p, what);
                 drop(&p);
             }
@@ -200,7 +205,8 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
         p.args.op = p.args.n_in == 2 ? draw_below(&seed, 2) ? STNI_POINTWISE_mul : STNI_POINTWISE_add
                          : draw_below(&seed, 2) ? STNI_POINTWISE_conj : STNI_POINTWISE_cast;
         draw_shape(&p.args, &seed);
-        stn_dtype first = dtypes[draw_below(&seed, 9)], second = draw_below(&seed, 2) ? first : dtypes[draw_below(&seed, 9)];
+        stn_dtype first = dtypes[draw_below(&seed, 9)],
+                  second = draw_below(&seed, 2) ? first : dtypes[draw_below(&seed, 9)];
         p.args.in[0].dtype = first;
         p.args.in[1].dtype = second;
         p.args.out.dtype = p.args.n_in == 2 ? stn_dtype_promote(first, second) : first;
@@ -227,20 +233,25 @@ static void drawn_strides_and_broadcasts_match_a_plain_loop(void)
  * numbers among them. */
 static void drawn_comparisons_match_a_plain_loop(void)
 {
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_U8, STN_DTYPE_BOOL,
-                                       STN_DTYPE_C64, STN_DTYPE_C128};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64,  STN_DTYPE_BF16, STN_DTYPE_I64,
+                                       STN_DTYPE_U8,  STN_DTYPE_BOOL, STN_DTYPE_C64,  STN_DTYPE_C128};
     uint64_t seed = 17;
     for (int round = 0; round < 400; round++) {
-        const stn_dtype first = dtypes[draw_below(&seed, 8)], second = draw_below(&seed, 2) ? first : dtypes[draw_below(&seed, 8)];
+        const stn_dtype first = dtypes[draw_below(&seed, 8)],
+                        second = draw_below(&seed, 2) ? first : dtypes[draw_below(&seed, 8)];
         const stn_dtype compute = stni_compute_dtype(stn_dtype_promote(first, second));
         const int ordered = !stni_dtype_is_complex(compute), number = draw_below(&seed, 5) == 0;
-        struct problem p = {.args = {.op = ordered && round % 2 ? STNI_POINTWISE_lt : STNI_POINTWISE_eq, .compute = compute, .n_in = 2,
-                                     .out = {.dtype = STN_DTYPE_BOOL}, .in = {{.dtype = first}, {.dtype = second}}}};
+        struct problem p = {.args = {.op = ordered && round % 2 ? STNI_POINTWISE_lt : STNI_POINTWISE_eq,
+                                     .compute = compute,
+                                     .n_in = 2,
+                                     .out = {.dtype = STN_DTYPE_BOOL},
+                                     .in = {{.dtype = first}, {.dtype = second}}}};
         draw_shape(&p.args, &seed);
         set_number(&p.args.number[1], 1);
         for (int l = 0; l <= p.args.n_in; l++) {
             int64_t strides[STN_MAX_NDIM];
-            draw_strides(p.args.ndim, p.args.shape, l < p.args.n_in ? (unsigned)draw_below(&seed, 4) : 0, &seed, strides);
+            draw_strides(p.args.ndim, p.args.shape, l < p.args.n_in ? (unsigned)draw_below(&seed, 4) : 0, &seed,
+                         strides);
             if (!(number && l == 1))
                 make(&p, l, &seed);
             set_strides(&p, l, strides);
@@ -262,7 +273,8 @@ static void long_truths_are_written_to_their_last_byte(void)
     for (int64_t i = 0; i < N + 3; i++)
         x[i] = i % 1021 ? (float)(i % 7) : NAN;
     for (int number = 0; number < 2; number++) {
-        struct stni_pointwise_args args = {.op = STNI_POINTWISE_lt, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2, .shape = {N}};
+        struct stni_pointwise_args args = {
+            .op = STNI_POINTWISE_lt, .compute = STN_DTYPE_F32, .ndim = 1, .n_in = 2, .shape = {N}};
         args.in[0] = (struct stni_pointwise_operand){x, STN_DTYPE_F32, {1}};
         args.in[1] = (struct stni_pointwise_operand){number ? NULL : x + 3, STN_DTYPE_F32, {number ? 0 : 1}};
         args.out = (struct stni_pointwise_operand){y + 1, STN_DTYPE_BOOL, {1}};
@@ -281,13 +293,19 @@ static void long_truths_are_written_to_their_last_byte(void)
 
 static void check_matrices(stn_dtype dtype, int64_t rows, int64_t cols, int64_t gap, uint64_t *seed)
 {
-    const int64_t along[STN_MAX_NDIM] = {cols + gap, 1}, across[STN_MAX_NDIM] = {1, rows + gap}, column[STN_MAX_NDIM] = {1, 0},
-                  row[STN_MAX_NDIM] = {0, 1};
-    const int64_t *const lies[][3] = {{along, across, along}, {across, along, along}, {along, along, across}, {across, across, along},
-                                      {across, column, across}, {across, row, along}, {along, column, along}, {along, row, along}};
+    const int64_t along[STN_MAX_NDIM] = {cols + gap, 1}, across[STN_MAX_NDIM] = {1, rows + gap},
+                  column[STN_MAX_NDIM] = {1, 0}, row[STN_MAX_NDIM] = {0, 1};
+    const int64_t *const lies[][3] = {{along, across, along},  {across, along, along},   {along, along, across},
+                                      {across, across, along}, {across, column, across}, {across, row, along},
+                                      {along, column, along},  {along, row, along}};
     for (size_t k = 0; k < sizeof lies / sizeof lies[0]; k++) {
-        struct problem p = {.args = {.op = STNI_POINTWISE_mul, .compute = stni_compute_dtype(dtype), .ndim = 2, .n_in = 2, .shape = {rows, cols},
-                                     .out = {.dtype = dtype}, .in = {{.dtype = dtype}, {.dtype = dtype}}}};
+        struct problem p = {.args = {.op = STNI_POINTWISE_mul,
+                                     .compute = stni_compute_dtype(dtype),
+                                     .ndim = 2,
+                                     .n_in = 2,
+                                     .shape = {rows, cols},
+                                     .out = {.dtype = dtype},
+                                     .in = {{.dtype = dtype}, {.dtype = dtype}}}};
         char what[64];
         snprintf(what, sizeof what, "%s, %d x %d, form %d", stn_dtype_name(dtype), (int)rows, (int)cols, (int)k);
         for (int l = 0; l < 3; l++) {
@@ -350,11 +368,14 @@ static void long_results_of_tiles_match_a_plain_loop(void)
         const char *name;
         stn_dtype out;
         int64_t out_row, row, col; /* strides of the result's rows, and of the second operand: both 0, a number */
-    } cases[] = {
-        {"number", STN_DTYPE_F32, COLUMNS, 0, 0},      {"to bf16", STN_DTYPE_BF16, COLUMNS, COLUMNS, 1},
-        {"row", STN_DTYPE_F32, COLUMNS, 0, 1},         {"column", STN_DTYPE_F32, COLUMNS, 1, 0},
-        {"across", STN_DTYPE_F32, COLUMNS, 1, ROWS},   {"gaps", STN_DTYPE_F32, COLUMNS + GAP, COLUMNS, 1},
-        {"across to bf16", STN_DTYPE_BF16, COLUMNS + GAP, 1, ROWS}, {"every second", STN_DTYPE_F32, COLUMNS, COLUMNS - 1, 2}};
+    } cases[] = {{"number", STN_DTYPE_F32, COLUMNS, 0, 0},
+                 {"to bf16", STN_DTYPE_BF16, COLUMNS, COLUMNS, 1},
+                 {"row", STN_DTYPE_F32, COLUMNS, 0, 1},
+                 {"column", STN_DTYPE_F32, COLUMNS, 1, 0},
+                 {"across", STN_DTYPE_F32, COLUMNS, 1, ROWS},
+                 {"gaps", STN_DTYPE_F32, COLUMNS + GAP, COLUMNS, 1},
+                 {"across to bf16", STN_DTYPE_BF16, COLUMNS + GAP, 1, ROWS},
+                 {"every second", STN_DTYPE_F32, COLUMNS, COLUMNS - 1, 2}};
     float *x = malloc(N * sizeof *x), *z = malloc(N * sizeof *z);
     for (int64_t i = 0; i < N; i++)
         x[i] = (float)(i % SMALL);
@@ -403,7 +424,12 @@ static void check_long_run(enum stni_pointwise_op op, stn_dtype dtype, int numbe
     char *x = malloc((size_t)n * size), *y = malloc((size_t)(n + 2) * to);
     for (int64_t i = 0; i < n; i++)
         element_set(dtype, x, i, (double)(1 + i % 120));
-    struct stni_pointwise_args args = {.op = op, .compute = dtype, .ndim = 1, .n_in = 2, .shape = {n}, .out = {y + to, result, {1}},
+    struct stni_pointwise_args args = {.op = op,
+                                       .compute = dtype,
+                                       .ndim = 1,
+                                       .n_in = 2,
+                                       .shape = {n},
+                                       .out = {y + to, result, {1}},
                                        .divides = op == STNI_POINTWISE_div_floor};
     args.in[number_is_first] = (struct stni_pointwise_operand){x, dtype, {1}};
     args.in[!number_is_first].dtype = dtype;
@@ -426,8 +452,11 @@ static void long_runs_beside_a_number_match_a_plain_loop(void)
     static const struct {
         enum stni_pointwise_op op;
         stn_dtype dtype;
-    } cases[] = {{STNI_POINTWISE_mul, STN_DTYPE_F32}, {STNI_POINTWISE_mul, STN_DTYPE_F64}, {STNI_POINTWISE_mul, STN_DTYPE_C128},
-                 {STNI_POINTWISE_lt, STN_DTYPE_F64}, {STNI_POINTWISE_div_floor, STN_DTYPE_I64}};
+    } cases[] = {{STNI_POINTWISE_mul, STN_DTYPE_F32},
+                 {STNI_POINTWISE_mul, STN_DTYPE_F64},
+                 {STNI_POINTWISE_mul, STN_DTYPE_C128},
+                 {STNI_POINTWISE_lt, STN_DTYPE_F64},
+                 {STNI_POINTWISE_div_floor, STN_DTYPE_I64}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
         for (int number_is_first = 0; number_is_first < 2; number_is_first++)
             check_long_run(cases[k].op, cases[k].dtype, number_is_first);
@@ -439,8 +468,13 @@ static void result_may_overwrite_an_operand(void)
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_C64, STN_DTYPE_I32, STN_DTYPE_BOOL};
     uint64_t seed = 13;
     for (int k = 0; k < 5; k++) {
-        struct problem p = {.args = {.op = STNI_POINTWISE_add, .compute = stni_compute_dtype(dtypes[k]), .ndim = 1, .n_in = 2,
-                                     .shape = {9001}, .out = {.dtype = dtypes[k]}, .in = {{.dtype = dtypes[k]}, {.dtype = dtypes[k]}}}};
+        struct problem p = {.args = {.op = STNI_POINTWISE_add,
+                                     .compute = stni_compute_dtype(dtypes[k]),
+                                     .ndim = 1,
+                                     .n_in = 2,
+                                     .shape = {9001},
+                                     .out = {.dtype = dtypes[k]},
+                                     .in = {{.dtype = dtypes[k]}, {.dtype = dtypes[k]}}}};
         set_number(&p.args.a, 1);
         make(&p, 1, &seed);
         make(&p, 2, &seed);
@@ -459,8 +493,13 @@ static void integers_wrap_and_narrow_ones_are_cut(void)
     stn_queue best = {.isa = stni_isa_best()};
     int64_t big[2] = {INT64_MAX, INT64_MIN}, sum[2];
     uint8_t byte = 250, cut;
-    struct stni_pointwise_args args = {.op = STNI_POINTWISE_add, .compute = STN_DTYPE_I64, .ndim = 1, .n_in = 2, .shape = {2},
-                                       .out = {sum, STN_DTYPE_I64, {1}}, .in = {{big, STN_DTYPE_I64, {1}}, {NULL, STN_DTYPE_I64, {0}}}};
+    struct stni_pointwise_args args = {.op = STNI_POINTWISE_add,
+                                       .compute = STN_DTYPE_I64,
+                                       .ndim = 1,
+                                       .n_in = 2,
+                                       .shape = {2},
+                                       .out = {sum, STN_DTYPE_I64, {1}},
+                                       .in = {{big, STN_DTYPE_I64, {1}}, {NULL, STN_DTYPE_I64, {0}}}};
     set_number(&args.a, 1);
     set_number(&args.number[1], 1);
     CHECK_STATUS(stni_pointwise_cpu(&best, &args), STN_OK);

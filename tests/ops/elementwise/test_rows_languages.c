@@ -15,11 +15,18 @@ typedef void (*rows_cxx)(const struct stni_pointwise_block *block, stn_dtype com
 void test_rows_cxx_base(const struct stni_pointwise_block *block, stn_dtype compute);
 void test_rows_cxx_avx2(const struct stni_pointwise_block *block, stn_dtype compute);
 
-static const double special[] = {0.0, -0.0, 1, -1, 0.5, 2, -3, 6, 1e-3, -20.5, 88.9, -104.5, 1e-40, 3e38, DBL_MAX, INFINITY, -INFINITY, NAN};
-enum { SPECIAL = sizeof special / sizeof special[0], RANDOM = 2001, N = SPECIAL * SPECIAL * SPECIAL + RANDOM, OPERANDS = STNI_POINTWISE_MAX_IN };
+static const double special[] = {0.0,   -0.0, 1,      -1,    0.5,  2,       -3,       6,         1e-3,
+                                 -20.5, 88.9, -104.5, 1e-40, 3e38, DBL_MAX, INFINITY, -INFINITY, NAN};
+enum {
+    SPECIAL = sizeof special / sizeof special[0],
+    RANDOM = 2001,
+    N = SPECIAL * SPECIAL * SPECIAL + RANDOM,
+    OPERANDS = STNI_POINTWISE_MAX_IN
+};
 enum { SIZE_MAX_ELEMENT = 16 };
 
-static _Alignas(64) char operand[OPERANDS][N * SIZE_MAX_ELEMENT], by_c[N * SIZE_MAX_ELEMENT], by_cxx[N * SIZE_MAX_ELEMENT];
+static _Alignas(64) char operand[OPERANDS][N * SIZE_MAX_ELEMENT], by_c[N * SIZE_MAX_ELEMENT],
+    by_cxx[N * SIZE_MAX_ELEMENT];
 static uint64_t state;
 
 static uint64_t random_bits(void)
@@ -100,7 +107,8 @@ static int64_t wrong_numbers(enum stni_pointwise_op op, stn_dtype dtype)
     for (int64_t i = 0; i < n; i++) {
         const double c = number_at(by_c, is_f64, i), cxx = number_at(by_cxx, is_f64, i);
         if (!agree(c, cxx, dtype, tolerance_of(op, dtype)) && wrong++ < 3)
-            fprintf(stderr, "op %d in %s, number %d: C %.17g, C++ %.17g\n", (int)op, stn_dtype_name(dtype), (int)i, c, cxx);
+            fprintf(stderr, "op %d in %s, number %d: C %.17g, C++ %.17g\n", (int)op, stn_dtype_name(dtype), (int)i, c,
+                    cxx);
     }
     return wrong;
 }
@@ -121,7 +129,12 @@ static int64_t wrong_results(enum stni_pointwise_op op, stn_dtype dtype)
 
 static void compare_row(enum stni_pointwise_op op, stn_dtype dtype, stni_pointwise_block_fn c, rows_cxx cxx)
 {
-    struct stni_pointwise_block block = {.op = op, .n = N, .out = by_c, .in = {operand[0], operand[1], operand[2]}, .a = {0.75, 3}, .b = {20, 20},
+    struct stni_pointwise_block block = {.op = op,
+                                         .n = N,
+                                         .out = by_c,
+                                         .in = {operand[0], operand[1], operand[2]},
+                                         .a = {0.75, 3},
+                                         .b = {20, 20},
                                          .c = {-2, -2}};
     c(&block);
     block.out = by_cxx;
@@ -141,7 +154,8 @@ static int is_run(enum stni_pointwise_op op, stn_dtype dtype)
 
 static void compare(enum stni_isa isa, rows_cxx cxx)
 {
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_I64, STN_DTYPE_BOOL, STN_DTYPE_C64, STN_DTYPE_C128};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32,  STN_DTYPE_F64, STN_DTYPE_I64,
+                                       STN_DTYPE_BOOL, STN_DTYPE_C64, STN_DTYPE_C128};
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
         set_operands(dtypes[d]);
         for (int op = 0; op < STNI_POINTWISE_COUNT; op++) {
@@ -170,7 +184,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"rows_are_the_same_in_both_languages", rows_are_the_same_in_both_languages},
-        {"rows_with_fused_multiply_adds_are_the_same_in_both_languages", rows_with_fused_multiply_adds_are_the_same_in_both_languages},
+        {"rows_with_fused_multiply_adds_are_the_same_in_both_languages",
+         rows_with_fused_multiply_adds_are_the_same_in_both_languages},
     };
     return TEST_MAIN(argc, argv, cases);
 }

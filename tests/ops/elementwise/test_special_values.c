@@ -48,7 +48,10 @@ static double rsqrt_derivative(double x) { return -0.5 * rsqrt(x) * rsqrt(x) * r
 static double reciprocal(double x) { return 1 / x; }
 static double reciprocal_derivative(double x) { return -(1 / x) * (1 / x); }
 static double tanh_derivative(double x) { return 1 - tanh(x) * tanh(x); }
-static double sigmoid_derivative(double x) { return isnan(x) ? x : exp(-fabs(x)) / ((1 + exp(-fabs(x))) * (1 + exp(-fabs(x)))); }
+static double sigmoid_derivative(double x)
+{
+    return isnan(x) ? x : exp(-fabs(x)) / ((1 + exp(-fabs(x))) * (1 + exp(-fabs(x))));
+}
 static double cos_derivative(double x) { return -sin(x); }
 static double tan_derivative(double x) { return 1 + tan(x) * tan(x); }
 static double asin_derivative(double x) { return 1 / sqrt(1 - x * x); }
@@ -178,13 +181,14 @@ static int same(int dtype, double got, double want, int with_sign)
     return fabs(got - want) <= bound && (!with_sign || !signbit(got) == !signbit(want));
 }
 
-static void check_all(const struct function *f, int dtype, const char *what, const double *x, const double *got, double (*want)(double),
-                      int with_sign)
+static void check_all(const struct function *f, int dtype, const char *what, const double *x, const double *got,
+                      double (*want)(double), int with_sign)
 {
     for (int i = 0; i < N_VALUES; i++) {
         const double wanted = rounded(dtypes[dtype], want(x[i]));
         if (!CHECK(same(dtype, got[i], wanted, with_sign)))
-            fprintf(stderr, "  %s of %s, %s at %g: got %g, wanted %g\n", f->name, stn_dtype_name(dtypes[dtype]), what, x[i], got[i], wanted);
+            fprintf(stderr, "  %s of %s, %s at %g: got %g, wanted %g\n", f->name, stn_dtype_name(dtypes[dtype]), what,
+                    x[i], got[i], wanted);
     }
 }
 
@@ -257,10 +261,12 @@ static stn_status pairs_body(stn_context *context, void *arg)
         test_read(stn_cast(stn_minimum(a, b), STN_DTYPE_F64), got[4], N);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
         for (int i = 0; i < N; i++) {
-            const double want[] = {pairs[i].floor_divide, pairs[i].fmod, pairs[i].remainder, pairs[i].maximum, pairs[i].minimum};
+            const double want[] = {pairs[i].floor_divide, pairs[i].fmod, pairs[i].remainder, pairs[i].maximum,
+                                   pairs[i].minimum};
             for (int k = 0; k < 5; k++)
                 if (!CHECK(same(d, got[k][i], want[k], 1)))
-                    fprintf(stderr, "  %d of %g and %g, %s: got %g, wanted %g\n", k, x[i], y[i], stn_dtype_name(dtypes[d]), got[k][i], want[k]);
+                    fprintf(stderr, "  %d of %g and %g, %s: got %g, wanted %g\n", k, x[i], y[i],
+                            stn_dtype_name(dtypes[d]), got[k][i], want[k]);
         }
     }
     return STN_OK;
@@ -450,7 +456,8 @@ static void products_are_taken_in_pytorchs_order(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"functions_and_gradients_at_special_values_are_those_of_pytorch", functions_and_gradients_at_special_values_are_those_of_pytorch},
+        {"functions_and_gradients_at_special_values_are_those_of_pytorch",
+         functions_and_gradients_at_special_values_are_those_of_pytorch},
         {"quotients_rests_and_extremes_of_special_values_are_those_of_pytorch",
          quotients_rests_and_extremes_of_special_values_are_those_of_pytorch},
         {"clamp_shares_cotangents_with_its_bounds_as_pytorch_does",

@@ -51,8 +51,8 @@ static int all_readers(const void *arg, int d, struct stni_range elements, struc
 }
 
 /* The value that element `at` (row-major) of a box's buffer should have. */
-static double wanted(const struct wish *wish, const struct stni_halo *halo, const stn_box *buffer, const struct stni_halo_box *box,
-                     int own_too, const double *values, int64_t at)
+static double wanted(const struct wish *wish, const struct stni_halo *halo, const stn_box *buffer,
+                     const struct stni_halo_box *box, int own_too, const double *values, int64_t at)
 {
     const stn_spec *spec = wish->spec;
     int64_t index[STN_MAX_NDIM], whole = 0, own = 1, plain = 1;
@@ -112,7 +112,8 @@ static void check_fetch(stn_context *context, uint64_t *state)
     struct stni_halo_box boxes[STNI_HALO_MAX_BOXES];
     stn_box buffers[BOXES];
     halo.source = source;
-    int n = spec->layout.mesh->member ? boxes_of(&wish, spec->layout.mesh->coordinate, boxes) : 0, mark = stni_scratch_mark(context);
+    int n = spec->layout.mesh->member ? boxes_of(&wish, spec->layout.mesh->coordinate, boxes) : 0,
+        mark = stni_scratch_mark(context);
     for (int b = 0; b < n; b++)
         buffers[b] = buffer_for(&wish, &boxes[b], &data[b]);
     if (spec->layout.mesh->member)
@@ -152,7 +153,8 @@ static void any_box_of_any_rank_holds_the_values_that_stand_there(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"any_box_of_any_rank_holds_the_values_that_stand_there", any_box_of_any_rank_holds_the_values_that_stand_there},
+        {"any_box_of_any_rank_holds_the_values_that_stand_there",
+         any_box_of_any_rank_holds_the_values_that_stand_there},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -120,7 +120,8 @@ static stn_halo halo_of(const struct window_attrs *attrs)
 
 static struct window_args args_of(const stn_halo *halo, const stn_box *extended, const stn_tensor *chunk)
 {
-    struct window_args args = {.extended = *extended, .chunk = {.data = stn_tensor_data(chunk), .ndim = stn_tensor_ndim(chunk)}};
+    struct window_args args = {.extended = *extended,
+                               .chunk = {.data = stn_tensor_data(chunk), .ndim = stn_tensor_ndim(chunk)}};
     for (int d = 0; d < args.chunk.ndim; d++) {
         args.chunk.shape[d] = stn_tensor_local_shape(chunk)[d];
         args.chunk.strides[d] = stn_tensor_strides(chunk)[d];
@@ -165,14 +166,31 @@ static const stn_kernel forward_kernels[] = {
     {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct window_args), forward_kernel, NULL}};
 static const stn_kernel adjoint_kernels[] = {
     {sizeof(stn_kernel), "run", "cpu", 1u << STN_DTYPE_F64, sizeof(struct window_args), adjoint_kernel, NULL}};
-static const stn_op_impl forward_impl = {.check = check, .place = place, .run = run_forward, .backward = backward, STN_SLOTS(slots),
+static const stn_op_impl forward_impl = {.check = check,
+                                         .place = place,
+                                         .run = run_forward,
+                                         .backward = backward,
+                                         STN_SLOTS(slots),
                                          STN_KERNELS(forward_kernels)};
-static const stn_op_impl adjoint_impl = {.check = check, .place = place, .run = run_adjoint, .backward = backward, STN_SLOTS(slots),
+static const stn_op_impl adjoint_impl = {.check = check,
+                                         .place = place,
+                                         .run = run_adjoint,
+                                         .backward = backward,
+                                         STN_SLOTS(slots),
                                          STN_KERNELS(adjoint_kernels)};
-static const stn_op_desc window = {.size = sizeof window, .name = "window", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct window_attrs),
-                                   .n_outputs = 1, .impl = &forward_impl, .arg = "window_adjoint"};
-static const stn_op_desc window_adjoint = {.size = sizeof window_adjoint, .name = "window_adjoint", STN_INPUTS(inputs),
-                                           STN_ATTRS(attrs_schema, struct window_attrs), .n_outputs = 1, .impl = &adjoint_impl,
+static const stn_op_desc window = {.size = sizeof window,
+                                   .name = "window",
+                                   STN_INPUTS(inputs),
+                                   STN_ATTRS(attrs_schema, struct window_attrs),
+                                   .n_outputs = 1,
+                                   .impl = &forward_impl,
+                                   .arg = "window_adjoint"};
+static const stn_op_desc window_adjoint = {.size = sizeof window_adjoint,
+                                           .name = "window_adjoint",
+                                           STN_INPUTS(inputs),
+                                           STN_ATTRS(attrs_schema, struct window_attrs),
+                                           .n_outputs = 1,
+                                           .impl = &adjoint_impl,
                                            .arg = "window"};
 
 static void register_ops(stn_context *context)
@@ -202,7 +220,10 @@ static void draw(uint64_t *state, const struct random_shape *shape, struct drawn
     d->name = world_random(state, 2) ? "window" : "window_adjoint";
     d->attrs.below.n = d->attrs.above.n = d->attrs.mode.n = shape->ndim;
     for (int i = 0; i < shape->ndim && i < DIMS; i++) {
-        int64_t n = shape->shape[i], mode = (int64_t)world_random(state, 4), most = mode == STN_PADDING_REFLECT ? n - 1 : i == 0 ? 7 : 2;
+        int64_t n = shape->shape[i], mode = (int64_t)world_random(state, 4),
+                most = mode == STN_PADDING_REFLECT ? n - 1
+                       : i == 0                    ? 7
+                                                   : 2;
         most = most < 0 || (n == 0 && mode != STN_PADDING_ZEROS) ? 0 : most < 7 ? most : 7;
         d->attrs.mode.v[i] = mode;
         d->attrs.below.v[i] = (int64_t)world_random(state, (uint64_t)most + 1);
@@ -285,9 +306,12 @@ static stn_status refused_body(stn_context *context, void *arg)
         stn_status status;
         const char *text;
     } cases[] = {
-        {{{1, {-1}}, {1, {0}}, {1, {0}}}, STN_ERR_ARGUMENT, "window: halo: below[0] and above[0] got -1 and 0, wanted widths of 0 or more"},
+        {{{1, {-1}}, {1, {0}}, {1, {0}}},
+         STN_ERR_ARGUMENT,
+         "window: halo: below[0] and above[0] got -1 and 0, wanted widths of 0 or more"},
         {{{1, {0}}, {1, {1}}, {1, {9}}}, STN_ERR_ARGUMENT, "window: halo: mode[0] got 9, wanted an stn_padding_mode"},
-        {{{1, {4}}, {1, {0}}, {1, {STN_PADDING_REFLECT}}}, STN_ERR_SHAPE,
+        {{{1, {4}}, {1, {0}}, {1, {STN_PADDING_REFLECT}}},
+         STN_ERR_SHAPE,
          "window: halo: below[0] and above[0] got 4 and 0, wanted less than the dim's 4 elements to reflect"},
     };
     const int which = *(const int *)arg;
@@ -331,7 +355,8 @@ static void axes_of_a_mesh_have_communicators(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"halos_and_their_adjoints_in_every_layout_are_those_of_one_process", halos_and_their_adjoints_in_every_layout_are_those_of_one_process},
+        {"halos_and_their_adjoints_in_every_layout_are_those_of_one_process",
+         halos_and_their_adjoints_in_every_layout_are_those_of_one_process},
         {"each_is_the_others_gradient_by_differences", each_is_the_others_gradient_by_differences},
         {"a_halo_and_its_adjoint_send_the_margins_alone", a_halo_and_its_adjoint_send_the_margins_alone},
         {"bad_widths_are_named", bad_widths_are_named},

@@ -16,7 +16,8 @@ static void for_each_window(void (*check)(const struct stni_window *w))
         for (int64_t stride = 1; stride <= 5; stride++)
             for (int64_t dilation = 1; dilation <= 3; dilation++)
                 for (int64_t pad = 0; pad <= 5; pad++) {
-                    struct stni_window w = {.n_in = 12, .n_out = 9, .kernel = kernel, .stride = stride, .dilation = dilation, .pad = pad};
+                    struct stni_window w = {
+                        .n_in = 12, .n_out = 9, .kernel = kernel, .stride = stride, .dilation = dilation, .pad = pad};
                     check(&w);
                 }
 }
@@ -85,7 +86,8 @@ static void runs_follow_the_boundary_position_by_position(void)
                     if (!CHECK(run.length > 0 && at + run.length <= 17))
                         return;
                     for (int64_t i = 0; i < run.length; i++)
-                        CHECK_I64(run.first < 0 ? -1 : run.first + i * run.step, element_at((enum stni_boundary)b, n, at + i));
+                        CHECK_I64(run.first < 0 ? -1 : run.first + i * run.step,
+                                  element_at((enum stni_boundary)b, n, at + i));
                 }
             }
 }
@@ -109,7 +111,8 @@ static void clipped_runs_hold_exactly_the_elements_wanted(void)
         for (int64_t at = -6; at < 12; at++)
             for (int64_t lo = 0; lo < 6; lo++)
                 for (int64_t hi = lo; hi <= 6; hi++) {
-                    struct stni_run run = stni_boundary_run((enum stni_boundary)b, 6, at, 13), kept = stni_run_clip(run, (struct stni_range){lo, hi});
+                    struct stni_run run = stni_boundary_run((enum stni_boundary)b, 6, at, 13),
+                                    kept = stni_run_clip(run, (struct stni_range){lo, hi});
                     int64_t count = 0;
                     for (int64_t i = 0; i < run.length; i++) {
                         int64_t e = run.first + i * run.step, inside = e >= lo && e < hi;

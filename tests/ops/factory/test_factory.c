@@ -55,7 +55,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
         const stn_spec *spec = random_spec(&state, context, mesh, &f->shape, f->dtype, ops), *local;
         double *want = calloc((size_t)n + 1, sizeof *want);
         stn_scope_begin(context);
-        CHECK_STATUS(stn_spec_create(context, NULL, NULL, f->dtype, f->shape.ndim, f->shape.shape, NULL, &local), STN_OK);
+        CHECK_STATUS(stn_spec_create(context, NULL, NULL, f->dtype, f->shape.ndim, f->shape.shape, NULL, &local),
+                     STN_OK);
         stn_context_set_random_state(context, 5, (uint64_t)i);
         test_read(make(context, f->what, local), want, n);
         stn_context_set_random_state(context, 5, (uint64_t)i);
@@ -75,7 +76,8 @@ static void every_layout_has_what_one_process_has(void)
     test_worlds(layouts_body, NULL);
 }
 
-static stn_tensor *make_local(stn_context *context, enum what what, stn_dtype dtype, int64_t rows, int64_t cols, double *v)
+static stn_tensor *make_local(stn_context *context, enum what what, stn_dtype dtype, int64_t rows, int64_t cols,
+                              double *v)
 {
     const int64_t shape[] = {rows, cols};
     const stn_spec *spec;
@@ -164,12 +166,14 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I32, 2, shape, NULL, &whole), STN_OK);
     CHECK_REFUSED(context, stn_eye(context, one), STN_ERR_SHAPE, "eye: 'spec' got 1 dims, wanted 2");
     CHECK_REFUSED(context, stn_rand(context, whole), STN_ERR_DTYPE, "uniform: 'spec' got i32, wanted a floating dtype");
-    CHECK_REFUSED(context, stn_normal(context, one, 0, -1), STN_ERR_ARGUMENT, "normal: 'std' got -1, wanted at least 0");
+    CHECK_REFUSED(context, stn_normal(context, one, 0, -1), STN_ERR_ARGUMENT,
+                  "normal: 'std' got -1, wanted at least 0");
     CHECK_REFUSED(context, stn_randint(context, whole, 3, 3), STN_ERR_ARGUMENT,
                   "randint: got 3 to 3, wanted low < high, neither beyond 2^52");
     CHECK_REFUSED(context, stn_xavier_normal(context, one, 1), STN_ERR_SHAPE,
                   "xavier_normal: 'spec' got 1 dims, wanted at least 2: outputs, inputs");
-    CHECK_REFUSED(context, stn_zeros(context, NULL), STN_ERR_ARGUMENT, "full: 'spec' got NULL, wanted one of the context");
+    CHECK_REFUSED(context, stn_zeros(context, NULL), STN_ERR_ARGUMENT,
+                  "full: 'spec' got NULL, wanted one of the context");
     stn_spec_release(&one);
     stn_spec_release(&whole);
     return stn_scope_end(context);

@@ -33,8 +33,13 @@ static void moments_are_those_of_the_distributions(void)
     double *data = malloc(N * sizeof *data);
     for (int t = 0; t < 4; t++)
         for (int kind = 0; kind < 2; kind++) {
-            const struct stni_factory_args args = {.value = kinds[kind], .dtype = floating[t], .dst = {data, 1, {N}, {1}}, .shape = {N},
-                                                   .seed = 42, .stream = 7, .b = 1};
+            const struct stni_factory_args args = {.value = kinds[kind],
+                                                   .dtype = floating[t],
+                                                   .dst = {data, 1, {N}, {1}},
+                                                   .shape = {N},
+                                                   .seed = 42,
+                                                   .stream = 7,
+                                                   .b = 1};
             fill(&args);
             double mean = 0, square = 0, fourth = 0;
             for (int64_t i = 0; i < N; i++) {
@@ -43,8 +48,11 @@ static void moments_are_those_of_the_distributions(void)
                 square += x * x / N;
                 fourth += x * x * x * x / N;
             }
-            double variance = kinds[kind] == STNI_FACTORY_UNIFORM ? 1.0 / 12 : 1, kurtosis = kinds[kind] == STNI_FACTORY_UNIFORM ? 1.0 / 80 : 3;
-            double error = 5 / sqrt(N), coarse = floating[t] == STN_DTYPE_BF16 ? 0x1p-8 : floating[t] == STN_DTYPE_F16 ? 0x1p-11 : 0;
+            double variance = kinds[kind] == STNI_FACTORY_UNIFORM ? 1.0 / 12 : 1,
+                   kurtosis = kinds[kind] == STNI_FACTORY_UNIFORM ? 1.0 / 80 : 3;
+            double error = 5 / sqrt(N), coarse = floating[t] == STN_DTYPE_BF16  ? 0x1p-8
+                                                 : floating[t] == STN_DTYPE_F16 ? 0x1p-11
+                                                                                : 0;
             CHECK(fabs(mean) < error * sqrt(variance) + coarse);
             CHECK(fabs(square - variance) < error * sqrt(kurtosis - variance * variance) + coarse);
             CHECK(fabs(fourth - kurtosis) < error * 10 * kurtosis + coarse);
@@ -60,8 +68,13 @@ static void pieces_have_the_values_of_the_whole(void)
     for (int t = 0; t < 4; t++)
         for (int kind = 0; kind < 2; kind++) {
             int64_t size = (int64_t)stn_dtype_size(floating[t]), seen = 0;
-            const struct stni_factory_args all = {.value = kinds[kind], .dtype = floating[t], .dst = {whole, 3, {A, B, C}, {B * C, C, 1}},
-                                                  .shape = {A, B, C}, .seed = 0x123456789abcdefu, .stream = 3, .b = 1};
+            const struct stni_factory_args all = {.value = kinds[kind],
+                                                  .dtype = floating[t],
+                                                  .dst = {whole, 3, {A, B, C}, {B * C, C, 1}},
+                                                  .shape = {A, B, C},
+                                                  .seed = 0x123456789abcdefu,
+                                                  .stream = 3,
+                                                  .b = 1};
             fill(&all);
             for (int64_t a = 0; a < A; a += 2)
                 for (int64_t b = 0; b < B; b += 3)
@@ -75,7 +88,8 @@ static void pieces_have_the_values_of_the_whole(void)
                             for (int64_t j = 0; j < n[1]; j++)
                                 for (int64_t k = 0; k < n[2]; k++, seen++)
                                     CHECK_BYTES((char *)piece + (i + j * n[0] + k * n[0] * n[1]) * size,
-                                                (char *)whole + ((a + i) * B * C + (b + j) * C + c + k) * size, (size_t)size);
+                                                (char *)whole + ((a + i) * B * C + (b + j) * C + c + k) * size,
+                                                (size_t)size);
                     }
             CHECK_I64(seen, N);
         }
@@ -83,10 +97,17 @@ static void pieces_have_the_values_of_the_whole(void)
 
 static void streams_and_seeds_differ(void)
 {
-    static const struct { uint64_t seed, stream; } others[] = {{2, 1}, {1, 2}, {1 + (1ull << 32), 1}, {1, 1 + (1ull << 32)}};
+    static const struct {
+        uint64_t seed, stream;
+    } others[] = {{2, 1}, {1, 2}, {1 + (1ull << 32), 1}, {1, 1 + (1ull << 32)}};
     float a[64], b[64];
-    struct stni_factory_args args = {.value = STNI_FACTORY_UNIFORM, .dtype = STN_DTYPE_F32, .dst = {a, 1, {64}, {1}}, .shape = {64},
-                                     .seed = 1, .stream = 1, .b = 1};
+    struct stni_factory_args args = {.value = STNI_FACTORY_UNIFORM,
+                                     .dtype = STN_DTYPE_F32,
+                                     .dst = {a, 1, {64}, {1}},
+                                     .shape = {64},
+                                     .seed = 1,
+                                     .stream = 1,
+                                     .b = 1};
     fill(&args);
     args.dst.data = b;
     for (int i = 0; i < 4; i++) {
@@ -103,8 +124,12 @@ static void streams_and_seeds_differ(void)
 static void empty_and_zero_dim_pieces_are_filled(void)
 {
     float cells[3] = {-1, -1, -1}, whole[1];
-    struct stni_factory_args args = {.value = STNI_FACTORY_NORMAL, .dtype = STN_DTYPE_F32, .dst = {cells, 2, {0, 3}, {3, 1}}, .shape = {0, 3},
-                                     .seed = 5, .b = 1};
+    struct stni_factory_args args = {.value = STNI_FACTORY_NORMAL,
+                                     .dtype = STN_DTYPE_F32,
+                                     .dst = {cells, 2, {0, 3}, {3, 1}},
+                                     .shape = {0, 3},
+                                     .seed = 5,
+                                     .b = 1};
     fill(&args);
     args.dst = (stn_box){cells, 2, {3, 0}, {1, 1}};
     fill(&args);

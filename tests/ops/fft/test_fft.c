@@ -56,7 +56,8 @@ static stn_tensor *call_transform(stn_tensor *const *in, const void *arg)
     else if (op[0] == 'h')
         return stn_hfft(x, n, t->dims[0], t->norm);
     else if (op[1] == 'r')
-        return op[5] ? stn_irfftn(x, t->n_dims, n ? t->s : NULL, t->dims, t->norm) : stn_irfft(x, n, t->dims[0], t->norm);
+        return op[5] ? stn_irfftn(x, t->n_dims, n ? t->s : NULL, t->dims, t->norm)
+                     : stn_irfft(x, n, t->dims[0], t->norm);
     else
         x = op[1] == 'h' ? stn_ihfft(x, n, t->dims[0], t->norm) : stn_ifft(x, n, t->dims[0], t->norm);
     return stn_view_as_real(x);
@@ -107,7 +108,8 @@ static stn_status values_body(stn_context *context, void *arg)
         }
         test_read(stn_irfft(input, N, 0, (stn_fft_norm)norm), got, N);
         for (int k = 0; k < N; k++) {
-            const double want = back * (x[0] + 2 * x[1] * cos(2 * M_PI * k / N) + 2 * x[2] * cos(4 * M_PI * k / N) + x[3] * cos(M_PI * k));
+            const double want = back * (x[0] + 2 * x[1] * cos(2 * M_PI * k / N) + 2 * x[2] * cos(4 * M_PI * k / N) +
+                                        x[3] * cos(M_PI * k));
             CHECK(fabs(got[k] - want) < 1e-14);
         }
     }
@@ -130,7 +132,8 @@ static stn_status moves_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = stn_view_as_complex(test_tensor(context, mesh, &rows, STN_DTYPE_F64, 3, shape, NULL, test_value));
-    stn_tensor *p = stn_view_as_complex(test_tensor(context, mesh, &pending, STN_DTYPE_F64, 3, shape, NULL, test_value));
+    stn_tensor *p =
+        stn_view_as_complex(test_tensor(context, mesh, &pending, STN_DTYPE_F64, 3, shape, NULL, test_value));
     stn_context_stats_reset(context);
     stn_tensor *y = stn_fft2(x, NULL, NULL, STN_FFT_BACKWARD);
     stn_context_stats(context, &stats);
@@ -167,7 +170,8 @@ static stn_status pencil_body(stn_context *context, void *arg)
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = stn_view_as_complex(test_tensor(context, test_mesh(context, 2, 3), cut, STN_DTYPE_F64, 4, shape, NULL, test_value));
+    stn_tensor *x = stn_view_as_complex(
+        test_tensor(context, test_mesh(context, 2, 3), cut, STN_DTYPE_F64, 4, shape, NULL, test_value));
     stn_context_stats_reset(context);
     stn_fftn(x, 3, NULL, NULL, STN_FFT_BACKWARD);
     stn_context_stats(context, &stats);
@@ -199,11 +203,14 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_tensor *z = stn_cast(x, STN_DTYPE_C64);
     CHECK_REFUSED(context, stn_fft(stn_cast(x, STN_DTYPE_BF16), 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE,
                   "fft: 'input' got bf16, wanted f32, f64 or complex: there are no transforms of 16-bit floats");
-    CHECK_REFUSED(context, stn_rfft(z, 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE, "rfft: 'input' got c64, wanted a real dtype");
-    CHECK_REFUSED(context, stn_ifft(x, -3, 1, STN_FFT_BACKWARD), STN_ERR_ARGUMENT, "ifft: 'n' got -3 points along dim 1, wanted at least 1");
+    CHECK_REFUSED(context, stn_rfft(z, 0, -1, STN_FFT_BACKWARD), STN_ERR_DTYPE,
+                  "rfft: 'input' got c64, wanted a real dtype");
+    CHECK_REFUSED(context, stn_ifft(x, -3, 1, STN_FFT_BACKWARD), STN_ERR_ARGUMENT,
+                  "ifft: 'n' got -3 points along dim 1, wanted at least 1");
     CHECK_REFUSED(context, stn_fftn(x, 2, NULL, (const int[]){1, -1}, STN_FFT_ORTHO), STN_ERR_ARGUMENT,
                   "fftn: 'dim' got -1 for a dim that it names already, wanted distinct dims");
-    CHECK_REFUSED(context, stn_view_as_complex(x), STN_ERR_SHAPE, "view_as_complex: 'input' got shape (3, 4), wanted a last dim of 2");
+    CHECK_REFUSED(context, stn_view_as_complex(x), STN_ERR_SHAPE,
+                  "view_as_complex: 'input' got shape (3, 4), wanted a last dim of 2");
     CHECK_REFUSED(context, stn_view_as_real(x), STN_ERR_DTYPE, "view_as_real: 'input' got f32, wanted a complex dtype");
     return stn_scope_end(context);
 }

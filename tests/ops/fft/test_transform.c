@@ -59,10 +59,12 @@ static double _Complex get(stn_dtype dtype, enum stni_transform_kind kind, const
 {
     if (kind == STNI_TRANSFORM_RESTORE)
         return dtype == STN_DTYPE_F64 ? ((const double *)l->out)[k] : (double)((const float *)l->out)[k];
-    return dtype == STN_DTYPE_F64 ? ((const double _Complex *)l->out)[k] : (double _Complex)((const float _Complex *)l->out)[k];
+    return dtype == STN_DTYPE_F64 ? ((const double _Complex *)l->out)[k]
+                                  : (double _Complex)((const float _Complex *)l->out)[k];
 }
 
-static void check(stn_status (*make)(struct stni_transform *), enum stni_transform_kind kind, stn_dtype dtype, int64_t n)
+static void check(stn_status (*make)(struct stni_transform *), enum stni_transform_kind kind, stn_dtype dtype,
+                  int64_t n)
 {
     static struct lines l;
     struct stni_transform t = {.kind = kind, .dtype = dtype, .n = n};
@@ -82,7 +84,8 @@ static void check(stn_status (*make)(struct stni_transform *), enum stni_transfo
 
 static void check_all(stn_status (*make)(struct stni_transform *))
 {
-    static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 30, 31, 32, 37, 64, 74, 97, 100, 121, 128, 210, 225, 251, 256};
+    static const int64_t lengths[] = {1,  2,  3,  4,  5,  7,   8,   9,   12,  15,  16,  30, 31,
+                                      32, 37, 64, 74, 97, 100, 121, 128, 210, 225, 251, 256};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int kind = STNI_TRANSFORM_FORWARD; kind <= STNI_TRANSFORM_RESTORE; kind++) {
             check(make, (enum stni_transform_kind)kind, STN_DTYPE_F64, lengths[i]);

@@ -32,7 +32,8 @@ static stn_tensor *call_scatter(stn_tensor *const *in, const void *arg)
 
 static stn_tensor *call_number(stn_tensor *const *in, const void *arg)
 {
-    return stn_scatter_number(in[TABLE], ((const struct arguments *)arg)->dim, in[INDEX], ((const struct arguments *)arg)->reduce - 1);
+    return stn_scatter_number(in[TABLE], ((const struct arguments *)arg)->dim, in[INDEX],
+                              ((const struct arguments *)arg)->reduce - 1);
 }
 
 static stn_tensor *call_scatter_add(stn_tensor *const *in, const void *arg)
@@ -43,7 +44,8 @@ static stn_tensor *call_scatter_add(stn_tensor *const *in, const void *arg)
 static stn_tensor *call_reduce(stn_tensor *const *in, const void *arg)
 {
     const struct arguments *a = arg;
-    return stn_scatter_reduce(in[TABLE], a->dim, in[INDEX], in[SOURCE], (stn_scatter_reduction)a->reduce, a->include_self);
+    return stn_scatter_reduce(in[TABLE], a->dim, in[INDEX], in[SOURCE], (stn_scatter_reduction)a->reduce,
+                              a->include_self);
 }
 
 static stn_tensor *call_index_add(stn_tensor *const *in, const void *arg)
@@ -126,13 +128,15 @@ static double *draw_indices(uint64_t *state, int64_t n, int64_t below)
 static struct against_one_op draw_case(uint64_t *state, const struct access_case *c, struct arguments *a)
 {
     struct against_one_op op = {.call = c->call, .arg = a, .n_in = c->n_in, .tolerance = c->tolerance};
-    struct random_shape table = {.ndim = c->least_dims + (int)world_random(state, 4 - (unsigned)c->least_dims)}, index, source;
+    struct random_shape table = {.ndim = c->least_dims + (int)world_random(state, 4 - (unsigned)c->least_dims)}, index,
+                        source;
     for (int d = 0; d < table.ndim; d++)
         table.shape[d] = 1 + (int64_t)world_random(state, 6);
     a->dim = (int)world_random(state, (unsigned)table.ndim);
     a->reduce = (int)world_random(state, 5);
     a->include_self = (int)world_random(state, 2);
-    int64_t n = c->unique ? (int64_t)world_random(state, (uint64_t)table.shape[a->dim] + 1) : (int64_t)world_random(state, 9);
+    int64_t n =
+        c->unique ? (int64_t)world_random(state, (uint64_t)table.shape[a->dim] + 1) : (int64_t)world_random(state, 9);
     index = table;
     for (int d = 0; d < table.ndim && c->call != call_along; d++)
         index.shape[d] = d == a->dim ? n : (int64_t)world_random(state, (uint64_t)table.shape[d]) + 1;
@@ -142,7 +146,8 @@ static struct against_one_op draw_case(uint64_t *state, const struct access_case
     source.shape[a->dim] = n + (c->shape == FULL && world_random(state, 3) == 0);
     if (c->shape == LINE)
         index = (struct random_shape){1, {n}};
-    op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(state, against_one_numel(&table)), 1u << STN_SUM};
+    op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(state, against_one_numel(&table)),
+                                              1u << STN_SUM};
     op.in[INDEX] = (struct against_one_input){STN_DTYPE_I64, index, NULL, 0};
     op.in[INDEX].values = draw_indices(state, against_one_numel(&index), table.shape[a->dim]);
     if (c->unique) { /* the same along `dim` for all other positions */
@@ -153,7 +158,8 @@ static struct against_one_op draw_case(uint64_t *state, const struct access_case
         for (int64_t i = 0; i < against_one_numel(&index); i++)
             values[i] = (double)((i / inner % (n > 0 ? n : 1) + 2) % table.shape[a->dim]);
     }
-    op.in[SOURCE] = (struct against_one_input){STN_DTYPE_F64, source, against_one_draw(state, against_one_numel(&source)), 1u << STN_SUM};
+    op.in[SOURCE] = (struct against_one_input){STN_DTYPE_F64, source,
+                                               against_one_draw(state, against_one_numel(&source)), 1u << STN_SUM};
     a->dim -= world_random(state, 2) && c->call != call_diagonal ? table.ndim : 0;
     return op;
 }
@@ -221,12 +227,16 @@ static stn_status put_body(stn_context *context, void *arg)
         struct random_shape table = {3,
                                      {1 + (int64_t)world_random(&state, 5), 1 + (int64_t)world_random(&state, 4),
                                       (int64_t)world_random(&state, 4)}};
-        struct random_shape first = {2, {3, 1}}, second = {1, {(int64_t)world_random(&state, 4)}}, values = {2, {second.shape[0], 1}};
+        struct random_shape first = {2, {3, 1}}, second = {1, {(int64_t)world_random(&state, 4)}},
+                            values = {2, {second.shape[0], 1}};
         struct against_one_op op = {.call = call_put, .arg = &a, .n_in = 4, .tolerance = 1e-14};
-        op.in[0] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(&state, against_one_numel(&table)), 1u << STN_SUM};
+        op.in[0] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(&state, against_one_numel(&table)),
+                                              1u << STN_SUM};
         op.in[1] = (struct against_one_input){STN_DTYPE_I64, first, draw_indices(&state, 3, table.shape[0]), 0};
-        op.in[2] = (struct against_one_input){STN_DTYPE_I64, second, draw_indices(&state, second.shape[0], table.shape[1]), 0};
-        op.in[3] = (struct against_one_input){STN_DTYPE_F64, values, against_one_draw(&state, against_one_numel(&values)), 1u << STN_SUM};
+        op.in[2] =
+            (struct against_one_input){STN_DTYPE_I64, second, draw_indices(&state, second.shape[0], table.shape[1]), 0};
+        op.in[3] = (struct against_one_input){STN_DTYPE_F64, values,
+                                              against_one_draw(&state, against_one_numel(&values)), 1u << STN_SUM};
         ((double *)(uintptr_t)op.in[1].values)[1] -= (double)table.shape[0];
         against_one_check(context, &state, random_mesh(&state, context), &op);
         if (a.include_self)
@@ -253,7 +263,8 @@ static stn_status repeats_body(stn_context *context, void *arg)
         struct random_shape table = {2, {1 + (int64_t)world_random(&state, 5), 1 + (int64_t)world_random(&state, 5)}},
                             each = {1, {table.shape[a.dim]}};
         struct against_one_op op = {.call = call_repeats, .arg = &a, .n_in = 2, .tolerance = 1e-14};
-        op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, table, against_one_draw(&state, against_one_numel(&table)), 1u << STN_SUM};
+        op.in[TABLE] = (struct against_one_input){STN_DTYPE_F64, table,
+                                                  against_one_draw(&state, against_one_numel(&table)), 1u << STN_SUM};
         op.in[INDEX] = (struct against_one_input){STN_DTYPE_I64, each, draw_indices(&state, each.shape[0], 4), 0};
         for (int64_t k = 0; k < each.shape[0]; k++)
             a.output_size += (int64_t)op.in[INDEX].values[k];

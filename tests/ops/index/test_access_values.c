@@ -66,7 +66,8 @@ static int64_t floor_of(int64_t sum, int64_t n)
     return sum / n - (sum % n < 0);
 }
 
-static void write_plainly(struct elements *table, const struct elements *index, const struct elements *src, int dim, enum mode mode, int self)
+static void write_plainly(struct elements *table, const struct elements *index, const struct elements *src, int dim,
+                          enum mode mode, int self)
 {
     int64_t count[256];
     for (int64_t i = 0; i < table->n; i++)
@@ -85,7 +86,8 @@ static void check_one(stn_context *context, const stn_mesh *mesh, stn_dtype dtyp
 {
     int64_t shape[] = {1 + draw_below(seed, 4), 1 + draw_below(seed, 5), 1 + draw_below(seed, 3)}, part[3];
     struct elements table, index, src, wanted;
-    int ndim = 1 + (int)draw_below(seed, 3), dim = (int)draw_below(seed, ndim), self = mode == SET || (int)draw_below(seed, 2);
+    int ndim = 1 + (int)draw_below(seed, 3), dim = (int)draw_below(seed, ndim),
+        self = mode == SET || (int)draw_below(seed, 2);
     for (int d = 0; d < ndim; d++)
         part[d] = d == dim ? draw_below(seed, mode == PROD ? 4 : 8) : 1 + draw_below(seed, shape[d]);
     elements_draw(&table, dtype, ndim, shape, seed);
@@ -96,7 +98,8 @@ static void check_one(stn_context *context, const stn_mesh *mesh, stn_dtype dtyp
     wanted = table;
     write_plainly(&wanted, &index, &src, dim, mode, self);
     stn_scope_begin(context);
-    stn_tensor *t = layout_tensor_drawn(context, mesh, &table, seed), *i = layout_tensor_drawn(context, mesh, &index, seed);
+    stn_tensor *t = layout_tensor_drawn(context, mesh, &table, seed),
+               *i = layout_tensor_drawn(context, mesh, &index, seed);
     stn_tensor *s = layout_tensor_drawn(context, mesh, &src, seed), *y;
     if (mode == SET)
         y = stn_scatter_from(t, dim, i, s);
@@ -154,7 +157,8 @@ static stn_status last_body(stn_context *context, void *arg)
     stn_spec_create(context, mesh, cut, STN_DTYPE_F32, 1, many, &options, &value_spec);
     stn_tensor *i = layout_tensor(context, index_spec, &index), *v = layout_tensor(context, value_spec, &values);
     layout_check(stn_scatter_from(layout_tensor_placed(context, mesh, &table, cut), 0, i, v), &wanted, "cut");
-    layout_check(stn_index_copy(layout_tensor_placed(context, mesh, &table, (stn_placement[2]){{0}}), 0, i, v), &wanted, "whole");
+    layout_check(stn_index_copy(layout_tensor_placed(context, mesh, &table, (stn_placement[2]){{0}}), 0, i, v), &wanted,
+                 "whole");
     stn_spec_release(&index_spec);
     stn_spec_release(&value_spec);
     return stn_scope_end(context);
@@ -180,7 +184,8 @@ static struct elements drawn(stn_dtype dtype, int ndim, const int64_t *shape, in
     return e;
 }
 
-static stn_tensor *placed(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, int64_t below, stn_placement placement)
+static stn_tensor *placed(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, int64_t below,
+                          stn_placement placement)
 {
     struct elements e = drawn(dtype, ndim, shape, below);
     return layout_tensor_placed(context, test_mesh(context, stn_context_size(context), 0), &e, &placement);
@@ -209,7 +214,8 @@ static stn_status exchanges_body(stn_context *context, void *arg)
     for (int round = 0; round < 2; round++) /* communicators are made on first use */
         for (size_t k = 0; k < sizeof c / sizeof *c; k++) {
             stn_scope_begin(context);
-            stn_tensor *t = placed(context, STN_DTYPE_F32, 2, shape, 0, c[k].table), *i = placed(context, STN_DTYPE_I64, 1, rows, 6, c[k].index);
+            stn_tensor *t = placed(context, STN_DTYPE_F32, 2, shape, 0, c[k].table),
+                       *i = placed(context, STN_DTYPE_I64, 1, rows, 6, c[k].index);
             stn_tensor *s = placed(context, STN_DTYPE_F32, 2, values, 0, c[k].source);
             int64_t before = collectives(context);
             stn_tensor *read = stn_index_select(t, 0, i);
@@ -235,12 +241,15 @@ static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const int64_t shape[] = {6, 4}, rows[] = {3}, wide[] = {2, 5};
     const stn_placement whole = stn_replicate();
-    stn_tensor *out, *t = placed(context, STN_DTYPE_F32, 2, shape, 0, whole), *i = placed(context, STN_DTYPE_I64, 1, rows, 6, whole);
-    stn_tensor *w = placed(context, STN_DTYPE_I64, 2, wide, 4, whole), *mask = placed(context, STN_DTYPE_BOOL, 2, shape, 0, whole);
+    stn_tensor *out, *t = placed(context, STN_DTYPE_F32, 2, shape, 0, whole),
+                     *i = placed(context, STN_DTYPE_I64, 1, rows, 6, whole);
+    stn_tensor *w = placed(context, STN_DTYPE_I64, 2, wide, 4, whole),
+               *mask = placed(context, STN_DTYPE_BOOL, 2, shape, 0, whole);
     int64_t before = collectives(context);
     (void)arg;
     stn_gather(t, 0, w);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "gather: 'index' got shape (2, 5), wanted the dims of 'input', (6, 4), none of them longer but 'dim'");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "gather: 'index' got shape (2, 5), wanted the dims of 'input', (6, 4), none of them longer but 'dim'");
     stn_index_select(t, 2, i);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "index_select: 'dim' got 2, wanted -2 <= dim < 2");
     stn_index_select(t, 0, t);
@@ -251,10 +260,13 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_DTYPE, "scatter_add: 'src' got i64, wanted the dtype of 'input', f32");
     stn_one_hot(i, -1);
     CHECK_ERROR(context, STN_ERR_UNSUPPORTED,
-           "one_hot: 'num_classes' got -1, wanted their number: the largest index, and so the shape of the result, depends on data");
+                "one_hot: 'num_classes' got -1, wanted their number: the largest index, and so the shape of the "
+                "result, depends on data");
     stn_index_put(t, 1, &mask, stn_slice(stn_view(t, 1, (int64_t[]){24}), 0, 0, 3, 1), 0);
-    CHECK_ERROR(context, STN_ERR_UNSUPPORTED, "index_put: 'indices0' got bool, wanted i64 or i32: how many elements a mask names depends on data");
-    stn_index_put(t, 2, (stn_tensor *[]){i, stn_slice(i, 0, 0, 2, 1)}, stn_slice(stn_view(t, 1, (int64_t[]){24}), 0, 0, 3, 1), 0);
+    CHECK_ERROR(context, STN_ERR_UNSUPPORTED,
+                "index_put: 'indices0' got bool, wanted i64 or i32: how many elements a mask names depends on data");
+    stn_index_put(t, 2, (stn_tensor *[]){i, stn_slice(i, 0, 0, 2, 1)},
+                  stn_slice(stn_view(t, 1, (int64_t[]){24}), 0, 0, 3, 1), 0);
     CHECK_ERROR(context, STN_ERR_SHAPE, "index_put: 'indices1' got shape (2), wanted one that broadcasts with (3)");
     stn_diagonal(t, 0, 1, -1);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "diagonal: 'dim2' got -1, the same as 'dim1', wanted another");
@@ -290,7 +302,8 @@ static stn_status range_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     i.v[4] = 7;
     i.v[1] = -1;
-    stn_tensor *in = layout_tensor_placed(context, mesh, &t, table_placement), *index = layout_tensor_placed(context, mesh, &i, &cut);
+    stn_tensor *in = layout_tensor_placed(context, mesh, &t, table_placement),
+               *index = layout_tensor_placed(context, mesh, &i, &cut);
     stn_tensor *read = stn_gather(in, 0, index), *filled = stn_scatter_number(in, 0, index, 9);
     struct elements values = i, after = t;
     values.dtype = STN_DTYPE_F32;
@@ -304,7 +317,8 @@ static stn_status range_body(stn_context *context, void *arg)
     layout_check(filled, &after, "filled");
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_VALUE);
-    CHECK_STR(text, stn_context_size(context) == 3 ? "rank 0: gather: index -1 at (1) is outside 0 … 5" : "gather: index -1 at (1) is outside 0 … 5");
+    CHECK_STR(text, stn_context_size(context) == 3 ? "rank 0: gather: index -1 at (1) is outside 0 … 5"
+                                                   : "gather: index -1 at (1) is outside 0 … 5");
     i.v[4] = 0;
     stn_index_fill(in, 0, layout_tensor_placed(context, mesh, &i, &cut), 2);
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK); /* counts from the end */
@@ -335,8 +349,9 @@ static stn_tensor *name_row(int op, stn_tensor *table, stn_tensor *index, stn_te
 static stn_status empty_rows_body(stn_context *context, void *arg)
 {
     static const char *const wanted[] = {
-        "embedding: index 9 at (4) is outside 0", "index_select: index 9 at (4) is outside 0", "index_add: index 9 at (4) is outside 0",
-        "index_copy: index 9 at (4) is outside 0", "index_fill: index 9 at (4) is outside -5", "index_put: index 9 at (4) is outside -5",
+        "embedding: index 9 at (4) is outside 0",   "index_select: index 9 at (4) is outside 0",
+        "index_add: index 9 at (4) is outside 0",   "index_copy: index 9 at (4) is outside 0",
+        "index_fill: index 9 at (4) is outside -5", "index_put: index 9 at (4) is outside -5",
     };
     static const int64_t rows[] = {7}, shape[] = {5, 0}, values[] = {7, 0};
     const int *mesh_shape = arg;
@@ -348,7 +363,8 @@ static stn_status empty_rows_body(stn_context *context, void *arg)
     for (int k = 0; k < 6 * 8; k++) { /* eight draws of layouts for each */
         char text[200] = "";
         stn_scope_begin(context);
-        stn_tensor *t = layout_tensor_drawn(context, mesh, &table, &seed), *i = layout_tensor_drawn(context, mesh, &index, &seed);
+        stn_tensor *t = layout_tensor_drawn(context, mesh, &table, &seed),
+                   *i = layout_tensor_drawn(context, mesh, &index, &seed);
         stn_tensor *out = name_row(k % 6, t, i, layout_tensor_drawn(context, mesh, &source, &seed));
         CHECK(!stn_tensor_is_error(out));
         CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);

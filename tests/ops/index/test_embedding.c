@@ -25,7 +25,8 @@ static stn_status random_layouts_body(stn_context *context, void *arg)
     (void)arg;
     for (int i = 0; i < 60; i++) {
         struct against_one_op op = {.call = call_embedding, .n_in = 2, .tolerance = 1e-15};
-        struct random_shape index, weight = {.ndim = 2, .shape = {1 + (int64_t)world_random(&state, 12), (int64_t)world_random(&state, 5)}};
+        struct random_shape index,
+            weight = {.ndim = 2, .shape = {1 + (int64_t)world_random(&state, 12), (int64_t)world_random(&state, 5)}};
         random_shape(&state, &index);
         double *indices = draw_indices(&state, against_one_numel(&index), weight.shape[0]);
         double *rows = against_one_draw(&state, against_one_numel(&weight));
@@ -68,11 +69,13 @@ static void derivatives_are_those_of_differences(void)
 }
 
 /* An i64 or i32 tensor on one axis of ranks, cut along dim 0 or whole. */
-static stn_tensor *indices_on(stn_context *context, stn_dtype dtype, int cut, int ndim, const int64_t *shape, const int64_t *values)
+static stn_tensor *indices_on(stn_context *context, stn_dtype dtype, int cut, int ndim, const int64_t *shape,
+                              const int64_t *values)
 {
     const stn_spec *spec;
     stn_placement placement[] = {cut ? stn_shard(0) : stn_replicate()};
-    stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), placement, dtype, ndim, shape, NULL, &spec);
+    stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), placement, dtype, ndim, shape, NULL,
+                    &spec);
     int64_t n = stn_spec_local_numel(spec), first = 0;
     for (int d = 0; d < ndim && cut; d++)
         first = d == 0 ? stn_spec_local_offset(spec)[0] : first * shape[d];
@@ -92,7 +95,8 @@ enum { ROWS = 6, WIDTH = 3 };
 static stn_tensor *table_on(stn_context *context, stn_placement placement)
 {
     const int64_t shape[] = {ROWS, WIDTH};
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &placement, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), &placement, STN_DTYPE_F32, 2, shape,
+                       NULL, test_value);
 }
 
 /* Rank 0 owns rows 0 to 2, rank 1 rows 3 to 5. Each asks the other for distinct rows, once each. */
@@ -103,7 +107,8 @@ static stn_status routing_body(stn_context *context, void *arg)
     double got[9 * WIDTH];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index), *table = table_on(context, stn_shard(0));
+    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index),
+               *table = table_on(context, stn_shard(0));
     stn_embedding(input, table, NULL); /* the communicator is made on first use */
     stn_context_stats_reset(context);
     stn_tensor *y = stn_embedding(input, table, NULL);
@@ -132,7 +137,8 @@ static stn_status unrouted_body(stn_context *context, void *arg)
     const int64_t shape[] = {2, 2};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *input = indices_on(context, STN_DTYPE_I32, 1, 2, shape, index), *columns = table_on(context, stn_shard(1)), *y;
+    stn_tensor *input = indices_on(context, STN_DTYPE_I32, 1, 2, shape, index),
+               *columns = table_on(context, stn_shard(1)), *y;
     stn_tensor *whole = table_on(context, stn_replicate());
     stn_context_stats_reset(context);
     y = stn_embedding(input, whole, NULL);
@@ -196,7 +202,8 @@ static stn_status backward_body(stn_context *context, void *arg)
     double got[ROWS * WIDTH];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index), *table = table_on(context, stn_shard(0)), *grad;
+    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index),
+               *table = table_on(context, stn_shard(0)), *grad;
     stn_set_requires_grad(table, 1);
     int64_t padding = -2;
     stn_tensor *y = stn_embedding(input, table, &padding), *ones = stn_embedding(input, table, NULL);
@@ -228,7 +235,8 @@ static stn_status padding_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     stn_placement cut[] = {stn_shard(0)};
-    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index), *table = table_on(context, stn_shard(0)), *first, *second;
+    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 1, 1, shape, index),
+               *table = table_on(context, stn_shard(0)), *first, *second;
     stn_tensor *cotangent = test_tensor(context, mesh, cut, STN_DTYPE_F32, 2, cotangent_shape, NULL, test_value);
     stn_set_requires_grad(table, 1);
     stn_set_requires_grad(cotangent, 1);
@@ -293,7 +301,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     const int64_t shape[] = {2};
     int64_t padding = ROWS;
     (void)arg;
-    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 0, 1, shape, index), *table = table_on(context, stn_replicate());
+    stn_tensor *input = indices_on(context, STN_DTYPE_I64, 0, 1, shape, index),
+               *table = table_on(context, stn_replicate());
     stn_embedding(input, table, &padding);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "embedding: 'padding_idx' got 6, wanted -6 <= padding_idx < 6");
     stn_embedding(table, table, NULL);

@@ -48,7 +48,8 @@ static stn_status frequencies(stn_context *context, void *arg)
 {
     const stn_attr by_frequency = {.name = "scale_grad_by_freq", .type = STN_ATTR_BOOL, .value.i = 1};
     const stn_mesh *mesh = test_mesh(context, 3, 0);
-    struct elements index = indices(), rows = table(), want = rows, cotangent = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {READ, 1}, .n = READ};
+    struct elements index = indices(), rows = table(), want = rows,
+                    cotangent = {.dtype = STN_DTYPE_F64, .ndim = 2, .shape = {READ, 1}, .n = READ};
     static const double means[ROWS] = {5, (1 + 3 + 4 + 7) / 4.0, 0, 0, (2 + 6) / 2.0};
     uint64_t seed = 3;
     (void)arg;
@@ -59,7 +60,8 @@ static stn_status frequencies(stn_context *context, void *arg)
     for (int round = 0; round < ROUNDS; round++) {
         stn_tensor *grad;
         stn_scope_begin(context);
-        stn_tensor *x = layout_tensor_drawn(context, mesh, &index, &seed), *w = layout_tensor_drawn(context, mesh, &rows, &seed);
+        stn_tensor *x = layout_tensor_drawn(context, mesh, &index, &seed),
+                   *w = layout_tensor_drawn(context, mesh, &rows, &seed);
         stn_set_requires_grad(w, 1);
         stn_tensor *y = call(context, x, w, &by_frequency);
         stn_tensor *loss = stn_sum(stn_mul(y, layout_tensor_drawn(context, mesh, &cotangent, &seed)), 0, NULL, 0);
@@ -91,7 +93,8 @@ static stn_status norms(stn_context *context, void *arg)
         want.v[i] = changed.v[read[i / WIDTH] * WIDTH + i % WIDTH];
     for (int round = 0; round < ROUNDS; round++) {
         stn_scope_begin(context);
-        stn_tensor *x = layout_tensor_drawn(context, mesh, &index, &seed), *w = layout_tensor_drawn(context, mesh, &rows, &seed);
+        stn_tensor *x = layout_tensor_drawn(context, mesh, &index, &seed),
+                   *w = layout_tensor_drawn(context, mesh, &rows, &seed);
         const stn_spec *spec = stn_tensor_spec(w);
         stn_set_requires_grad(w, 1);
         close_to(context, call(context, x, w, &most), &want, "rows read");
@@ -113,7 +116,9 @@ static void expect_refused(stn_context *context, stn_tensor *weight, stn_status 
     struct elements index = indices();
     const stn_placement replica = stn_replicate();
     char text[300] = "";
-    stn_tensor *in[] = {layout_tensor_placed(context, stn_spec_mesh(stn_tensor_spec(weight)), &index, &replica), weight}, *out;
+    stn_tensor *in[] = {layout_tensor_placed(context, stn_spec_mesh(stn_tensor_spec(weight)), &index, &replica),
+                        weight},
+               *out;
     CHECK_STATUS(stn_call(context, "embedding", 2, in, 1, &most, 1, &out), status);
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
     CHECK_STR(text, wanted);
@@ -129,11 +134,14 @@ static stn_status refusals(stn_context *context, void *arg)
     expect_refused(context, w, STN_ERR_PARTIAL,
                    "embedding: 'weight' is a pending reduction other than a sum, wanted a sum or a complete tensor: "
                    "'max_norm' scales its rows in place");
-    stn_tensor *whole = layout_tensor_placed(context, test_mesh(context, 2, 0), &rows, &replica), *part = stn_slice(whole, 0, 0, ROWS, 1);
+    stn_tensor *whole = layout_tensor_placed(context, test_mesh(context, 2, 0), &rows, &replica),
+               *part = stn_slice(whole, 0, 0, ROWS, 1);
     expect_refused(context, part, STN_ERR_STATE,
-                   "embedding: 'weight' is a view, wanted neither a view nor one that has views: 'max_norm' scales its rows in place");
+                   "embedding: 'weight' is a view, wanted neither a view nor one that has views: 'max_norm' scales its "
+                   "rows in place");
     expect_refused(context, whole, STN_ERR_STATE,
-                   "embedding: 'weight' has views, wanted neither a view nor one that has views: 'max_norm' scales its rows in place");
+                   "embedding: 'weight' has views, wanted neither a view nor one that has views: 'max_norm' scales its "
+                   "rows in place");
     return stn_scope_end(context);
 }
 
@@ -147,7 +155,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"gradients_over_frequencies", gradients_over_frequencies},
         {"rows_that_are_read_are_brought_to_a_largest_norm", rows_that_are_read_are_brought_to_a_largest_norm},
-        {"a_table_that_cannot_be_changed_in_place_is_refused_by_its_name", a_table_that_cannot_be_changed_in_place_is_refused_by_its_name},
+        {"a_table_that_cannot_be_changed_in_place_is_refused_by_its_name",
+         a_table_that_cannot_be_changed_in_place_is_refused_by_its_name},
     };
     return TEST_MAIN(argc, argv, cases);
 }

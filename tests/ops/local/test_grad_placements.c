@@ -293,7 +293,8 @@ static stn_status refused_body(stn_context *context, void *arg)
         "to_local_with: grad_placements[0] got Partial(max), wanted Replicate, Partial(sum) or Partial(avg) where the "
         "tensor is Replicate");
     stn_to_local_with(r, NULL);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "to_local_with: grad_placements got NULL, wanted one for each axis of the mesh");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "to_local_with: grad_placements got NULL, wanted one for each axis of the mesh");
     stn_from_local_with(stn_to_local(r, STN_GRAD_PER_RANK), stn_tensor_spec(r), &average);
     CHECK_ERROR(context, STN_ERR_ARGUMENT,
            "from_local_with: grad_placements[0] got Partial(avg), wanted Replicate or Partial(sum) where the tensor is "

@@ -397,7 +397,8 @@ static stn_status refused_body(stn_context *context, void *arg)
     stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, (int64_t[]){5, 3}, NULL, test_value);
     stn_context_stats_reset(context);
     stn_halo_pad(x, &negative, STN_GRAD_PER_RANK);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "halo_pad: halo: below[0] and above[0] got -1 and 0, wanted widths of 0 or more");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "halo_pad: halo: below[0] and above[0] got -1 and 0, wanted widths of 0 or more");
     stn_halo_pad(x, &wide, STN_GRAD_PER_RANK);
     CHECK_ERROR(context, STN_ERR_SHAPE,
            "halo_pad: halo: below[0] and above[0] got 0 and 5, wanted less than the dim's 5 elements to reflect");
@@ -411,7 +412,8 @@ static stn_status refused_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_ARGUMENT,
            "halo_pad: halo: latitude and longitude got 0 and 0, wanted two of the tensor's 2 dims");
     stn_halo_pad(x, &ok, (stn_grad_convention)7);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "halo_pad: convention got 7, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "halo_pad: convention got 7, wanted STN_GRAD_PER_RANK or STN_GRAD_REPLICATED");
     CHECK_STATUS(stn_context_stats(context, &stats), STN_OK);
     CHECK_I64(stats.messages, 0);
     stn_halo_unpad_add(stn_to_local(x, STN_GRAD_PER_RANK), stn_tensor_spec(x), &ok, STN_GRAD_PER_RANK);

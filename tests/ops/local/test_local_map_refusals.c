@@ -156,7 +156,8 @@ static stn_status refused_body(stn_context *context, void *arg)
            "local_map: in[0] is a local tensor that requires grad, wanted one on a mesh: stn_from_local makes it");
     map.out_specs = NULL;
     stn_local_map(&map, 1, &x, 1, y);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "local_map: out[0] has neither out_specs nor out_placements, wanted one of them");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "local_map: out[0] has neither out_specs nor out_placements, wanted one of them");
     return stn_scope_end(context);
 }
 
@@ -210,7 +211,8 @@ struct lone_case {
 static void call_with(stn_context *context, const struct lone_case *c, enum lone kind)
 {
     const enum lone fault = stn_context_rank(context) == 1 ? kind : NOTHING;
-    const stn_placement rows = stn_shard(0), whole = stn_replicate(), *const in[] = {&whole}, *const out[] = {c->moves ? &whole : &rows};
+    const stn_placement rows = stn_shard(0),
+                        whole = stn_replicate(), *const in[] = {&whole}, *const out[] = {c->moves ? &whole : &rows};
     const stn_mesh *mesh = test_mesh(context, c->members, 0);
     stn_tensor *x = stn_detach(sharded(context, c->members, 5)), *y;
     const stn_spec *spec = c->moves ? stn_tensor_spec(stn_redistribute_to(x, &whole)) : stn_tensor_spec(x);
@@ -285,7 +287,8 @@ int main(int argc, char **argv)
         {"a_failure_on_one_rank_is_everybodys_and_the_mesh_stays_usable",
          a_failure_on_one_rank_is_everybodys_and_the_mesh_stays_usable},
         {"what_cannot_be_is_refused_on_every_rank", what_cannot_be_is_refused_on_every_rank},
-        {"what_one_rank_meets_before_the_function_is_everybodys", what_one_rank_meets_before_the_function_is_everybodys},
+        {"what_one_rank_meets_before_the_function_is_everybodys",
+         what_one_rank_meets_before_the_function_is_everybodys},
         {"a_backward_of_ops_is_differentiated_again", a_backward_of_ops_is_differentiated_again},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -39,7 +39,9 @@ static struct random_shape target_shape(const struct loss *l)
 {
     if (l->kind == 2)
         return input_shape(l);
-    return l->n == 0 ? (struct random_shape){0} : l->k == 1 ? (struct random_shape){1, {l->n}} : (struct random_shape){2, {l->n, l->k}};
+    return l->n == 0   ? (struct random_shape){0}
+           : l->k == 1 ? (struct random_shape){1, {l->n}}
+                       : (struct random_shape){2, {l->n, l->k}};
 }
 
 /* Weights are whole, since they have no gradient to be compared. */
@@ -74,7 +76,8 @@ static double one_loss(const struct loss *l, double *const v[3], int64_t at, dou
     const double spread = l->smoothing / (double)l->c;
     double loss = 0;
     for (int64_t c = 0; c < l->c; c++) {
-        double w = l->weighted ? v[2][c] : 1, p = l->kind == 2 ? v[1][(i * l->c + c) * l->k + k] : (double)(v[1][at] == (double)c);
+        double w = l->weighted ? v[2][c] : 1,
+               p = l->kind == 2 ? v[1][(i * l->c + c) * l->k + k] : (double)(v[1][at] == (double)c);
         if (l->kind != 2 && v[1][at] == (double)l->ignore_index)
             continue;
         *counted += l->kind == 2 ? 1 / (double)l->c : p * w;
@@ -106,12 +109,18 @@ static void draw(int i, uint64_t *state, struct against_one_op *op, double *v[3]
         v[k] = against_one_draw(state, n);
         for (int64_t e = 0; e < n && whole; e++)
             v[k][e] = k == 2 ? (double)(1 + e % 3) : (double)world_random(state, (uint64_t)l->c);
-        op->in[k] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, shapes[k], v[k], whole ? 0 : 1u << STN_SUM};
+        op->in[k] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, shapes[k], v[k],
+                                               whole ? 0 : 1u << STN_SUM};
     }
 }
 
-static const struct loss_suite suite = {
-    .n = N_LOSSES, .draw = draw, .expect = expect, .values_seed = 7, .layouts_seed = 3, .tolerance = 1e-13, .rounds = 5};
+static const struct loss_suite suite = {.n = N_LOSSES,
+                                        .draw = draw,
+                                        .expect = expect,
+                                        .values_seed = 7,
+                                        .layouts_seed = 3,
+                                        .tolerance = 1e-13,
+                                        .rounds = 5};
 
 static void values_are_those_of_plain_loops_and_derivatives_those_of_differences(void)
 {
@@ -140,7 +149,8 @@ static stn_status moves_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = test_tensor(context, mesh, &classes, STN_DTYPE_F32, 2, x_shape, uneven, test_value), *grad;
-    stn_tensor *t = stn_cast(test_tensor(context, mesh, &everywhere, STN_DTYPE_F32, 1, t_shape, NULL, class_of), STN_DTYPE_I64);
+    stn_tensor *t =
+        stn_cast(test_tensor(context, mesh, &everywhere, STN_DTYPE_F32, 1, t_shape, NULL, class_of), STN_DTYPE_I64);
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     for (int mean = 0; mean < 2; mean++) {
         stn_context_stats_reset(context);
@@ -181,7 +191,8 @@ static stn_status halves_body(stn_context *context, void *arg)
     for (int i = 0; i < 2; i++) {
         stn_tensor *input = stn_cast(against_one_local(context, STN_DTYPE_F32, &x_shape, x), dtypes[i]);
         stn_tensor *target = stn_cast(against_one_local(context, STN_DTYPE_I64, &t_shape, t), whole[i]);
-        stn_tensor *sum = stn_nll_loss(input, target, NULL, -100, STN_REDUCE_SUM), *mean = stn_nll_loss(input, target, NULL, -100, STN_REDUCE_MEAN);
+        stn_tensor *sum = stn_nll_loss(input, target, NULL, -100, STN_REDUCE_SUM),
+                   *mean = stn_nll_loss(input, target, NULL, -100, STN_REDUCE_MEAN);
         CHECK_I64(stn_tensor_dtype(sum), dtypes[i]);
         test_read(stn_cast(sum, STN_DTYPE_F64), &got, 1);
         CHECK_NEAR(got, 750, 2);
@@ -269,7 +280,8 @@ static stn_status far_body(stn_context *context, void *arg)
     for (int i = 0; i < 3; i++)
         for (int d = 0; d < 2; d++)
             for (int cut = 0; cut < 3; cut++)
-                check_far(context, d ? STN_DTYPE_F64 : STN_DTYPE_F32, cut ? stn_shard(cut - 1) : stn_replicate(), far[i]);
+                check_far(context, d ? STN_DTYPE_F64 : STN_DTYPE_F32, cut ? stn_shard(cut - 1) : stn_replicate(),
+                          far[i]);
     return STN_OK;
 }
 

@@ -31,7 +31,8 @@ static stn_tensor *call_loss(stn_tensor *const *in, const void *arg)
     stn_tensor *w = has_weight(l) ? stn_cast(in[2], STN_DTYPE_F64) : NULL;
     if (l->kind == 0)
         return stn_mse_loss(in[0], in[1], w, l->reduction);
-    return l->kind == 1 ? stn_huber_loss(in[0], in[1], w, l->reduction, 0.5) : stn_smooth_l1_loss(in[0], in[1], l->reduction, 0.5);
+    return l->kind == 1 ? stn_huber_loss(in[0], in[1], w, l->reduction, 0.5)
+                        : stn_smooth_l1_loss(in[0], in[1], l->reduction, 0.5);
 }
 
 static stn_status layouts_body(stn_context *context, void *arg)
@@ -49,7 +50,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
                 v[k] = against_one_draw(&state, n);
                 for (int64_t e = 0; k == 2 && e < n; e++)
                     v[k][e] = (double)(1 + e % 3); /* whole, since a weight has no gradient */
-                op.in[k] = (struct against_one_input){k == 2 ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[k], v[k], k == 2 ? 0 : 1u << STN_SUM};
+                op.in[k] = (struct against_one_input){k == 2 ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[k], v[k],
+                                                      k == 2 ? 0 : 1u << STN_SUM};
             }
             against_one_check(context, &state, random_mesh(&state, context), &op);
             if (stn_context_size(context) == 1 && round == 0 && l->kind == 0)
@@ -77,14 +79,16 @@ static stn_status moves_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *input = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, x, uneven, test_value);
-    stn_tensor *zero = stn_mul_number(input, 0), *weight = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, w, uneven, test_value);
+    stn_tensor *zero = stn_mul_number(input, 0),
+               *weight = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, w, uneven, test_value);
     for (int weighted = 0; weighted < 2; weighted++) {
         stn_stats stats = {.size = sizeof stats};
         stn_context_stats_reset(context);
         stn_tensor *loss = stn_mse_loss(input, zero, weighted ? weight : NULL, STN_REDUCE_MEAN);
         stn_context_stats(context, &stats);
         CHECK_I64(stats.collectives, weighted);
-        CHECK_I64(stn_spec_placement(stn_tensor_spec(loss), 0).kind, weighted ? STN_PLACE_REPLICATE : STN_PLACE_PARTIAL);
+        CHECK_I64(stn_spec_placement(stn_tensor_spec(loss), 0).kind,
+                  weighted ? STN_PLACE_REPLICATE : STN_PLACE_PARTIAL);
         want[0] = want[1] = 0;
         for (int i = 0; i < ROWS * COLS; i++) {
             double by = weighted ? test_value(i / COLS) : 1;
@@ -115,7 +119,8 @@ static stn_status forms_body(stn_context *context, void *arg)
         stn_dtype dtype = k == 0 ? STN_DTYPE_F32 : k == 1 ? STN_DTYPE_BF16 : STN_DTYPE_F16;
         stn_tensor *x = stn_transpose(stn_cast(against_one_local(context, STN_DTYPE_F32, &shape, ones), dtype), 1, 3);
         struct random_shape turned = {4, {2, 2, 25, 40}};
-        stn_tensor *loss = stn_mse_loss(x, stn_cast(against_one_local(context, STN_DTYPE_F32, &turned, zeros), dtype), NULL, STN_REDUCE_SUM);
+        stn_tensor *loss = stn_mse_loss(x, stn_cast(against_one_local(context, STN_DTYPE_F32, &turned, zeros), dtype),
+                                        NULL, STN_REDUCE_SUM);
         CHECK_I64(stn_tensor_dtype(loss), dtype);
         test_read(stn_cast(loss, STN_DTYPE_F64), &got, 1);
         CHECK_NEAR(got, 4000, 0);
@@ -135,7 +140,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {3}}, zeros);
-    stn_tensor *y = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {4}}, zeros), *i = stn_cast(x, STN_DTYPE_I64);
+    stn_tensor *y = against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {4}}, zeros),
+               *i = stn_cast(x, STN_DTYPE_I64);
     CHECK(stn_tensor_is_error(stn_mse_loss(x, y, NULL, STN_REDUCE_MEAN)));
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_SHAPE);
     CHECK_STR(text, "mse_loss: 'target' got shape (4), wanted one that broadcasts with (3)");

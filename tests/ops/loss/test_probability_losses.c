@@ -67,12 +67,13 @@ static stn_tensor *call_loss(stn_tensor *const *in, const void *arg)
     switch (l->kind) {
     case BCE: return stn_binary_cross_entropy(probability(in[0]), probability(in[1]), last, l->reduction);
     case LOGITS:
-        return stn_binary_cross_entropy_with_logits(stn_mul_number(in[0], 4), probability(in[1]), last, l->option ? last : NULL, l->reduction);
+        return stn_binary_cross_entropy_with_logits(stn_mul_number(in[0], 4), probability(in[1]), last,
+                                                    l->option ? last : NULL, l->reduction);
     case KL: return stn_kl_div(in[0], l->option ? in[1] : probability(in[1]), l->reduction, l->option);
     case GAUSSIAN: return stn_gaussian_nll_loss(in[0], in[1], variance(in[2]), l->option, EPS, l->reduction);
     case POISSON:
-        return stn_poisson_nll_loss(l->option & 1 ? in[0] : probability(in[0]), stn_mul_number(probability(in[1]), 4), l->option & 1, l->option & 2,
-                                    EPS, l->reduction);
+        return stn_poisson_nll_loss(l->option & 1 ? in[0] : probability(in[0]), stn_mul_number(probability(in[1]), 4),
+                                    l->option & 1, l->option & 2, EPS, l->reduction);
     case SOFT_MARGIN: return stn_soft_margin_loss(in[0], in[1], l->reduction);
     case HINGE: return stn_hinge_embedding_loss(in[0], in[1], HINGE_MARGIN, l->reduction);
     case TRIPLET: return stn_triplet_margin_loss(in[0], in[1], in[2], MARGIN, l->p, EPS, l->option, l->reduction);
@@ -83,7 +84,8 @@ static stn_tensor *call_loss(stn_tensor *const *in, const void *arg)
 /* Where element `at` of `whole` is in a tensor that broadcasts to it, or lacks its last dim. */
 static double seen(const struct random_shape *s, const double *v, const struct random_shape *whole, int64_t at)
 {
-    const int lacks_last = s->ndim == whole->ndim - 1 && s->ndim > 0 && s->shape[s->ndim - 1] != whole->shape[whole->ndim - 1];
+    const int lacks_last =
+        s->ndim == whole->ndim - 1 && s->ndim > 0 && s->shape[s->ndim - 1] != whole->shape[whole->ndim - 1];
     int64_t index = 0, step = 1;
     if (lacks_last)
         return v[at / whole->shape[whole->ndim - 1]];
@@ -99,8 +101,10 @@ static double seen(const struct random_shape *s, const double *v, const struct r
 
 static double element_loss(const struct loss *l, double *const v[3], int64_t at)
 {
-    const double x = v[0][at], y = seen(&l->y, v[1], &l->x, at), p = 0.5 + 0.45 * x, q = 0.5 + 0.45 * y, s = 1 / (1 + exp(-4 * x));
-    const double w = has_weight(l) ? seen(&l->w, v[2], &l->x, at) : 1, u = has_z(l) ? seen(&l->z, v[2], &l->x, at) + 1.5 : 0;
+    const double x = v[0][at], y = seen(&l->y, v[1], &l->x, at), p = 0.5 + 0.45 * x, q = 0.5 + 0.45 * y,
+                 s = 1 / (1 + exp(-4 * x));
+    const double w = has_weight(l) ? seen(&l->w, v[2], &l->x, at) : 1,
+                 u = has_z(l) ? seen(&l->z, v[2], &l->x, at) + 1.5 : 0;
     switch (l->kind) {
     case BCE: return -w * (q * log(p) + (1 - q) * log(1 - p));
     case LOGITS: return -w * ((l->option ? w : 1) * q * log(s) + (1 - q) * log(1 - s));
@@ -161,12 +165,18 @@ static void draw(int i, uint64_t *state, struct against_one_op *op, double *v[3]
         for (int64_t e = 0; e < n && k == 1 && l->kind == HINGE; e++)
             v[k][e] = v[k][e] > 0 ? 1 : -1;
         const int whole = (k == 2 && has_weight(l)) || (k == 1 && l->kind == HINGE);
-        op->in[k] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[k], v[k], whole ? 0 : 1u << STN_SUM};
+        op->in[k] = (struct against_one_input){whole ? STN_DTYPE_I64 : STN_DTYPE_F64, *shapes[k], v[k],
+                                               whole ? 0 : 1u << STN_SUM};
     }
 }
 
-static const struct loss_suite suite = {
-    .n = N_LOSSES, .draw = draw, .expect = expect, .values_seed = 29, .layouts_seed = 31, .tolerance = 1e-12, .rounds = 4};
+static const struct loss_suite suite = {.n = N_LOSSES,
+                                        .draw = draw,
+                                        .expect = expect,
+                                        .values_seed = 29,
+                                        .layouts_seed = 31,
+                                        .tolerance = 1e-12,
+                                        .rounds = 4};
 
 static void values_are_those_of_plain_loops_and_derivatives_those_of_differences(void)
 {

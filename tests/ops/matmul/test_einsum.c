@@ -192,13 +192,18 @@ static stn_status refusals_body(stn_context *context, void *arg)
         stn_status status;
         const char *message;
     } cases[] = {
-        {"ij,jk->il", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"ij,jk->il\": a letter of the result stands in no operand"},
+        {"ij,jk->il", 2, STN_ERR_ARGUMENT,
+         "einsum: 'equation' got \"ij,jk->il\": a letter of the result stands in no operand"},
         {"ij,jk->ii", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"ij,jk->ii\": a letter stands twice in the result"},
         {"ij->i", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"ij->i\": it has fewer terms than there are operands"},
-        {"ij,jk,kl->i", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"ij,jk,kl->i\": it has more terms than there are operands"},
-        {"i1,jk->i", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"i1,jk->i\": wanted letters, ellipses, commas and an arrow"},
-        {"ij,jk-i", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"ij,jk-i\": wanted letters, ellipses, commas and an arrow"},
-        {"i.,jk->i", 2, STN_ERR_ARGUMENT, "einsum: 'equation' got \"i.,jk->i\": wanted at most one ellipsis of three dots in a term"},
+        {"ij,jk,kl->i", 2, STN_ERR_ARGUMENT,
+         "einsum: 'equation' got \"ij,jk,kl->i\": it has more terms than there are operands"},
+        {"i1,jk->i", 2, STN_ERR_ARGUMENT,
+         "einsum: 'equation' got \"i1,jk->i\": wanted letters, ellipses, commas and an arrow"},
+        {"ij,jk-i", 2, STN_ERR_ARGUMENT,
+         "einsum: 'equation' got \"ij,jk-i\": wanted letters, ellipses, commas and an arrow"},
+        {"i.,jk->i", 2, STN_ERR_ARGUMENT,
+         "einsum: 'equation' got \"i.,jk->i\": wanted at most one ellipsis of three dots in a term"},
         {"ijk,jk->i", 2, STN_ERR_SHAPE, "einsum: 'operand0' got 2 dims, and its term in \"ijk,jk->i\" has 3 letters"},
         {"ij,ik->jk", 2, STN_ERR_SHAPE, "einsum: 'operand1' got size 4 for its dim 0, wanted 3 or 1"},
         {"ii,jk->jk", 2, STN_ERR_SHAPE, "einsum: 'operand0' got sizes 3 and 4 for dims of one letter"},
@@ -208,7 +213,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     char text[512];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F32, &shapes[0], zeros), against_one_local(context, STN_DTYPE_F32, &shapes[1], zeros)};
+    stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F32, &shapes[0], zeros),
+                        against_one_local(context, STN_DTYPE_F32, &shapes[1], zeros)};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK(stn_tensor_is_error(stn_einsum(cases[i].text, cases[i].n, in)));
         CHECK_STATUS(stn_context_take_error(context, text, sizeof text), cases[i].status);

@@ -23,9 +23,10 @@ static stn_status layouts_body(stn_context *context, void *arg)
         for (int i = 0; i < N_INPUTS; i++) {
             int with_bias = round % 2;
             struct random_shape weight = {2, {OUT, inputs[i].shape[inputs[i].ndim - 1]}}, bias = {1, {OUT}};
-            double *v[] = {against_one_draw(&state, against_one_numel(&inputs[i])), against_one_draw(&state, against_one_numel(&weight)),
-                           against_one_draw(&state, OUT)};
-            struct against_one_op op = {.call = call_linear, .arg = &with_bias, .n_in = 2 + with_bias, .tolerance = 1e-12};
+            double *v[] = {against_one_draw(&state, against_one_numel(&inputs[i])),
+                           against_one_draw(&state, against_one_numel(&weight)), against_one_draw(&state, OUT)};
+            struct against_one_op op = {
+                .call = call_linear, .arg = &with_bias, .n_in = 2 + with_bias, .tolerance = 1e-12};
             op.in[0] = (struct against_one_input){STN_DTYPE_F64, inputs[i], v[0], 1u << STN_SUM};
             op.in[1] = (struct against_one_input){STN_DTYPE_F64, weight, v[1], 1u << STN_SUM};
             op.in[2] = (struct against_one_input){STN_DTYPE_F64, bias, v[2], 1u << STN_SUM};
@@ -98,8 +99,14 @@ static stn_status refusals_body(stn_context *context, void *arg)
         struct random_shape x, w, b;
         const char *text;
     } cases[] = {
-        {{2, {4, 6}}, {2, {3, 5}}, {1, {3}}, "linear: got 'input' of shape (4, 6) and 'weight' of shape (3, 5), whose last dims differ"},
-        {{0, {0}}, {2, {3, 5}}, {1, {3}}, "linear: got 'input' of shape () and 'weight' of shape (3, 5), wanted (…, in) and (out, in)"},
+        {{2, {4, 6}},
+         {2, {3, 5}},
+         {1, {3}},
+         "linear: got 'input' of shape (4, 6) and 'weight' of shape (3, 5), whose last dims differ"},
+        {{0, {0}},
+         {2, {3, 5}},
+         {1, {3}},
+         "linear: got 'input' of shape () and 'weight' of shape (3, 5), wanted (…, in) and (out, in)"},
         {{2, {4, 5}}, {2, {3, 5}}, {1, {1}}, "linear: 'bias' got shape (1), wanted (3), the rows of 'weight'"},
     };
     double zeros[64] = {0};
@@ -126,7 +133,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
-        {"results_are_placed_as_the_header_says_and_nothing_moves", results_are_placed_as_the_header_says_and_nothing_moves},
+        {"results_are_placed_as_the_header_says_and_nothing_moves",
+         results_are_placed_as_the_header_says_and_nothing_moves},
         {"shapes_that_do_not_fit_are_refused", shapes_that_do_not_fit_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);

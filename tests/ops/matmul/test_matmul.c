@@ -89,9 +89,11 @@ static stn_status loops_body(stn_context *context, void *arg)
         for (int wide = 0; wide < 2; wide++) {
             stn_dtype dtype = wide ? STN_DTYPE_F64 : STN_DTYPE_F32;
             const struct pair *p = &pairs[i];
-            double *a = against_one_draw(&state, against_one_numel(&p->a)), *b = against_one_draw(&state, against_one_numel(&p->b));
+            double *a = against_one_draw(&state, against_one_numel(&p->a)),
+                   *b = against_one_draw(&state, against_one_numel(&p->b));
             stn_scope_begin(context);
-            stn_tensor *c = stn_matmul(against_one_local(context, dtype, &p->a, a), against_one_local(context, dtype, &p->b, b));
+            stn_tensor *c =
+                stn_matmul(against_one_local(context, dtype, &p->a, a), against_one_local(context, dtype, &p->b, b));
             if (CHECK_STATUS(stn_context_status(context), STN_OK)) {
                 double *want = calloc((size_t)stn_spec_numel(stn_tensor_spec(c)) + 1, sizeof *want);
                 plain(p, a, b, want);
@@ -117,7 +119,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
         for (int i = 0; i < N_PAIRS; i++) {
             stn_dtype dtype = round % 3 ? STN_DTYPE_F64 : STN_DTYPE_F32;
             struct against_one_op op = {.call = call_matmul, .n_in = 2, .tolerance = round % 3 ? 1e-12 : 1e-4};
-            double *a = against_one_draw(&state, against_one_numel(&pairs[i].a)), *b = against_one_draw(&state, against_one_numel(&pairs[i].b));
+            double *a = against_one_draw(&state, against_one_numel(&pairs[i].a)),
+                   *b = against_one_draw(&state, against_one_numel(&pairs[i].b));
             op.in[0] = (struct against_one_input){dtype, pairs[i].a, a, 1u << STN_SUM};
             op.in[1] = (struct against_one_input){dtype, pairs[i].b, b, 1u << STN_SUM};
             against_one_check(context, &state, random_mesh(&state, context), &op);
@@ -194,7 +197,8 @@ static stn_status two_axes_body(stn_context *context, void *arg)
 {
     const int64_t a[] = {7, 11}, b[] = {11, 5};
     const stn_mesh *mesh = test_mesh(context, 2, 3);
-    stn_placement rows_and_k[] = {stn_shard(0), stn_shard(1)}, only_k[] = {stn_replicate(), stn_shard(0)}, all_k[] = {stn_shard(1), stn_shard(1)};
+    stn_placement rows_and_k[] = {stn_shard(0), stn_shard(1)}, only_k[] = {stn_replicate(), stn_shard(0)},
+                  all_k[] = {stn_shard(1), stn_shard(1)};
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *c = stn_matmul(test_tensor(context, mesh, rows_and_k, STN_DTYPE_F64, 2, a, NULL, test_value),
@@ -271,11 +275,13 @@ static stn_status narrow_body(stn_context *context, void *arg)
     for (int i = 0; i < N_PAIRS; i++)
         for (int d = 0; d < 2; d++) {
             const struct pair *p = &pairs[i];
-            double *a = against_one_draw(&state, against_one_numel(&p->a)), *b = against_one_draw(&state, against_one_numel(&p->b));
+            double *a = against_one_draw(&state, against_one_numel(&p->a)),
+                   *b = against_one_draw(&state, against_one_numel(&p->b));
             stn_scope_begin(context);
             stn_tensor *x = stn_cast(against_one_local(context, STN_DTYPE_F32, &p->a, a), dtypes[d]);
             stn_tensor *y = stn_cast(against_one_local(context, STN_DTYPE_F32, &p->b, b), dtypes[d]);
-            stn_tensor *c = stn_matmul(x, y), *full = stn_matmul(stn_cast(x, STN_DTYPE_F64), stn_cast(y, STN_DTYPE_F64));
+            stn_tensor *c = stn_matmul(x, y),
+                       *full = stn_matmul(stn_cast(x, STN_DTYPE_F64), stn_cast(y, STN_DTYPE_F64));
             CHECK(stn_tensor_dtype(c) == dtypes[d]);
             int64_t n = stn_spec_numel(stn_tensor_spec(full));
             double *want = calloc((size_t)n + 1, sizeof *want);
@@ -305,9 +311,11 @@ static stn_status views_body(stn_context *context, void *arg)
     for (int wide = 0; wide < 2; wide++) {
         stn_dtype dtype = wide ? STN_DTYPE_F64 : STN_DTYPE_F32;
         stn_scope_begin(context);
-        stn_tensor *x = stn_transpose(against_one_local(context, dtype, &p.a, a), 0, 1), *y = against_one_local(context, dtype, &p.b, b);
+        stn_tensor *x = stn_transpose(against_one_local(context, dtype, &p.a, a), 0, 1),
+                   *y = against_one_local(context, dtype, &p.b, b);
         against_one_compare(stn_matmul(x, y), want, wide ? 1e-14 : 1e-6);
-        against_one_compare(stn_transpose(stn_matmul(stn_transpose(y, 0, 1), stn_transpose(x, 0, 1)), 0, 1), want, wide ? 1e-14 : 1e-6);
+        against_one_compare(stn_transpose(stn_matmul(stn_transpose(y, 0, 1), stn_transpose(x, 0, 1)), 0, 1), want,
+                            wide ? 1e-14 : 1e-6);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
     free(a), free(b), free(want);
@@ -338,8 +346,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
         stn_placement everywhere = stn_replicate();
         char text[512];
         stn_scope_begin(context);
-        stn_tensor *a = test_tensor(context, mesh, &everywhere, cases[i].da, cases[i].a.ndim, cases[i].a.shape, NULL, test_value);
-        stn_tensor *b = test_tensor(context, mesh, &everywhere, cases[i].db, cases[i].b.ndim, cases[i].b.shape, NULL, test_value);
+        stn_tensor *a =
+            test_tensor(context, mesh, &everywhere, cases[i].da, cases[i].a.ndim, cases[i].a.shape, NULL, test_value);
+        stn_tensor *b =
+            test_tensor(context, mesh, &everywhere, cases[i].db, cases[i].b.ndim, cases[i].b.shape, NULL, test_value);
         CHECK(stn_tensor_is_error(stn_matmul(a, b)));
         CHECK_STATUS(stn_context_take_error(context, text, sizeof text), cases[i].want);
         if (!CHECK(strstr(text, cases[i].text) != NULL))

@@ -12,9 +12,21 @@ static stn_tensor *call_bmm(stn_tensor *const *in, const void *arg) { (void)arg;
 static stn_tensor *call_mv(stn_tensor *const *in, const void *arg) { (void)arg; return stn_mv(in[0], in[1]); }
 static stn_tensor *call_dot(stn_tensor *const *in, const void *arg) { (void)arg; return stn_dot(in[0], in[1]); }
 static stn_tensor *call_outer(stn_tensor *const *in, const void *arg) { (void)arg; return stn_outer(in[0], in[1]); }
-static stn_tensor *call_addmm(stn_tensor *const *in, const void *arg) { (void)arg; return stn_addmm(in[0], in[1], in[2], -0.5, 3); }
-static stn_tensor *call_addmm_plain(stn_tensor *const *in, const void *arg) { (void)arg; return stn_addmm(in[0], in[1], in[2], 1, 1); }
-static stn_tensor *call_baddbmm(stn_tensor *const *in, const void *arg) { (void)arg; return stn_baddbmm(in[0], in[1], in[2], 2, 0.25); }
+static stn_tensor *call_addmm(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    return stn_addmm(in[0], in[1], in[2], -0.5, 3);
+}
+static stn_tensor *call_addmm_plain(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    return stn_addmm(in[0], in[1], in[2], 1, 1);
+}
+static stn_tensor *call_baddbmm(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    return stn_baddbmm(in[0], in[1], in[2], 2, 0.25);
+}
 
 static const struct {
     stn_tensor *(*call)(stn_tensor *const *, const void *);
@@ -126,7 +138,8 @@ static void an_input_times_zero_is_not_read(void)
 
 static stn_status refusals_body(stn_context *context, void *arg)
 {
-    const struct random_shape m23 = {2, {2, 3}}, m24 = {2, {2, 4}}, v3 = {1, {3}}, m32 = {2, {3, 2}}, b = {3, {2, 2, 3}}, c = {3, {3, 3, 2}};
+    const struct random_shape m23 = {2, {2, 3}}, m24 = {2, {2, 4}}, v3 = {1, {3}}, m32 = {2, {3, 2}},
+                              b = {3, {2, 2, 3}}, c = {3, {3, 3, 2}};
     double zeros[64] = {0};
     char text[512];
     (void)arg;
@@ -145,15 +158,19 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_STR(text, message)
     REFUSED(stn_mm(t[0], t[1]), STN_ERR_SHAPE, "mm: got shapes (2, 3) and (2, 4), wanted (m, k) and (k, n)");
     REFUSED(stn_mm(t[0], t[2]), STN_ERR_SHAPE, "mm: got shapes (2, 3) and (3), wanted (m, k) and (k, n)");
-    REFUSED(stn_bmm(t[5], t[6]), STN_ERR_SHAPE, "bmm: got shapes (2, 2, 3) and (3, 3, 2), wanted (b, m, k) and (b, k, n)");
+    REFUSED(stn_bmm(t[5], t[6]), STN_ERR_SHAPE,
+            "bmm: got shapes (2, 2, 3) and (3, 3, 2), wanted (b, m, k) and (b, k, n)");
     REFUSED(stn_dot(t[0], t[2]), STN_ERR_SHAPE, "dot: got shapes (2, 3) and (3), wanted two vectors of one length");
     REFUSED(stn_mm(t[0], t[4]), STN_ERR_DTYPE, "mm: 'mat2' got f64, wanted input's f32");
     REFUSED(stn_outer(t[0], t[2]), STN_ERR_SHAPE, "outer: 'input' got shape (2, 3), wanted a vector");
-    REFUSED(stn_addmm(t[2], t[0], t[3], 1, 1), STN_ERR_SHAPE, "addmm: 'input' got shape (3), wanted one that broadcasts to (2, 2)");
-    REFUSED(stn_addmm(t[1], t[0], t[1], 1, 1), STN_ERR_SHAPE, "addmm: got factors of shapes (2, 3) and (2, 4), wanted (m, k) and (k, n)");
+    REFUSED(stn_addmm(t[2], t[0], t[3], 1, 1), STN_ERR_SHAPE,
+            "addmm: 'input' got shape (3), wanted one that broadcasts to (2, 2)");
+    REFUSED(stn_addmm(t[1], t[0], t[1], 1, 1), STN_ERR_SHAPE,
+            "addmm: got factors of shapes (2, 3) and (2, 4), wanted (m, k) and (k, n)");
     const struct random_shape square = {2, {2, 2}};
     t[7] = against_one_local(context, STN_DTYPE_I64, &square, zeros);
-    REFUSED(stn_addmm(t[7], t[7], t[7], 0.5, 1), STN_ERR_ARGUMENT, "addmm: 'beta' got 0.5 for tensors of i64, wanted a whole number");
+    REFUSED(stn_addmm(t[7], t[7], t[7], 0.5, 1), STN_ERR_ARGUMENT,
+            "addmm: 'beta' got 0.5 for tensors of i64, wanted a whole number");
     return stn_scope_end(context);
 }
 
@@ -167,7 +184,9 @@ static void bad_arguments_are_named(void)
 static stn_tensor *constant(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape, double value)
 {
     const stn_spec *spec;
-    CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype == STN_DTYPE_C64 ? STN_DTYPE_F32 : dtype, ndim, shape, NULL, &spec), STN_OK);
+    CHECK_STATUS(
+        stn_spec_create(context, NULL, NULL, dtype == STN_DTYPE_C64 ? STN_DTYPE_F32 : dtype, ndim, shape, NULL, &spec),
+        STN_OK);
     stn_tensor *t = stn_full(context, spec, value);
     stn_spec_release(&spec);
     return dtype == STN_DTYPE_C64 ? stn_complex(t, t) : t;

@@ -29,7 +29,8 @@ static stn_tensor *call_norm(stn_tensor *const *in, const void *arg)
     stn_tensor *weight = n->with_weight ? in[2] : NULL, *bias = n->with_bias ? in[2 + n->with_weight] : NULL;
     if (n->own && !n->with_bias)
         running = NULL;
-    return (n->per_sample ? stn_instance_norm : stn_batch_norm)(in[0], running, running, weight, bias, n->own, MOMENTUM, EPS, &new_mean, &new_var);
+    return (n->per_sample ? stn_instance_norm : stn_batch_norm)(in[0], running, running, weight, bias, n->own, MOMENTUM,
+                                                                EPS, &new_mean, &new_var);
 }
 
 static stn_status layouts_body(stn_context *context, void *arg)
@@ -40,14 +41,16 @@ static stn_status layouts_body(stn_context *context, void *arg)
         for (int i = 0; i < N_NORMS; i++) {
             const struct norm *n = &norms[i];
             const struct random_shape channels = {1, {n->x.shape[1]}};
-            struct against_one_op op = {.call = call_norm, .arg = n, .n_in = 2 + n->with_weight + n->with_bias, .tolerance = 1e-11};
+            struct against_one_op op = {
+                .call = call_norm, .arg = n, .n_in = 2 + n->with_weight + n->with_bias, .tolerance = 1e-11};
             double *v[4];
             for (int k = 0; k < op.n_in; k++) {
                 const struct random_shape *s = k == 0 ? &n->x : &channels;
                 v[k] = against_one_draw(&state, against_one_numel(s));
                 for (int64_t c = 0; c < s->shape[0] && k == 1; c++)
                     v[k][c] = (double)(1 + c % 3);
-                op.in[k] = (struct against_one_input){k == 1 ? STN_DTYPE_I64 : STN_DTYPE_F64, *s, v[k], k == 1 ? 0 : 1u << STN_SUM};
+                op.in[k] = (struct against_one_input){k == 1 ? STN_DTYPE_I64 : STN_DTYPE_F64, *s, v[k],
+                                                      k == 1 ? 0 : 1u << STN_SUM};
             }
             against_one_check(context, &state, random_mesh(&state, context), &op);
             if (stn_context_size(context) == 1 && round == 0)
@@ -98,7 +101,8 @@ static stn_status statistics_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     for (int per_sample = 0; per_sample < 2; per_sample++) {
         stn_context_stats_reset(context);
-        stn_tensor *out = (per_sample ? stn_instance_norm : stn_batch_norm)(x, running, running, NULL, NULL, 1, MOMENTUM, EPS, &stat[0], &stat[1]);
+        stn_tensor *out = (per_sample ? stn_instance_norm : stn_batch_norm)(x, running, running, NULL, NULL, 1,
+                                                                            MOMENTUM, EPS, &stat[0], &stat[1]);
         stn_stats stats = {.size = sizeof stats};
         stn_context_stats(context, &stats);
         CHECK(stn_tensor_spec(out) == stn_tensor_spec(x));
@@ -118,7 +122,8 @@ static stn_status statistics_body(stn_context *context, void *arg)
                 vars += i < sets ? var / (double)sets : 0;
                 const double biased = var * (double)(count - 1) / (double)count;
                 for (int64_t k = 0; k < K; k++)
-                    CHECK_NEAR(y[(i * C + c) * K + k], (test_value((i * C + c) * K + k) - mean) / sqrt(biased + EPS), 1e-5);
+                    CHECK_NEAR(y[(i * C + c) * K + k], (test_value((i * C + c) * K + k) - mean) / sqrt(biased + EPS),
+                               1e-5);
             }
             CHECK_NEAR(got[0][c], (1 - MOMENTUM) * test_value(c) + MOMENTUM * means, 1e-6);
             CHECK_NEAR(got[1][c], (1 - MOMENTUM) * test_value(c) + MOMENTUM * vars, 1e-6);
@@ -272,7 +277,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
-        {"statistics_are_those_of_all_ranks_and_cost_one_collective", statistics_are_those_of_all_ranks_and_cost_one_collective},
+        {"statistics_are_those_of_all_ranks_and_cost_one_collective",
+         statistics_are_those_of_all_ranks_and_cost_one_collective},
         {"halves_go_with_wide_parameters", halves_go_with_wide_parameters},
         {"an_infinite_element_makes_an_infinite_mean", an_infinite_element_makes_an_infinite_mean},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},

@@ -17,9 +17,10 @@ struct norm {
 };
 
 static const struct norm norms[] = {
-    {2, 0, {4, {2, 6, 5, 3}}, 1, 1}, {3, 0, {3, {3, 6, 7}}, 0, 0}, {1, 0, {5, {1, 4, 3, 2, 2}}, 1, 0}, {4, 0, {2, {5, 8}}, 0, 1},
-    {2, 0, {3, {2, 4, 0}}, 1, 1},    {2, 0, {3, {0, 4, 3}}, 1, 1}, {0, 1, {3, {4, 3, 6}}, 1, 1},       {0, 2, {4, {2, 3, 4, 5}}, 1, 0},
-    {-1, 1, {3, {4, 3, 6}}, 1, 0},  {-1, 2, {4, {2, 3, 4, 5}}, 0, 0}, {0, 1, {1, {9}}, 0, 0},          {0, 2, {2, {5, 4}}, 0, 1},
+    {2, 0, {4, {2, 6, 5, 3}}, 1, 1},  {3, 0, {3, {3, 6, 7}}, 0, 0},    {1, 0, {5, {1, 4, 3, 2, 2}}, 1, 0},
+    {4, 0, {2, {5, 8}}, 0, 1},        {2, 0, {3, {2, 4, 0}}, 1, 1},    {2, 0, {3, {0, 4, 3}}, 1, 1},
+    {0, 1, {3, {4, 3, 6}}, 1, 1},     {0, 2, {4, {2, 3, 4, 5}}, 1, 0}, {-1, 1, {3, {4, 3, 6}}, 1, 0},
+    {-1, 2, {4, {2, 3, 4, 5}}, 0, 0}, {0, 1, {1, {9}}, 0, 0},          {0, 2, {2, {5, 4}}, 0, 1},
 };
 enum { N_NORMS = sizeof norms / sizeof *norms };
 
@@ -39,7 +40,8 @@ static stn_tensor *call_norm(stn_tensor *const *in, const void *arg)
     stn_tensor *weight = n->with_weight ? in[1] : NULL, *bias = n->with_bias ? in[1 + n->with_weight] : NULL;
     if (n->groups < 0)
         return stn_rms_norm(in[0], p.ndim, p.shape, weight, 0.1);
-    return n->groups ? stn_group_norm(in[0], n->groups, weight, bias, 0.1) : stn_layer_norm(in[0], p.ndim, p.shape, weight, bias, 0.1);
+    return n->groups ? stn_group_norm(in[0], n->groups, weight, bias, 0.1)
+                     : stn_layer_norm(in[0], p.ndim, p.shape, weight, bias, 0.1);
 }
 
 static stn_status layouts_body(stn_context *context, void *arg)
@@ -85,7 +87,8 @@ static stn_status moves_body(stn_context *context, void *arg)
         const int64_t by_groups[] = {2, 0, 6}, *const sizes[] = {NULL, by_groups, NULL, NULL};
         const stn_placement placement = stn_shard(cut), everywhere = stn_replicate();
         stn_scope_begin(context);
-        stn_tensor *x = test_tensor(context, mesh, &placement, STN_DTYPE_F32, 4, shape, cut == 1 ? sizes : NULL, test_value);
+        stn_tensor *x =
+            test_tensor(context, mesh, &placement, STN_DTYPE_F32, 4, shape, cut == 1 ? sizes : NULL, test_value);
         stn_tensor *w = test_tensor(context, mesh, &everywhere, STN_DTYPE_F32, 1, c, NULL, test_value);
         stn_tensor *in[] = {x, w}, *grads[2];
         CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
@@ -123,7 +126,8 @@ static stn_status memory_body(stn_context *context, void *arg)
     const stn_spec *spec;
     (void)arg;
     stn_scope_begin(context);
-    CHECK_STATUS(stn_spec_create(context, test_mesh(context, 2, 0), &rows, STN_DTYPE_F32, 4, shape, &options, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, test_mesh(context, 2, 0), &rows, STN_DTYPE_F32, 4, shape, &options, &spec),
+                 STN_OK);
     int64_t chunk = stn_spec_local_numel(spec) * 4;
     stn_tensor *x = stn_mul_number(stn_empty(context, spec), 0), *grad;
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
@@ -303,12 +307,14 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
-        {"cut_rows_cost_one_collective_each_way_and_cut_groups_none", cut_rows_cost_one_collective_each_way_and_cut_groups_none},
+        {"cut_rows_cost_one_collective_each_way_and_cut_groups_none",
+         cut_rows_cost_one_collective_each_way_and_cut_groups_none},
         {"channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_the_result",
          channels_last_stays_so_and_nothing_of_the_inputs_size_is_made_but_the_result},
         {"statistics_are_taken_wide_about_an_element", statistics_are_taken_wide_about_an_element},
         {"no_channels_are_normalised_to_none", no_channels_are_normalised_to_none},
-        {"an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm", an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm},
+        {"an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm",
+         an_infinite_element_makes_the_others_of_its_row_0_in_rms_norm},
         {"an_eps_below_0_is_one_by_name", an_eps_below_0_is_one_by_name},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };

@@ -15,7 +15,8 @@ struct norm_case {
     double eps;
 };
 
-static void want_norm(const struct norm_case *c, const float *x, const double *weight, const double *bias, double *y, double *slack)
+static void want_norm(const struct norm_case *c, const float *x, const double *weight, const double *bias, double *y,
+                      double *slack)
 {
     for (int64_t g = 0; g < c->n_groups; g++) {
         const float *v = x + g * c->length;
@@ -37,7 +38,9 @@ static int64_t count_wrong(const struct norm_case *c, const double *got, const d
 {
     int64_t wrong = 0;
     for (int64_t i = 0; i < c->n_groups * c->length; i++)
-        wrong += isnan(want[i]) ? !isnan(got[i]) : !(fabs(got[i] - want[i]) <= 2 * slack[i / c->length] + 0x1p-20 * (fabs(want[i]) + 0.5));
+        wrong += isnan(want[i])
+                     ? !isnan(got[i])
+                     : !(fabs(got[i] - want[i]) <= 2 * slack[i / c->length] + 0x1p-20 * (fabs(want[i]) + 0.5));
     return wrong;
 }
 
@@ -66,7 +69,8 @@ static void check_lines(stn_context *context, int64_t n)
 {
     double *x = malloc((size_t)n * KINDS * sizeof *x), *want = malloc((size_t)n * KINDS * sizeof *want), slack[KINDS];
     float *f = malloc((size_t)n * KINDS * sizeof *f);
-    const struct norm_case c = {.shape = {2, {KINDS, n}}, .n_groups = KINDS, .length = n, .inner = 1, .params = n, .eps = 1e-60};
+    const struct norm_case c = {
+        .shape = {2, {KINDS, n}}, .n_groups = KINDS, .length = n, .inner = 1, .params = n, .eps = 1e-60};
     for (int k = 0; k < KINDS; k++)
         for (int64_t i = 0; i < n; i++)
             x[k * n + i] = f[k * n + i] = line_value((enum kind)k, i, n);
@@ -108,13 +112,16 @@ static const struct large {
     {{{3, {1, 64, 40000}}, 32, 80000, 40000, 64, 0.1}, 0, 0},
 };
 
-static stn_tensor *call_large(stn_context *context, const struct large *l, const float *values, stn_tensor *weight, stn_tensor *bias)
+static stn_tensor *call_large(stn_context *context, const struct large *l, const float *values, stn_tensor *weight,
+                              stn_tensor *bias)
 {
     static const int order[] = {0, 2, 3, 1};
     const struct random_shape *s = &l->c.shape;
     const stn_spec_options options = {.size = sizeof options, .memory_order = order};
     const stn_spec *spec;
-    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, s->ndim, s->shape, l->channels_last ? &options : NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, s->ndim, s->shape,
+                                 l->channels_last ? &options : NULL, &spec),
+                 STN_OK);
     stn_tensor *x = stn_from_host(context, spec, values);
     stn_spec_release(&spec);
     return l->last ? stn_layer_norm(x, l->last, s->shape + s->ndim - l->last, weight, bias, l->c.eps)
@@ -127,7 +134,8 @@ static void check_large(stn_context *context, const struct large *l, int params_
 {
     const int64_t n = against_one_numel(&l->c.shape);
     const struct random_shape params = {1, {l->c.params}};
-    double *x = malloc((size_t)n * sizeof *x), *want = malloc((size_t)n * sizeof *want), *slack = malloc((size_t)l->c.n_groups * sizeof *slack);
+    double *x = malloc((size_t)n * sizeof *x), *want = malloc((size_t)n * sizeof *want),
+           *slack = malloc((size_t)l->c.n_groups * sizeof *slack);
     double *w = malloc((size_t)l->c.params * sizeof *w);
     float *f = malloc((size_t)n * sizeof *f);
     for (int64_t i = 0; i < n; i++)
@@ -200,7 +208,8 @@ static void gradients_past_the_caches_are_whole(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"lines_of_any_length_and_range_are_normalised_as_in_f64", lines_of_any_length_and_range_are_normalised_as_in_f64},
+        {"lines_of_any_length_and_range_are_normalised_as_in_f64",
+         lines_of_any_length_and_range_are_normalised_as_in_f64},
         {"results_past_the_caches_are_whole", results_past_the_caches_are_whole},
         {"gradients_past_the_caches_are_whole", gradients_past_the_caches_are_whole},
     };

@@ -73,18 +73,22 @@ static double distance(const struct operand *a, int32_t dtype)
 
 /* One problem of `images` images of n by `library` (NULL: our own kernels); the result is added to where
  * `accumulate`. */
-static stn_status solve(const struct stni_conv_problem *p, int64_t images, int accumulate, struct stni_onednn *library, double *error)
+static stn_status solve(const struct stni_conv_problem *p, int64_t images, int accumulate, struct stni_onednn *library,
+                        double *error)
 {
     int64_t nx = problem_size(p, p->c, p->in), ny = problem_size(p, p->o, p->out);
     int forward = p->kind == STNI_CONV_FORWARD, gradient = p->kind == STNI_CONV_GRAD_WEIGHT;
-    struct operand x = operand(nx * images, p->dtype, p->kind != STNI_CONV_GRAD_INPUT), y = operand(ny * images, p->dtype, !forward);
-    struct operand w = operand(weight_size(p), p->dtype, !gradient || accumulate), bias = operand(p->o, p->dtype, p->has_bias);
+    struct operand x = operand(nx * images, p->dtype, p->kind != STNI_CONV_GRAD_INPUT),
+                   y = operand(ny * images, p->dtype, !forward);
+    struct operand w = operand(weight_size(p), p->dtype, !gradient || accumulate),
+                   bias = operand(p->o, p->dtype, p->has_bias);
     for (int64_t i = 0; i < images; i++) {
         for (int64_t j = 0; forward && j < ny; j++)
             y.wide[i * ny + j] = bias.wide[j % p->o];
         naive_add(p, x.wide + i * nx, y.wide + i * ny, w.wide);
     }
-    struct stni_conv_data data = {x.narrow, y.narrow, w.narrow, p->has_bias ? bias.narrow : NULL, images, nx, ny, accumulate, 0};
+    struct stni_conv_data data = {x.narrow, y.narrow,   w.narrow, p->has_bias ? bias.narrow : NULL, images, nx,
+                                  ny,       accumulate, 0};
     stn_status status = STN_OK;
     if (library != NULL) {
         int64_t solved;
@@ -132,14 +136,16 @@ static void own_kernels_solve_every_kind(void)
                 struct stni_conv_problem p = problem(kind, dtype, 2, geometries[g]);
                 p.has_bias = kind == STNI_CONV_FORWARD && form & 2;
                 double error;
-                CHECK_STATUS(solve(&p, form & 2 ? 3 : 1, form & 4 && kind == STNI_CONV_GRAD_WEIGHT, NULL, &error), STN_OK);
+                CHECK_STATUS(solve(&p, form & 2 ? 3 : 1, form & 4 && kind == STNI_CONV_GRAD_WEIGHT, NULL, &error),
+                             STN_OK);
                 CHECK(error < (dtype == STN_DTYPE_F64 ? 1e-14 : 2e-6));
             }
 }
 
 static void own_kernels_take_what_is_empty(void)
 {
-    static const int64_t g[][16] = {{0, 1, 2, 3, 5, 3, 1, 1, 1, 1, 7, 3, 1, 1, 1, 1}, {2, 1, 0, 3, 5, 3, 1, 1, 1, 1, 7, 3, 1, 1, 1, 1},
+    static const int64_t g[][16] = {{0, 1, 2, 3, 5, 3, 1, 1, 1, 1, 7, 3, 1, 1, 1, 1},
+                                    {2, 1, 0, 3, 5, 3, 1, 1, 1, 1, 7, 3, 1, 1, 1, 1},
                                     {2, 1, 3, 0, 5, 3, 1, 1, 1, 1, 7, 3, 1, 1, 1, 1}};
     for (int i = 0; i < 3; i++)
         for (int32_t kind = 0; kind < 3; kind++) {
@@ -192,7 +198,8 @@ static void onednn_solves_every_kind(void)
                 struct stni_conv_problem p = problem(kind, STN_DTYPE_F32, 2, geometries[g]);
                 p.has_bias = kind == STNI_CONV_FORWARD && form & 1;
                 double error;
-                stn_status status = solve(&p, form & 1 ? 3 : 1, form & 2 && kind == STNI_CONV_GRAD_WEIGHT, library, &error);
+                stn_status status =
+                    solve(&p, form & 1 ? 3 : 1, form & 2 && kind == STNI_CONV_GRAD_WEIGHT, library, &error);
                 CHECK(status == STN_OK || status == STN_ERR_UNSUPPORTED);
                 CHECK((status == STN_OK) == (stni_onednn_conv_name(library, &p)[0] != '\0'));
                 CHECK(status != STN_OK || error < 2e-6);

@@ -29,7 +29,8 @@ static void draw_padding(uint64_t *state, const struct random_shape *shape, stru
     *p = (struct padding){.mode = (stn_pad_mode)world_random(state, 4), .value = world_random(state, 2) ? 0 : 1.5};
     p->n = 2 * (int)world_random(state, (uint64_t)shape->ndim + 1);
     for (int i = 0; i < p->n; i++) {
-        int64_t n = shape->shape[shape->ndim - 1 - i / 2], most = p->mode == STN_PAD_CONSTANT || p->mode == STN_PAD_REPLICATE ? 7 : n - 1;
+        int64_t n = shape->shape[shape->ndim - 1 - i / 2],
+                most = p->mode == STN_PAD_CONSTANT || p->mode == STN_PAD_REPLICATE ? 7 : n - 1;
         most = p->mode == STN_PAD_REFLECT ? n - 2 : most;
         most = most < 0 || (n == 0 && p->mode != STN_PAD_CONSTANT) ? 0 : most;
         p->pad[i] = (int64_t)world_random(state, (uint64_t)most + 1);
@@ -232,9 +233,11 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_pad(x, 3, three, STN_PAD_CONSTANT, 0);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "pad: 'pad' got 3 numbers, wanted two for each of up to 1 dims");
     stn_pad(x, 2, four, STN_PAD_REFLECT, 0);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "pad: 'pad' got 4 for dim 0 of 4 elements, wanted at most 3 for mode 'reflect'");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "pad: 'pad' got 4 for dim 0 of 4 elements, wanted at most 3 for mode 'reflect'");
     stn_pad(x, 2, cut, STN_PAD_CONSTANT, 0);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "pad: 'pad' got -3 and -2 for dim 0 of 4 elements, wanted a size of at least 0");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "pad: 'pad' got -3 and -2 for dim 0 of 4 elements, wanted a size of at least 0");
     stn_roll(x, 1, shift, dims);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "roll: 'dims' got 1, wanted -1 <= dims < 1");
     stn_flip(x, 1, dims);
@@ -252,7 +255,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"pads_in_every_layout_give_what_one_process_gives", pads_in_every_layout_give_what_one_process_gives},
         {"gradients_of_pads_are_those_of_differences", gradients_of_pads_are_those_of_differences},
-        {"rolls_and_flips_in_every_layout_give_what_one_process_gives", rolls_and_flips_in_every_layout_give_what_one_process_gives},
+        {"rolls_and_flips_in_every_layout_give_what_one_process_gives",
+         rolls_and_flips_in_every_layout_give_what_one_process_gives},
         {"margins_are_those_of_a_plain_loop", margins_are_those_of_a_plain_loop},
         {"only_what_changes_ranks_travels", only_what_changes_ranks_travels},
         {"sums_of_halves_are_taken_in_f32", sums_of_halves_are_taken_in_f32},

@@ -23,7 +23,8 @@ static void draw_window(uint64_t *state, struct pool_case *c, int d, int64_t n)
 void pool_draw(uint64_t *state, struct random_shape *shape, struct pool_case *c)
 {
     *c = (struct pool_case){.dims = 1 + (int)below(state, 3), .adaptive = below(state, 3) == 0, .max = (int)below(state, 2)};
-    c->attrs = (stn_pool_attrs){.size = sizeof c->attrs, .ceil_mode = (int)below(state, 2), .exclude_pads = (int)below(state, 2)};
+    c->attrs = (stn_pool_attrs){
+        .size = sizeof c->attrs, .ceil_mode = (int)below(state, 2), .exclude_pads = (int)below(state, 2)};
     if (c->dims > 1 && below(state, 3) == 0)
         c->attrs.divisor_override = below(state, 7) - 3;
     int first = 1 + (int)below(state, 2);
@@ -37,10 +38,14 @@ void pool_draw(uint64_t *state, struct random_shape *shape, struct pool_case *c)
 
 stn_tensor *pool_call(stn_tensor *const *in, const void *arg)
 {
-    static stn_tensor *(*const avg[])(stn_tensor *, const stn_pool_attrs *) = {stn_avg_pool1d, stn_avg_pool2d, stn_avg_pool3d};
-    static stn_tensor *(*const max[])(stn_tensor *, const stn_pool_attrs *, stn_tensor **) = {stn_max_pool1d, stn_max_pool2d, stn_max_pool3d};
-    static stn_tensor *(*const avg_to[])(stn_tensor *, const int64_t *) = {NULL, stn_adaptive_avg_pool2d, stn_adaptive_avg_pool3d};
-    static stn_tensor *(*const max_to[])(stn_tensor *, const int64_t *, stn_tensor **) = {NULL, stn_adaptive_max_pool2d, stn_adaptive_max_pool3d};
+    static stn_tensor *(*const avg[])(stn_tensor *, const stn_pool_attrs *) = {stn_avg_pool1d, stn_avg_pool2d,
+                                                                               stn_avg_pool3d};
+    static stn_tensor *(*const max[])(stn_tensor *, const stn_pool_attrs *,
+                                      stn_tensor **) = {stn_max_pool1d, stn_max_pool2d, stn_max_pool3d};
+    static stn_tensor *(*const avg_to[])(stn_tensor *, const int64_t *) = {NULL, stn_adaptive_avg_pool2d,
+                                                                           stn_adaptive_avg_pool3d};
+    static stn_tensor *(*const max_to[])(stn_tensor *, const int64_t *, stn_tensor **) = {NULL, stn_adaptive_max_pool2d,
+                                                                                          stn_adaptive_max_pool3d};
     const struct pool_case *c = arg;
     stn_tensor *places = NULL, **given = c->picks ? &places : NULL, *out;
     if (!c->adaptive)
@@ -62,7 +67,8 @@ static int64_t outputs_of(const struct pool_case *c, int d, int64_t n)
     const stn_pool_attrs *a = &c->attrs;
     if (c->adaptive)
         return c->size[d];
-    int64_t stride = a->stride[d] ? a->stride[d] : a->kernel_size[d], extent = (a->kernel_size[d] - 1) * (a->dilation[d] ? a->dilation[d] : 1) + 1;
+    int64_t stride = a->stride[d] ? a->stride[d] : a->kernel_size[d],
+            extent = (a->kernel_size[d] - 1) * (a->dilation[d] ? a->dilation[d] : 1) + 1;
     int64_t count = 0;
     for (int64_t o = 0;; o++) {
         int64_t begin = o * stride - a->padding[d], end = begin + extent;
@@ -118,8 +124,8 @@ static void look(const int64_t *n, const struct window *w, const double *in, str
     }
 }
 
-void pool_plain(const struct pool_case *c, const struct random_shape *shape, const double *in, struct random_shape *out, double **values,
-                double **places)
+void pool_plain(const struct pool_case *c, const struct random_shape *shape, const double *in, struct random_shape *out,
+                double **values, double **places)
 {
     int64_t n[] = {1, 1, 1}, m[] = {1, 1, 1}, images = 1;
     int first = shape->ndim - c->dims;

@@ -23,7 +23,7 @@ double *pool_values(uint64_t *state, int64_t n);
 stn_tensor *pool_call(stn_tensor *const *in, const void *arg);
 
 /** The result's shape, and its values and places by plain loops. The caller frees both. */
-void pool_plain(const struct pool_case *c, const struct random_shape *shape, const double *in, struct random_shape *out, double **values,
-                double **places);
+void pool_plain(const struct pool_case *c, const struct random_shape *shape, const double *in, struct random_shape *out,
+                double **values, double **places);
 
 #endif

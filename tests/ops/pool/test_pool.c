@@ -182,7 +182,10 @@ static void equal_elements_and_nan_are_taken_in_order(void)
 /* Numbers that are often equal, zeros of both signs, infinities and NaNs. */
 static double number_of_kind(int i)
 {
-    return i % 41 == 0 ? (double)NAN : i % 7 == 0 ? -(double)INFINITY : i % 5 == 0 ? (i % 2 ? 0.0 : -0.0) : (double)(i * 37 % 64);
+    return i % 41 == 0  ? (double)NAN
+           : i % 7 == 0 ? -(double)INFINITY
+           : i % 5 == 0 ? (i % 2 ? 0.0 : -0.0)
+                        : (double)(i * 37 % 64);
 }
 
 /* The bits of the maxima of windows of `kernel`, with and without indices. */
@@ -204,7 +207,8 @@ static void check_alone(stn_tensor *x, int64_t kernel, int64_t stride, int64_t d
 static stn_status alone_body(stn_context *context, void *arg)
 {
     static const struct random_shape shapes[] = {{3, {2, 19, 37}}, {3, {1, 9, 1111}}, {3, {1, 5, 13}}};
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16,
+                                       STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8};
     (void)arg;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const int64_t n = against_one_numel(&shapes[i]);
@@ -216,7 +220,8 @@ static stn_status alone_body(stn_context *context, void *arg)
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (int64_t stride = 1; stride <= 3; stride++)
                 for (int64_t kernel = 1; kernel <= 4; kernel++)
-                    check_alone(stn_cast(x, dtypes[d]), kernel, stride, kernel == 3 && stride == 2 ? 1 + (int64_t)i % 2 : 1);
+                    check_alone(stn_cast(x, dtypes[d]), kernel, stride,
+                                kernel == 3 && stride == 2 ? 1 + (int64_t)i % 2 : 1);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
         free(in);
     }
@@ -266,7 +271,8 @@ enum { MEANS = 5 };
 
 static stn_tensor *mean_of_many(stn_tensor *x, int which)
 {
-    const int64_t n = stn_spec_numel(stn_tensor_spec(x)), line[] = {1, 1, n}, square[] = {1, 1, n / 1000, 1000}, cube[] = {1, 1, 10, n / 500, 50};
+    const int64_t n = stn_spec_numel(stn_tensor_spec(x)), line[] = {1, 1, n}, square[] = {1, 1, n / 1000, 1000},
+                  cube[] = {1, 1, 10, n / 500, 50};
     const stn_pool_attrs long_windows = {.size = sizeof long_windows, .kernel_size = {5000}, .stride = {1000}};
     const stn_interpolate_attrs area = {.size = sizeof area, .mode = STN_INTERPOLATE_AREA, .output_size = {3, 1}};
     switch (which) {
@@ -287,7 +293,8 @@ static stn_status many_body(stn_context *context, void *arg)
     for (int i = 0; i < 1000000; i++)
         values[i] = (double)(float)(0.1 + 1e-3 * test_value(i));
     stn_scope_begin(context);
-    stn_tensor *exact = against_one_local(context, STN_DTYPE_F64, &shape, values), *x = against_one_local(context, STN_DTYPE_F32, &shape, values);
+    stn_tensor *exact = against_one_local(context, STN_DTYPE_F64, &shape, values),
+               *x = against_one_local(context, STN_DTYPE_F32, &shape, values);
     for (int k = 0; k < MEANS; k++) {
         stn_tensor *y = mean_of_many(exact, k);
         const int64_t n = stn_spec_numel(stn_tensor_spec(y));
@@ -312,16 +319,20 @@ static stn_status refusals_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {1, 2, 4, 4}, sizes[] = {2, -2};
     stn_placement rows[] = {stn_shard(2)};
-    const stn_pool_attrs none = {.size = sizeof none}, pads = {.size = sizeof pads, .kernel_size = {2, 2}, .padding = {2, 0}},
+    const stn_pool_attrs none = {.size = sizeof none},
+                         pads = {.size = sizeof pads, .kernel_size = {2, 2}, .padding = {2, 0}},
                          wide = {.size = sizeof wide, .kernel_size = {5, 2}};
-    const stn_attr divisor[] = {{.name = "kernel_size", .type = STN_ATTR_INT, .value.i = 2}, {.name = "divisor_override", .type = STN_ATTR_INT}};
+    const stn_attr divisor[] = {{.name = "kernel_size", .type = STN_ATTR_INT, .value.i = 2},
+                                {.name = "divisor_override", .type = STN_ATTR_INT}};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value), *out;
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value),
+               *out;
     stn_max_pool2d(x, &none, NULL);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "max_pool2d: 'kernel_size' got 0, wanted 1 to 2147483647");
     stn_avg_pool2d(x, &pads);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "avg_pool2d: 'padding' got 2, wanted at most half of the window's extent, 1");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "avg_pool2d: 'padding' got 2, wanted at most half of the window's extent, 1");
     stn_avg_pool2d(x, &wide);
     CHECK_ERROR(context, STN_ERR_SHAPE, "avg_pool2d: a window of 5 does not fit into 4 elements with pads of 0");
     stn_max_pool1d(x, &wide, NULL);

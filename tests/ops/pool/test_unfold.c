@@ -123,7 +123,8 @@ static stn_status differences_body(stn_context *context, void *arg)
         struct windows w;
         struct image image;
         struct random_shape shape;
-        struct against_one_op op = {.call = i % 2 ? call_unfold : call_image, .arg = i % 2 ? (void *)&w : (void *)&image, .n_in = 1};
+        struct against_one_op op = {
+            .call = i % 2 ? call_unfold : call_image, .arg = i % 2 ? (void *)&w : (void *)&image, .n_in = 1};
         if (i % 2)
             draw_windows(&state, &shape, &w);
         else
@@ -148,7 +149,8 @@ enum { C = 2, H = 5, W = 6, K = 2, OH = 3, OW = 3 };
 static stn_status plain_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {C, H, W}, size[] = {H, W};
-    const stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {K, K}, .stride = {2, 2}, .padding = {1, 0}, .dilation = {2, 1}};
+    const stn_pool_attrs attrs = {
+        .size = sizeof attrs, .kernel_size = {K, K}, .stride = {2, 2}, .padding = {1, 0}, .dilation = {2, 1}};
     stn_placement rows[] = {stn_shard(1)};
     double columns[C * K * K * OH * OW], image[C * H * W], wanted[C * H * W] = {0};
     (void)arg;
@@ -159,7 +161,8 @@ static stn_status plain_body(stn_context *context, void *arg)
     test_read(y, columns, C * K * K * OH * OW);
     test_read(stn_fold(y, size, &attrs), image, C * H * W);
     for (int64_t i = 0; i < C * K * K * OH * OW; i++) {
-        int64_t c = i / (K * K * OH * OW), row = i / (OW * OH) / K % K * 2 + i % (OH * OW) / OW * 2 - 1, column = i / (OW * OH) % K + i % OW * 2;
+        int64_t c = i / (K * K * OH * OW), row = i / (OW * OH) / K % K * 2 + i % (OH * OW) / OW * 2 - 1,
+                column = i / (OW * OH) % K + i % OW * 2;
         int64_t at = (c * H + row) * W + column;
         CHECK_NEAR(columns[i], row >= 0 && row < H ? test_value(at) : 0, 0);
         if (row >= 0 && row < H)
@@ -233,7 +236,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"windows_in_every_layout_are_those_of_one_process", windows_in_every_layout_are_those_of_one_process},
-        {"columns_and_images_in_every_layout_are_those_of_one_process", columns_and_images_in_every_layout_are_those_of_one_process},
+        {"columns_and_images_in_every_layout_are_those_of_one_process",
+         columns_and_images_in_every_layout_are_those_of_one_process},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"columns_are_those_of_a_plain_loop", columns_are_those_of_a_plain_loop},
         {"windows_share_the_memory_of_what_they_have_in_common", windows_share_the_memory_of_what_they_have_in_common},

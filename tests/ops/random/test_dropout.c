@@ -67,8 +67,11 @@ static stn_status numbers_body(stn_context *context, void *arg)
             stn_spec_options options = {.size = sizeof options, .memory_order = turned ? columns_last : NULL};
             const stn_spec *spec;
             stn_placement rows[] = {stn_shard(0)};
-            CHECK_STATUS(stn_spec_create(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, &options, &spec), STN_OK);
-            stn_tensor *x = stn_redistribute(test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, NULL, one), spec);
+            CHECK_STATUS(
+                stn_spec_create(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, &options, &spec),
+                STN_OK);
+            stn_tensor *x = stn_redistribute(
+                test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, NULL, one), spec);
             stn_context_set_random_state(context, 12345678901, 8);
             test_read(by_channel ? stn_dropout_channels(x, 0.3, 1) : stn_dropout(x, 0.3, 1), got, ROWS * COLUMNS);
             int wrong = 0;
@@ -180,7 +183,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_dropout(x, -1, 0);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "dropout: 'p' got -1, wanted 0 <= p <= 1");
     stn_dropout_channels(x, 0.5, 1);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "dropout_channels: 'input' got 1 dims, wanted a batch, channels and any others");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "dropout_channels: 'input' got 1 dims, wanted a batch, channels and any others");
     stn_dropout(stn_cast(x, STN_DTYPE_I64), 0.5, 1);
     CHECK_ERROR(context, STN_ERR_DTYPE, "dropout: 'input' got i64, wanted a floating dtype");
     return stn_scope_end(context);
@@ -195,9 +199,11 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"the_same_elements_are_dropped_in_every_layout", the_same_elements_are_dropped_in_every_layout},
-        {"the_fraction_kept_and_the_gradient_are_those_of_the_mask", the_fraction_kept_and_the_gradient_are_those_of_the_mask},
+        {"the_fraction_kept_and_the_gradient_are_those_of_the_mask",
+         the_fraction_kept_and_the_gradient_are_those_of_the_mask},
         {"numbers_are_those_of_the_generator", numbers_are_those_of_the_generator},
-        {"each_draw_takes_a_stream_and_a_stream_can_be_taken_again", each_draw_takes_a_stream_and_a_stream_can_be_taken_again},
+        {"each_draw_takes_a_stream_and_a_stream_can_be_taken_again",
+         each_draw_takes_a_stream_and_a_stream_can_be_taken_again},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);

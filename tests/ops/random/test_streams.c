@@ -138,8 +138,9 @@ static stn_status checks_body(stn_context *context, void *arg)
     const int64_t n = N;
     double got[N], item;
     char text[512];
-    const char wanted[] = "random numbers: rank 1 draws from stream 1 of a mesh, rank 0 from stream 0: they have not drawn "
-                          "equally often";
+    const char wanted[] =
+        "random numbers: rank 1 draws from stream 1 of a mesh, rank 0 from stream 0: they have not drawn "
+        "equally often";
     (void)arg;
     stn_scope_begin(context);
     if (stn_context_rank(context) == 1)

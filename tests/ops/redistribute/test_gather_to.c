@@ -72,7 +72,8 @@ static stn_status scalar_body(stn_context *context, void *arg)
     double value = 3.5, got = 0;
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *t = stn_from_host_global(context, stn_spec_of(test_mesh(context, ranks, 0), STN_DTYPE_F64, "P", 0, NULL), &value);
+    stn_tensor *t =
+        stn_from_host_global(context, stn_spec_of(test_mesh(context, ranks, 0), STN_DTYPE_F64, "P", 0, NULL), &value);
     stn_tensor *whole = stn_gather_to(t, ranks - 1);
     if (stn_context_rank(context) == ranks - 1) {
         CHECK_I64(stn_tensor_ndim(whole), 0);
@@ -113,7 +114,8 @@ static stn_status refused_body(stn_context *context, void *arg)
     refused(context, stn_gather_to(t, 2), "gather_to: root got 2, wanted a rank of the world, 0 to 1");
     refused(context, stn_gather_to(t, -1), "gather_to: root got -1, wanted a rank of the world, 0 to 1");
     refused(context, stn_gather_to(stn_full_tensor(t), 0), "gather_to: tensor is a local one, wanted one on a mesh");
-    refused(context, stn_from_host_global(context, spec, NULL), "from_host_global: data got NULL, wanted the whole tensor of 6 elements");
+    refused(context, stn_from_host_global(context, spec, NULL),
+            "from_host_global: data got NULL, wanted the whole tensor of 6 elements");
     refused(context, stn_from_host_global(context, NULL, data), "from_host_global: spec got NULL");
     return stn_scope_end(context);
 }

@@ -139,7 +139,8 @@ static stn_status from_local_body(stn_context *context, void *arg)
     for (int k = 0; k < 3; k++) {
         double six[N];
         const stn_spec *spec;
-        stn_spec_create(context, stn_spec_mesh(stn_tensor_spec(x)), &cotangents[k], STN_DTYPE_F64, 2, shape_2d, NULL, &spec);
+        stn_spec_create(context, stn_spec_mesh(stn_tensor_spec(x)), &cotangents[k], STN_DTYPE_F64, 2, shape_2d, NULL,
+                        &spec);
         for (int i = 0; i < N; i++)
             six[i] = 6;
         stn_tensor *cotangent = against_one_tensor(context, spec, six), *grad = NULL;
@@ -184,7 +185,8 @@ static stn_status second_body(stn_context *context, void *arg)
     for (int i = 0; i < N; i++)
         want[i] = 9 * test_value(i) * test_value(i);
     against_one_compare(y, want, 1e-15);
-    stn_tensor *ones = stn_redistribute_to(stn_from_local(filled(context, shape_2d, 1), stn_tensor_spec(x), STN_GRAD_REPLICATED), whole);
+    stn_tensor *ones = stn_redistribute_to(
+        stn_from_local(filled(context, shape_2d, 1), stn_tensor_spec(x), STN_GRAD_REPLICATED), whole);
     CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &x, 1, 1, &first), STN_OK);
     for (int i = 0; i < N; i++)
         want[i] = 18 * test_value(i);
@@ -210,7 +212,8 @@ static stn_status second_give_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *like = on_mesh(context, c->placement), *local = filled(context, shape_2d, 1), *first, *second;
     stn_set_requires_grad(local, 1);
-    stn_tensor *x = stn_from_local(local, stn_tensor_spec(like), STN_GRAD_PER_RANK), *h = on_mesh(context, stn_replicate());
+    stn_tensor *x = stn_from_local(local, stn_tensor_spec(like), STN_GRAD_PER_RANK),
+               *h = on_mesh(context, stn_replicate());
     stn_set_requires_grad(h, 1);
     CHECK_STATUS(stn_grad(context, 1, &x, &h, 1, &local, 1, 1, &first), STN_OK);
     stn_tensor *weight = filled(context, shape_2d, stn_context_rank(context) + 2);
@@ -221,7 +224,8 @@ static stn_status second_give_body(stn_context *context, void *arg)
 
 static void gradients_of_from_local_are_differentiated_as_what_they_are(void)
 {
-    struct second_case root = {stn_replicate(), 2}, sum = {stn_partial(STN_SUM), 2 + 3 + 4}, mean = {stn_partial(STN_AVG), 3};
+    struct second_case root = {stn_replicate(), 2}, sum = {stn_partial(STN_SUM), 2 + 3 + 4},
+                       mean = {stn_partial(STN_AVG), 3};
     test_ranks(RANKS, second_give_body, &root);
     test_ranks(RANKS, second_give_body, &sum);
     test_ranks(RANKS, second_give_body, &mean);
@@ -279,7 +283,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK(!stn_tensor_is_error(stn_to_local(p, STN_GRAD_PER_RANK))); /* this rank's addend */
     stn_set_requires_grad(p, 1);
     stn_to_local(p, STN_GRAD_PER_RANK);
-    CHECK_ERROR(context, STN_ERR_PARTIAL, "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
+    CHECK_ERROR(context, STN_ERR_PARTIAL,
+                "to_local: tensor requires grad and a reduction of it is pending: redistribute it first");
     stn_from_local(filled(context, other_shape, 1), stn_tensor_spec(s), STN_GRAD_PER_RANK);
     snprintf(wanted, sizeof wanted, "from_local: local got shape (1, 2), wanted this rank's chunk (%d, 2)",
              (int)sizes_rows[stn_context_rank(context)]);
@@ -316,7 +321,8 @@ static stn_status gather_body(stn_context *context, void *arg)
         CHECK_NEAR(got[i], i / COLUMNS < 4 ? 1 : 3, 0);
     stn_tensor *grad = NULL;
     CHECK_STATUS(stn_grad(context, 1, &x, &like, 1, &local, 0, 0, &grad), STN_OK);
-    against_one_compare(stn_from_local(grad, stn_tensor_spec(like), STN_GRAD_PER_RANK), (test_read(like, got, N), got), 0);
+    against_one_compare(stn_from_local(grad, stn_tensor_spec(like), STN_GRAD_PER_RANK), (test_read(like, got, N), got),
+                        0);
     return stn_scope_end(context);
 }
 
@@ -366,7 +372,8 @@ static stn_status outside_body(stn_context *context, void *arg)
     stn_tensor *local = stn_mesh_contains_me(mesh) ? filled(context, shape, 2) : NULL;
     stn_tensor *x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
     CHECK(stn_tensor_is_error(stn_square_(x)));
-    CHECK_ERROR(context, STN_ERR_STATE, "square_: 'input' is a view that need not share memory and cannot be changed in place");
+    CHECK_ERROR(context, STN_ERR_STATE,
+                "square_: 'input' is a view that need not share memory and cannot be changed in place");
     CHECK(!stn_requires_grad(x));
     if (local)
         CHECK_STATUS(stn_set_requires_grad(local, 1), STN_OK);
@@ -400,9 +407,11 @@ static stn_status disagreement_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *local = filled(context, shape, 1);
     stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "from_local_gather_shapes: local of rank 2 has 5 elements along dim 1, wanted 4 as the others");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "from_local_gather_shapes: local of rank 2 has 5 elements along dim 1, wanted 4 as the others");
     stn_from_local_gather_shapes(rank == 1 ? NULL : local, mesh, rows, STN_GRAD_PER_RANK);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "from_local_gather_shapes: local of rank 1 is missing or on a mesh, wanted a local tensor");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "from_local_gather_shapes: local of rank 1 is missing or on a mesh, wanted a local tensor");
     return stn_scope_end(context);
 }
 
@@ -414,8 +423,10 @@ static void shapes_that_disagree_are_refused_on_every_rank(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"chunks_and_local_tensors_share_memory_where_it_is_dense", chunks_and_local_tensors_share_memory_where_it_is_dense},
-        {"cotangents_of_to_local_add_under_b_and_are_one_under_a", cotangents_of_to_local_add_under_b_and_are_one_under_a},
+        {"chunks_and_local_tensors_share_memory_where_it_is_dense",
+         chunks_and_local_tensors_share_memory_where_it_is_dense},
+        {"cotangents_of_to_local_add_under_b_and_are_one_under_a",
+         cotangents_of_to_local_add_under_b_and_are_one_under_a},
         {"cotangents_of_from_local_go_where_values_came_from", cotangents_of_from_local_go_where_values_came_from},
         {"crossing_over_and_back_can_be_differentiated_twice", crossing_over_and_back_can_be_differentiated_twice},
         {"gradients_of_from_local_are_differentiated_as_what_they_are",
@@ -424,7 +435,8 @@ int main(int argc, char **argv)
         {"what_has_no_gradient_or_does_not_fit_is_refused", what_has_no_gradient_or_does_not_fit_is_refused},
         {"shapes_are_gathered_where_only_the_ranks_know_them", shapes_are_gathered_where_only_the_ranks_know_them},
         {"ranks_outside_the_mesh_learn_the_shape", ranks_outside_the_mesh_learn_the_shape},
-        {"ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others", ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others},
+        {"ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others",
+         ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others},
         {"shapes_that_disagree_are_refused_on_every_rank", shapes_that_disagree_are_refused_on_every_rank},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -43,7 +43,8 @@ enum { ROWS = 7, COLUMNS = 3, N = ROWS * COLUMNS };
 
 static const int64_t shape_2d[] = {ROWS, COLUMNS};
 
-static const stn_spec *spec_on(stn_context *context, const stn_mesh *mesh, stn_placement placement, const int64_t *sizes)
+static const stn_spec *spec_on(stn_context *context, const stn_mesh *mesh, stn_placement placement,
+                               const int64_t *sizes)
 {
     const int64_t *const cut[] = {sizes, NULL};
     stn_spec_options options = {.size = sizeof options, .sizes = sizes ? cut : NULL};
@@ -70,7 +71,8 @@ static stn_status other_mesh_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_mesh_create(context, 1, &size, NULL, first, &from);
     stn_mesh_create(context, 1, &size, NULL, second, &to);
-    const stn_spec *there = spec_on(context, to, stn_shard(1), NULL), *here = spec_on(context, from, stn_shard(0), NULL);
+    const stn_spec *there = spec_on(context, to, stn_shard(1), NULL),
+                   *here = spec_on(context, from, stn_shard(0), NULL);
     for (int i = 0; i < N; i++)
         data[i] = test_value(i), two[i] = 2;
     stn_tensor *x = against_one_tensor(context, here, data), *w = against_one_tensor(context, there, data), *grad;
@@ -109,7 +111,8 @@ static stn_status unchanged_body(stn_context *context, void *arg)
     check_values(z, 1);
     /* The same bytes seen twice: whether a change in place were seen by the other would depend on layouts. */
     stn_mul_number_(y, 2);
-    CHECK_ERROR(context, STN_ERR_STATE, "mul_: 'input' is a view that need not share memory and cannot be changed in place");
+    CHECK_ERROR(context, STN_ERR_STATE,
+                "mul_: 'input' is a view that need not share memory and cannot be changed in place");
     return stn_scope_end(context);
 }
 
@@ -136,7 +139,8 @@ static stn_status bad_targets_body(stn_context *context, void *arg)
     stn_spec_release(&spec);
     stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 2, shape_2d, NULL, &local);
     stn_redistribute(x, local);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "redistribute: spec has no mesh, wanted one: stn_from_local and stn_to_local cross over");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "redistribute: spec has no mesh, wanted one: stn_from_local and stn_to_local cross over");
     stn_spec_release(&local);
     stn_redistribute(x, NULL);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "redistribute: spec got NULL");
@@ -196,7 +200,8 @@ static stn_status scatter_layouts_body(stn_context *context, void *arg)
         const stn_spec *spec = random_spec(&state, context, random_mesh(&state, context), &shape, STN_DTYPE_F64,
                                            1u << STN_SUM | 1u << STN_AVG | 1u << STN_MAX);
         int root = (int)world_random(&state, (uint64_t)stn_context_size(context));
-        stn_tensor *local = stn_context_rank(context) == root ? against_one_local(context, STN_DTYPE_F64, &shape, values) : NULL;
+        stn_tensor *local =
+            stn_context_rank(context) == root ? against_one_local(context, STN_DTYPE_F64, &shape, values) : NULL;
         stn_tensor *x = stn_scatter(context, local, root, spec, 0);
         CHECK(!stn_requires_grad(x));
         against_one_compare(x, values, 1e-15);
@@ -223,14 +228,17 @@ static stn_status bad_root_body(stn_context *context, void *arg)
     CHECK(stn_tensor_is_error(stn_scatter(context, wrong, 1, spec, 0)));
     CHECK_ERROR(context, STN_ERR_SHAPE, "rank 1: scatter: local got shape (3, 7), wanted (7, 3)");
     stn_scatter(context, NULL, 1, spec, 0);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "rank 1: scatter: local is missing or on a mesh, wanted a local tensor on the root");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "rank 1: scatter: local is missing or on a mesh, wanted a local tensor on the root");
     stn_scatter(context, right, 3, spec, 0);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "scatter: root got 3, wanted a rank of the world, 0 to 2");
     const stn_spec *whole_numbers;
     stn_placement rows[] = {stn_shard(0)};
     stn_spec_create(context, test_mesh(context, 3, 0), rows, STN_DTYPE_I64, 2, shape_2d, NULL, &whole_numbers);
     int64_t numbers[N] = {0};
-    stn_tensor *counts = stn_context_rank(context) == 1 ? stn_wrap(context, STN_DTYPE_I64, 2, shape_2d, NULL, numbers, NULL, NULL) : NULL;
+    stn_tensor *counts = stn_context_rank(context) == 1
+                             ? stn_wrap(context, STN_DTYPE_I64, 2, shape_2d, NULL, numbers, NULL, NULL)
+                             : NULL;
     CHECK(stn_tensor_is_error(stn_scatter(context, counts, 1, whole_numbers, 1)));
     CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_DTYPE); /* integers have no gradients */
     stn_tensor_release(&counts);
@@ -335,7 +343,8 @@ int main(int argc, char **argv)
         {"scatter_serves_every_layout", scatter_serves_every_layout},
         {"what_the_root_finds_wrong_all_ranks_are_told", what_the_root_finds_wrong_all_ranks_are_told},
         {"item_reads_one_element_of_any_layout", item_reads_one_element_of_any_layout},
-        {"item_reads_every_dtype_and_refuses_more_than_one_element", item_reads_every_dtype_and_refuses_more_than_one_element},
+        {"item_reads_every_dtype_and_refuses_more_than_one_element",
+         item_reads_every_dtype_and_refuses_more_than_one_element},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -59,7 +59,8 @@ enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
 static stn_tensor *make(stn_context *context, const stn_mesh *mesh, int layout)
 {
-    return test_tensor(context, mesh, layouts[layout], STN_DTYPE_F64, 2, (const int64_t[]){ROWS, COLUMNS}, NULL, test_value);
+    return test_tensor(context, mesh, layouts[layout], STN_DTYPE_F64, 2, (const int64_t[]){ROWS, COLUMNS}, NULL,
+                       test_value);
 }
 
 static const stn_spec *spec_of(stn_context *context, const stn_mesh *mesh, int layout)
@@ -130,9 +131,11 @@ static stn_status groups_body(stn_context *context, void *arg)
     const stn_mesh *line = test_mesh(context, 4, 0), *grid = test_mesh(context, 2, 2);
     const stn_placement part = stn_partial(STN_SUM), whole = stn_replicate();
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, line, &part, STN_DTYPE_F64, 2, (const int64_t[]){MUCH, MUCH}, NULL, test_value);
+    stn_tensor *x =
+        test_tensor(context, line, &part, STN_DTYPE_F64, 2, (const int64_t[]){MUCH, MUCH}, NULL, test_value);
     const stn_spec *spec = NULL;
-    CHECK_STATUS(stn_spec_create(context, line, &whole, STN_DTYPE_F64, 2, (const int64_t[]){MUCH, MUCH}, NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, line, &whole, STN_DTYPE_F64, 2, (const int64_t[]){MUCH, MUCH}, NULL, &spec),
+                 STN_OK);
     stn_tensor *moved[3];
     for (int i = 0; i < 3; i++)
         moved[i] = stn_redistribute_begin(x, spec);
@@ -163,7 +166,8 @@ static void communicators_are_made_while_something_is_under_way(void)
  * race with the copy, which is why it is refused. */
 static stn_status misuse_body(stn_context *context, void *arg)
 {
-    static const char changed[] = "redistribute: the tensor was changed in place before its redistribution was complete (version 0, now 1)";
+    static const char changed[] =
+        "redistribute: the tensor was changed in place before its redistribution was complete (version 0, now 1)";
     (void)arg;
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 1);
     const stn_spec *whole = spec_of(context, mesh, 1);
@@ -204,7 +208,8 @@ static stn_status forgotten_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_redistribute_begin(make(context, mesh, 0), whole);
     CHECK_STATUS(stn_scope_end(context), STN_ERR_STATE);
-    CHECK_STR(stn_context_error_text(context), "redistribute_begin: a result was released before it was waited for or used");
+    CHECK_STR(stn_context_error_text(context),
+              "redistribute_begin: a result was released before it was waited for or used");
     stn_scope_begin(context);
     test_read(stn_redistribute_begin(make(context, mesh, 0), whole), got, N);
     for (int i = 0; i < N; i++)
@@ -225,7 +230,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"values_and_gradients_are_those_of_one_process", values_and_gradients_are_those_of_one_process},
-        {"any_number_go_on_at_once_and_are_what_they_are_at_once", any_number_go_on_at_once_and_are_what_they_are_at_once},
+        {"any_number_go_on_at_once_and_are_what_they_are_at_once",
+         any_number_go_on_at_once_and_are_what_they_are_at_once},
         {"two_ranks_get_what_they_get_at_once", two_ranks_get_what_they_get_at_once},
         {"communicators_are_made_while_something_is_under_way", communicators_are_made_while_something_is_under_way},
         {"misuse_is_refused_on_every_rank", misuse_is_refused_on_every_rank},

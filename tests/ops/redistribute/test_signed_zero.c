@@ -66,7 +66,8 @@ static stn_status zeros_body(stn_context *context, void *arg)
     const stn_placement replicate = stn_replicate();
     const stn_spec *spec;
     (void)arg;
-    CHECK_STATUS(stn_spec_create(context, test_mesh(context, 2, 0), &replicate, STN_DTYPE_F32, 1, &n, NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, test_mesh(context, 2, 0), &replicate, STN_DTYPE_F32, 1, &n, NULL, &spec),
+                 STN_OK);
     stn_scope_begin(context);
     CHECK_STATUS(stn_to_host(stn_zeros(context, spec), got, sizeof got), STN_OK);
     CHECK_BYTES(got, zeros, sizeof got);

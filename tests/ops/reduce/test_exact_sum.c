@@ -31,7 +31,8 @@ static stn_status nearest_body(stn_context *context, void *arg)
     for (int t = 0; t < TRIES; t++) {
         const int n = 1 + (int)(expansion_next(&state) % MOST), most = t % 3 == 0 ? 1000 : t % 3 == 1 ? -900 : 60;
         for (int i = 0; i < n; i++)
-            v[i] = t % 3 == 2 ? ldexp((double)(int64_t)expansion_next(&state), -(int)(expansion_next(&state) % 130)) : expansion_wide(&state, most);
+            v[i] = t % 3 == 2 ? ldexp((double)(int64_t)expansion_next(&state), -(int)(expansion_next(&state) % 130))
+                              : expansion_wide(&state, most);
         if (t % 2) /* the large ones cancel */
             for (int i = n / 2; i < n; i++)
                 v[i] = i % 4 ? -v[i - n / 2] : v[i];
@@ -55,7 +56,8 @@ static stn_status many_body(stn_context *context, void *arg)
     for (int t = 0; t < 12; t++) {
         const int is_f32 = t % 2;
         for (int i = 0; i < N; i++)
-            v[i] = is_f32 ? (double)(float)ldexp((double)(int64_t)expansion_next(&state), -(int)(expansion_next(&state) % 212))
+            v[i] = is_f32 ? (double)(float)ldexp((double)(int64_t)expansion_next(&state),
+                                                 -(int)(expansion_next(&state) % 212))
                           : expansion_wide(&state, t % 3 ? 900 : -950);
         for (int i = 0; t % 4 < 2 && i < N / 2; i++) /* nearly nothing is left */
             v[N - 1 - i] = -v[i] * (i % 1000 ? 1 : 0.5);
@@ -158,7 +160,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
         double *v = malloc(((size_t)n + 1) * sizeof *v);
         for (int64_t i = 0; i < n; i++)
             v[i] = expansion_wide(&state, 300);
-        const struct against_one_op op = {.call = call, .arg = &which, .n_in = 1, .in = {{STN_DTYPE_F64, *shape, v, 0}}};
+        const struct against_one_op op = {
+            .call = call, .arg = &which, .n_in = 1, .in = {{STN_DTYPE_F64, *shape, v, 0}}};
         stn_scope_begin(context);
         against_one_check(context, &state, test_mesh(context, rows_columns[0], rows_columns[1]), &op);
         CHECK_STATUS(stn_scope_end(context), STN_OK);

@@ -7,7 +7,8 @@
 /* Rank 1 of 3 has no rows: its part of the pending result changes nothing, whatever the dtype's range. */
 static stn_status empty_body(stn_context *context, void *arg)
 {
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F16, STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8, STN_DTYPE_BOOL};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F16, STN_DTYPE_I64,
+                                       STN_DTYPE_I32, STN_DTYPE_U8,  STN_DTYPE_BOOL};
     const int64_t sizes[] = {3, 0, 1}, *const uneven[] = {sizes, NULL};
     const stn_spec_options cut = {.size = sizeof cut, .sizes = uneven};
     const stn_placement rows = stn_shard(0);
@@ -23,7 +24,8 @@ static stn_status empty_body(stn_context *context, void *arg)
                 e.v[i] = is_signed ? (low ? 20 + i : -20 - i) : low;
             stn_scope_begin(context);
             CHECK_STATUS(stn_spec_create(context, mesh, &rows, e.dtype, 2, e.shape, &cut, &spec), STN_OK);
-            stn_tensor *x = layout_tensor(context, spec, &e), *y = low ? stn_amin(x, 1, (int[]){0}, 0) : stn_amax(x, 1, (int[]){0}, 0);
+            stn_tensor *x = layout_tensor(context, spec, &e),
+                       *y = low ? stn_amin(x, 1, (int[]){0}, 0) : stn_amax(x, 1, (int[]){0}, 0);
             CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
             want.v[0] = e.v[0], want.v[1] = e.v[1];
             layout_check(y, &want, stn_dtype_name(e.dtype));
@@ -76,7 +78,8 @@ static void the_cotangent_is_shared_by_ties_and_nan_wins(void)
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     char text[512];
-    struct elements e = {.dtype = STN_DTYPE_C64, .ndim = 1, .shape = {2}, .n = 2}, none = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {2, 0}};
+    struct elements e = {.dtype = STN_DTYPE_C64, .ndim = 1, .shape = {2}, .n = 2},
+                    none = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {2, 0}};
     (void)arg;
     stn_scope_begin(context);
     CHECK(stn_tensor_is_error(stn_amax(layout_tensor_placed(context, NULL, &e, NULL), 0, NULL, 0)));

@@ -14,9 +14,10 @@ struct sums {
 };
 
 static const struct sums list[] = {
-    {{1, {1}}, 1, {0}, 0, 0}, {{1, {17}}, 0, {0}, 0, 0}, {{1, {5003}}, 1, {0}, 0, 0}, {{2, {9, 50}}, 1, {1}, 0, 0},
-    {{2, {70, 300}}, 1, {0}, 0, 0}, {{2, {3, 1025}}, 1, {1}, 0, 0}, {{3, {40, 37, 3}}, 1, {1}, 0, 0}, {{3, {6, 19, 33}}, 2, {0, 2}, 0, 0},
-    {{3, {6, 19, 33}}, 2, {0, 1}, 0, 2}, {{2, {300, 5}}, 1, {1}, 0, 1}, {{3, {2, 300, 4}}, 1, {2}, 1, 2}, {{2, {300, 20}}, 1, {0}, 0, 1},
+    {{1, {1}}, 1, {0}, 0, 0},         {{1, {17}}, 0, {0}, 0, 0},           {{1, {5003}}, 1, {0}, 0, 0},
+    {{2, {9, 50}}, 1, {1}, 0, 0},     {{2, {70, 300}}, 1, {0}, 0, 0},      {{2, {3, 1025}}, 1, {1}, 0, 0},
+    {{3, {40, 37, 3}}, 1, {1}, 0, 0}, {{3, {6, 19, 33}}, 2, {0, 2}, 0, 0}, {{3, {6, 19, 33}}, 2, {0, 1}, 0, 2},
+    {{2, {300, 5}}, 1, {1}, 0, 1},    {{3, {2, 300, 4}}, 1, {2}, 1, 2},    {{2, {300, 20}}, 1, {0}, 0, 1},
 };
 
 enum { MOST = 1 << 14 };
@@ -113,7 +114,8 @@ static stn_status special_body(stn_context *context, void *arg)
     double got[COLUMNS];
     for (int d = 0; d < 2; d++) {
         stn_scope_begin(context);
-        stn_tensor *x = test_tensor(context, test_mesh(context, size, 0), &rows, d ? STN_DTYPE_F64 : STN_DTYPE_F32, 2, shape, sizes, of_lines);
+        stn_tensor *x = test_tensor(context, test_mesh(context, size, 0), &rows, d ? STN_DTYPE_F64 : STN_DTYPE_F32, 2,
+                                    shape, sizes, of_lines);
         test_read(stn_logsumexp(x, 1, (int[]){0}, 0), got, COLUMNS);
         CHECK(got[0] == -INFINITY);
         CHECK(got[1] == INFINITY);
@@ -192,7 +194,9 @@ static stn_status memory_body(stn_context *context, void *arg)
     stn_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &rows, STN_DTYPE_F32, 2, shape, NULL, test_value), *y;
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &rows, STN_DTYPE_F32, 2,
+                                shape, NULL, test_value),
+               *y;
     for (int dim = 0; dim < 2; dim++) {
         stn_context_stats_reset(context);
         stn_context_stats(context, &before);
@@ -216,9 +220,12 @@ static stn_status refusals_body(stn_context *context, void *arg)
     const struct random_shape shape = {2, {2, 3}};
     const double values[6] = {0};
     (void)arg;
-    stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &shape, values), *i = against_one_local(context, STN_DTYPE_I64, &shape, values);
-    CHECK_REFUSED(context, stn_logsumexp(x, 1, (int[]){2}, 0), STN_ERR_ARGUMENT, "logsumexp: 'dim' got 2, wanted -2 <= dim < 2");
-    CHECK_REFUSED(context, stn_logsumexp(i, 1, (int[]){0}, 0), STN_ERR_DTYPE, "logsumexp: 'input' got i64, wanted a floating dtype");
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F32, &shape, values),
+               *i = against_one_local(context, STN_DTYPE_I64, &shape, values);
+    CHECK_REFUSED(context, stn_logsumexp(x, 1, (int[]){2}, 0), STN_ERR_ARGUMENT,
+                  "logsumexp: 'dim' got 2, wanted -2 <= dim < 2");
+    CHECK_REFUSED(context, stn_logsumexp(i, 1, (int[]){0}, 0), STN_ERR_DTYPE,
+                  "logsumexp: 'input' got i64, wanted a floating dtype");
     stn_tensor_release(&x);
     stn_tensor_release(&i);
     return STN_OK;
@@ -233,7 +240,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"sums_are_those_of_f64_for_every_dtype_and_stride", sums_are_those_of_f64_for_every_dtype_and_stride},
-        {"infinities_and_nan_are_those_of_the_exact_sum_on_any_ranks", infinities_and_nan_are_those_of_the_exact_sum_on_any_ranks},
+        {"infinities_and_nan_are_those_of_the_exact_sum_on_any_ranks",
+         infinities_and_nan_are_those_of_the_exact_sum_on_any_ranks},
         {"no_elements_give_minus_infinity", no_elements_give_minus_infinity},
         {"gradients_of_16_bits_have_the_digits_of_f32", gradients_of_16_bits_have_the_digits_of_f32},
         {"no_temporary_has_the_size_of_the_input", no_temporary_has_the_size_of_the_input},

@@ -84,13 +84,15 @@ static stn_status narrow_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     struct random_shape s = {1, {shape[0]}};
     for (int k = 0; k < 2; k++) {
-        stn_tensor *x = stn_cast(against_one_local(context, STN_DTYPE_F32, &s, values), k ? STN_DTYPE_BF16 : STN_DTYPE_F16);
+        stn_tensor *x =
+            stn_cast(against_one_local(context, STN_DTYPE_F32, &s, values), k ? STN_DTYPE_BF16 : STN_DTYPE_F16);
         stn_tensor *y = stn_mean(x, 0, NULL, 0);
         CHECK_I64(stn_tensor_dtype(y), stn_tensor_dtype(x));
         test_read(stn_cast(y, STN_DTYPE_F64), &got, 1);
         CHECK_NEAR(got, 1 + 0x1p-7, 0);
     }
-    test_read(stn_mean(against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {0}}, values), 0, NULL, 0), &got, 1);
+    test_read(stn_mean(against_one_local(context, STN_DTYPE_F32, &(struct random_shape){1, {0}}, values), 0, NULL, 0),
+              &got, 1);
     CHECK(isnan(got));
     return stn_scope_end(context);
 }
@@ -127,7 +129,8 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"a_sharded_dim_leaves_sums_divided_by_the_whole_count_and_moves_nothing",
          a_sharded_dim_leaves_sums_divided_by_the_whole_count_and_moves_nothing},
-        {"narrow_floats_are_summed_wide_and_of_nothing_the_mean_is_nan", narrow_floats_are_summed_wide_and_of_nothing_the_mean_is_nan},
+        {"narrow_floats_are_summed_wide_and_of_nothing_the_mean_is_nan",
+         narrow_floats_are_summed_wide_and_of_nothing_the_mean_is_nan},
         {"integers_and_bad_dims_are_refused", integers_and_bad_dims_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);

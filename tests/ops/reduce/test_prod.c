@@ -44,7 +44,8 @@ static void gradient(stn_context *context, const stn_mesh *mesh, enum kind kind,
     CHECK_STATUS(stn_spec_create(context, mesh, &cut, STN_DTYPE_F64, 3, shape, NULL, &spec), STN_OK);
     stn_tensor *leaf = stn_detach(stn_cast(against_one_tensor(context, spec, v), dtype));
     CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
-    stn_tensor *y = result(kind, stn_sum(leaf, 1, (int[]){0}, 0)), *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
+    stn_tensor *y = result(kind, stn_sum(leaf, 1, (int[]){0}, 0)),
+               *ones = stn_add_number(stn_mul_number(stn_detach(y), 0), 1);
     CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &leaf, 0, 0, &grad), STN_OK);
     test_read(stn_cast(grad, STN_DTYPE_F64), out, 3 * N);
     stn_spec_release(&spec);

@@ -13,7 +13,8 @@
 
 enum { MOST_LANES = 3000, MOST_ROWS = 21, GAP = 40, BYTES = 16 };
 
-static char data[(MOST_LANES + GAP) * MOST_ROWS * BYTES], acc[(MOST_LANES + GAP) * BYTES], wanted[(MOST_LANES + GAP) * BYTES];
+static char data[(MOST_LANES + GAP) * MOST_ROWS * BYTES], acc[(MOST_LANES + GAP) * BYTES],
+    wanted[(MOST_LANES + GAP) * BYTES];
 
 static const struct stni_reduction_kernels *kernels_of(enum stni_isa isa)
 {
@@ -28,19 +29,28 @@ static void draw_elements(stn_dtype dtype, int64_t n, uint64_t *seed)
 
 static void compare(stn_dtype dtype, enum stni_reduction op, int64_t acc_size, int followed, uint64_t *seed)
 {
-    const int64_t rows = draw_below(seed, MOST_ROWS + 1), lanes = 1 + draw_below(seed, draw_below(seed, 2) ? MOST_LANES : 300);
+    const int64_t rows = draw_below(seed, MOST_ROWS + 1),
+                  lanes = 1 + draw_below(seed, draw_below(seed, 2) ? MOST_LANES : 300);
     const int64_t stride = lanes + draw_below(seed, GAP);
     const struct stni_reduction_kernels *kernels = kernels_of(next_isa());
     draw_elements(dtype, rows * stride, seed);
     for (size_t i = 0; i < sizeof acc; i++)
         acc[i] = wanted[i] = (char)(i % 8 == 7 ? 0x3f : i % 5); /* of f32 and f64, numbers near 1 */
     kernels->accumulate[dtype](op, wanted, data, rows, stride, lanes, 1);
-    stni_reduce_bands(&(struct stni_reduce_rows){.kernels = kernels, .op = op, .dtype = dtype, .in_size = (int64_t)stn_dtype_size(dtype),
-                                                 .acc_size = acc_size, .acc = acc, .in = data, .rows = rows,
-                                                 .row_stride = stride, .lanes = lanes, .followed = followed});
+    stni_reduce_bands(&(struct stni_reduce_rows){.kernels = kernels,
+                                                 .op = op,
+                                                 .dtype = dtype,
+                                                 .in_size = (int64_t)stn_dtype_size(dtype),
+                                                 .acc_size = acc_size,
+                                                 .acc = acc,
+                                                 .in = data,
+                                                 .rows = rows,
+                                                 .row_stride = stride,
+                                                 .lanes = lanes,
+                                                 .followed = followed});
     char what[96];
-    snprintf(what, sizeof what, "%s, reduction %d, %lld x %lld of %lld", stn_dtype_name(dtype), (int)op, (long long)rows, (long long)lanes,
-             (long long)stride);
+    snprintf(what, sizeof what, "%s, reduction %d, %lld x %lld of %lld", stn_dtype_name(dtype), (int)op,
+             (long long)rows, (long long)lanes, (long long)stride);
     test_check_i64(memcmp(acc, wanted, sizeof acc), 0, __FILE__, __LINE__, what);
 }
 
@@ -71,9 +81,18 @@ static void sum_large(int64_t rows, int64_t lanes, int64_t stride, int followed)
     float *x = malloc((size_t)(rows * stride) * sizeof *x), *sum = malloc((size_t)lanes * sizeof *sum);
     for (int64_t i = 0; i < rows * stride; i++)
         x[i] = (float)(i % 13 - 6);
-    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F32, .out_dtype = STN_DTYPE_F32, .in = x, .out = sum,
-                                    .n_reduced = 1, .reduced = {rows}, .reduced_in = {stride}, .n_kept = 1, .kept = {lanes},
-                                    .kept_in = {1}, .kept_out = {1}};
+    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum,
+                                    .in_dtype = STN_DTYPE_F32,
+                                    .out_dtype = STN_DTYPE_F32,
+                                    .in = x,
+                                    .out = sum,
+                                    .n_reduced = 1,
+                                    .reduced = {rows},
+                                    .reduced_in = {stride},
+                                    .n_kept = 1,
+                                    .kept = {lanes},
+                                    .kept_in = {1},
+                                    .kept_out = {1}};
     stn_queue queue = {.isa = next_isa(), .follows_runs = followed};
     CHECK_STATUS(stni_reduce_cpu(&queue, &args), STN_OK);
     int64_t wrong = 0;

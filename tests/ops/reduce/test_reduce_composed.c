@@ -14,14 +14,15 @@ struct composed {
 };
 
 static const struct composed list[] = {
-    {0, {3, {4, 5, 3}}, 2, {0, 2}, 0}, {0, {2, {6, 7}}, 1, {-1}, 1}, {2, {3, {4, 5, 3}}, 1, {1}, 0}, {3, {2, {6, 7}}, 0, {0}, 0},
-    {2.5, {2, {3, 8}}, 1, {0}, 1},
+    {0, {3, {4, 5, 3}}, 2, {0, 2}, 0}, {0, {2, {6, 7}}, 1, {-1}, 1},  {2, {3, {4, 5, 3}}, 1, {1}, 0},
+    {3, {2, {6, 7}}, 0, {0}, 0},       {2.5, {2, {3, 8}}, 1, {0}, 1},
 };
 
 static stn_tensor *call_composed(stn_tensor *const *in, const void *arg)
 {
     const struct composed *c = arg;
-    return c->ord == 0 ? stn_logsumexp(in[0], c->n, c->dims, c->keepdim) : stn_vector_norm(in[0], c->ord, c->n, c->dims, c->keepdim);
+    return c->ord == 0 ? stn_logsumexp(in[0], c->n, c->dims, c->keepdim)
+                       : stn_vector_norm(in[0], c->ord, c->n, c->dims, c->keepdim);
 }
 
 static stn_status layouts_body(stn_context *context, void *arg)
@@ -52,7 +53,8 @@ static void random_layouts_give_what_one_process_gives(void)
 static stn_status edges_body(stn_context *context, void *arg)
 {
     static const struct random_shape shape = {1, {3}};
-    const double large[] = {1000, 1000, -1000}, none[] = {-INFINITY, -INFINITY, -INFINITY}, zeros[] = {0, 0, 0}, mixed[] = {-3, 0, 2};
+    const double large[] = {1000, 1000, -1000}, none[] = {-INFINITY, -INFINITY, -INFINITY}, zeros[] = {0, 0, 0},
+                 mixed[] = {-3, 0, 2};
     double got[3];
     (void)arg;
     stn_scope_begin(context);
@@ -68,7 +70,9 @@ static stn_status edges_body(stn_context *context, void *arg)
     for (int i = 0; i < 3; i++)
         CHECK_NEAR(got[i], 0, 0);
     stn_tensor *m = against_one_local(context, STN_DTYPE_F64, &shape, mixed);
-    static const struct { double ord, want; } norms[] = {{INFINITY, 3}, {-INFINITY, 0}, {0, 2}, {1, 5}, {2, 3.605551275463989}};
+    static const struct {
+        double ord, want;
+    } norms[] = {{INFINITY, 3}, {-INFINITY, 0}, {0, 2}, {1, 5}, {2, 3.605551275463989}};
     for (int i = 0; i < 5; i++) {
         test_read(stn_vector_norm(m, norms[i].ord, 0, NULL, 0), got, 1);
         CHECK_NEAR(got[0], norms[i].want, 1e-14);
@@ -114,7 +118,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
-        {"large_numbers_infinities_and_zeros_are_what_limits_say", large_numbers_infinities_and_zeros_are_what_limits_say},
+        {"large_numbers_infinities_and_zeros_are_what_limits_say",
+         large_numbers_infinities_and_zeros_are_what_limits_say},
         {"what_is_pending_is_counted_when_it_is_complete", what_is_pending_is_counted_when_it_is_complete},
     };
     return TEST_MAIN(argc, argv, cases);

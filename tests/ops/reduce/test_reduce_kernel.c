@@ -35,7 +35,8 @@ static stn_dtype sum_dtype(stn_dtype dtype)
 }
 
 /* Dense strides with the dims in a drawn order; `unit` between elements. Returns the elements spanned. */
-static int64_t order_strides(int ndim, const int64_t *shape, uint32_t skip, uint64_t *seed, int64_t unit, int64_t *strides)
+static int64_t order_strides(int ndim, const int64_t *shape, uint32_t skip, uint64_t *seed, int64_t unit,
+                             int64_t *strides)
 {
     int order[STN_MAX_NDIM];
     for (int d = 0; d < ndim; d++)
@@ -67,8 +68,8 @@ static void make(struct problem *p, uint64_t *seed, int shuffle, int64_t unit)
 
 static void run(const struct problem *p)
 {
-    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = p->dtype, .out_dtype = p->out_dtype, .in = p->data,
-                                    .out = p->result};
+    struct stni_reduce_args args = {
+        .op = STNI_REDUCTION_sum, .in_dtype = p->dtype, .out_dtype = p->out_dtype, .in = p->data, .out = p->result};
     for (int d = 0; d < p->ndim; d++) {
         args.empty |= p->shape[d] == 0;
         if (p->summed >> d & 1) {
@@ -140,12 +141,15 @@ static void every_dtype_sums_rows_and_columns(void)
 
 static void every_set_of_dims_of_drawn_shapes_matches_a_plain_loop(void)
 {
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I32, STN_DTYPE_BOOL, STN_DTYPE_C64};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64,  STN_DTYPE_BF16,
+                                       STN_DTYPE_I32, STN_DTYPE_BOOL, STN_DTYPE_C64};
     uint64_t seed = 22;
     for (int round = 0; round < 1500; round++) {
         struct problem p = {.dtype = dtypes[draw_below(&seed, 6)], .ndim = (int)draw_below(&seed, 6)};
         for (int d = 0; d < p.ndim; d++)
-            p.shape[d] = draw_below(&seed, 5) ? 1 + draw_below(&seed, 6) : draw_below(&seed, 3) ? 1 + draw_below(&seed, 30) : draw_below(&seed, 2);
+            p.shape[d] = draw_below(&seed, 5)   ? 1 + draw_below(&seed, 6)
+                         : draw_below(&seed, 3) ? 1 + draw_below(&seed, 30)
+                                                : draw_below(&seed, 2);
         if (p.ndim == 2)
             p.shape[draw_below(&seed, 2)] = 1 + draw_below(&seed, 4000);
         p.summed = (uint32_t)draw_below(&seed, 1 << p.ndim);
@@ -170,8 +174,14 @@ static void long_f32_sum_is_rounded_once(void)
         x[i] = 1.0f + (float)(i % 7) * 0.1f;
         wanted += x[i];
     }
-    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F32, .out_dtype = STN_DTYPE_F32, .in = x, .out = &sum,
-                                    .n_reduced = 1, .reduced = {N}, .reduced_in = {1}};
+    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum,
+                                    .in_dtype = STN_DTYPE_F32,
+                                    .out_dtype = STN_DTYPE_F32,
+                                    .in = x,
+                                    .out = &sum,
+                                    .n_reduced = 1,
+                                    .reduced = {N},
+                                    .reduced_in = {1}};
     run_kernel(&args);
     CHECK_NEAR(sum, wanted, 6e-8);
     args.n_reduced = 1;
@@ -185,8 +195,14 @@ static void long_f32_sum_is_rounded_once(void)
 static void nan_and_infinity_reach_the_sum(void)
 {
     float x[5] = {1, INFINITY, 2, 3, 4}, sum;
-    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum, .in_dtype = STN_DTYPE_F32, .out_dtype = STN_DTYPE_F32, .in = x, .out = &sum,
-                                    .n_reduced = 1, .reduced = {5}, .reduced_in = {1}};
+    struct stni_reduce_args args = {.op = STNI_REDUCTION_sum,
+                                    .in_dtype = STN_DTYPE_F32,
+                                    .out_dtype = STN_DTYPE_F32,
+                                    .in = x,
+                                    .out = &sum,
+                                    .n_reduced = 1,
+                                    .reduced = {5},
+                                    .reduced_in = {1}};
     run_kernel(&args);
     CHECK(isinf(sum) && sum > 0);
     x[4] = NAN;
@@ -198,7 +214,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_dtype_sums_rows_and_columns", every_dtype_sums_rows_and_columns},
-        {"every_set_of_dims_of_drawn_shapes_matches_a_plain_loop", every_set_of_dims_of_drawn_shapes_matches_a_plain_loop},
+        {"every_set_of_dims_of_drawn_shapes_matches_a_plain_loop",
+         every_set_of_dims_of_drawn_shapes_matches_a_plain_loop},
         {"long_f32_sum_is_rounded_once", long_f32_sum_is_rounded_once},
         {"nan_and_infinity_reach_the_sum", nan_and_infinity_reach_the_sum},
     };

@@ -56,8 +56,18 @@ static stn_dtype result(enum stni_reduction op, stn_dtype dtype)
 static void reduce(enum stni_reduction op, stn_dtype dtype, const void *x, int64_t n, double got[2])
 {
     char out[2 * 16];
-    struct stni_reduce_args args = {.op = op, .in_dtype = dtype, .out_dtype = result(op, dtype), .in = x, .out = out, .n_kept = 1, .kept = {2},
-                                    .kept_in = {n}, .kept_out = {1}, .n_reduced = 1, .reduced = {n}, .reduced_in = {1}};
+    struct stni_reduce_args args = {.op = op,
+                                    .in_dtype = dtype,
+                                    .out_dtype = result(op, dtype),
+                                    .in = x,
+                                    .out = out,
+                                    .n_kept = 1,
+                                    .kept = {2},
+                                    .kept_in = {n},
+                                    .kept_out = {1},
+                                    .n_reduced = 1,
+                                    .reduced = {n},
+                                    .reduced_in = {1}};
     run_kernel(&args);
     for (int i = 0; i < 2; i++)
         got[i] = creal(element_get(args.out_dtype, out, i));
@@ -79,15 +89,21 @@ static void every_reduction_of_every_dtype_matches_a_plain_loop(void)
                 char what[48], rounded[8];
                 for (int64_t i = 0; i < 2 * lengths[k]; i++) {
                     int some = draw_below(&seed, 100) == 0 || op == STNI_REDUCTION_sum;
-                    double v = some ? creal(element_draw(dtype, &seed)) : op == STNI_REDUCTION_amin || op == STNI_REDUCTION_all;
-                    element_set(dtype, x, i, op != STNI_REDUCTION_prod ? v : stni_dtype_is_floating(dtype) && v < 0 ? -1 : 1);
+                    double v = some ? creal(element_draw(dtype, &seed))
+                                    : op == STNI_REDUCTION_amin || op == STNI_REDUCTION_all;
+                    element_set(dtype, x, i,
+                                op != STNI_REDUCTION_prod                ? v
+                                : stni_dtype_is_floating(dtype) && v < 0 ? -1
+                                                                         : 1);
                     want[i / lengths[k]] = join(which, want[i / lengths[k]], creal(element_get(dtype, x, i)));
                 }
                 reduce(which, dtype, x, lengths[k], got);
                 for (int i = 0; i < 2; i++) {
                     element_set(result(which, dtype), rounded, 0, want[i]);
-                    snprintf(what, sizeof what, "op %d of %s, %d: line %d", op, stn_dtype_name(dtype), (int)lengths[k], i);
-                    test_check_i64(creal(element_get(result(which, dtype), rounded, 0)) == got[i], 1, __FILE__, __LINE__, what);
+                    snprintf(what, sizeof what, "op %d of %s, %d: line %d", op, stn_dtype_name(dtype), (int)lengths[k],
+                             i);
+                    test_check_i64(creal(element_get(result(which, dtype), rounded, 0)) == got[i], 1, __FILE__,
+                                   __LINE__, what);
                 }
             }
     free(x);

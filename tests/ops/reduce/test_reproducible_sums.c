@@ -98,8 +98,8 @@ static void run_op(stn_tensor *(*op)(stn_tensor *x), stn_tensor *x, struct outco
 
 static const int64_t uneven[2][6] = {{5, 2, 0, 0, 0, 0}, {0, 7, 0, 0, 0, 0}};
 
-static void check_layout(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, int cut, const struct outcome *want,
-                         stn_tensor *(*op)(stn_tensor *x))
+static void check_layout(stn_context *context, const stn_mesh *mesh, const stn_placement *placements, int cut,
+                         const struct outcome *want, stn_tensor *(*op)(stn_tensor *x))
 {
     const int64_t *const sizes[] = {cut > 0 ? uneven[cut - 1] : NULL, NULL, NULL};
     struct outcome got;
@@ -112,7 +112,8 @@ static void check_layout(stn_context *context, const stn_mesh *mesh, const stn_p
 }
 
 /* Sizes of rows are given where one axis of two ranks or more cuts them. */
-static void check_op(stn_context *context, const stn_mesh *mesh, const struct outcome *want, stn_tensor *(*op)(stn_tensor *x))
+static void check_op(stn_context *context, const stn_mesh *mesh, const struct outcome *want,
+                     stn_tensor *(*op)(stn_tensor *x))
 {
     const stn_placement choices[] = {stn_replicate(), stn_shard(0), stn_shard(1), stn_shard(2), stn_partial(STN_SUM)};
     for (int a = 0; a < 5; a++)
@@ -182,12 +183,14 @@ static void expect(stn_tensor *got, stn_dtype dtype, const double *sums, int fro
     double values[N] = {0};
     CHECK_STATUS(stn_to_host(stn_cast(got, STN_DTYPE_F64), values, (size_t)n * sizeof *values), STN_OK);
     for (int i = 0; i < n; i++) {
-        const double sum = sums[from + i], want = dtype == STN_DTYPE_F64 ? sum / divisor : (double)((float)sum / (float)divisor);
+        const double sum = sums[from + i],
+                     want = dtype == STN_DTYPE_F64 ? sum / divisor : (double)((float)sum / (float)divisor);
         CHECK_BYTES(&values[i], &want, sizeof want);
     }
 }
 
-static void check_collectives(stn_context *context, const stn_mesh *mesh, const struct addends *a, stn_dtype dtype, int by)
+static void check_collectives(stn_context *context, const stn_mesh *mesh, const struct addends *a, stn_dtype dtype,
+                              int by)
 {
     const int p = a->p, rank = stn_context_rank(context), root = by % p;
     int64_t sizes[MOST] = {0};
@@ -203,7 +206,8 @@ static void check_collectives(stn_context *context, const stn_mesh *mesh, const 
     stn_tensor *reduced = stn_dist_reduce(x, mesh, STN_SUM, root, STN_GRAD_PER_RANK);
     if (rank == root)
         expect(reduced, dtype, a->sum, 0, N, 1);
-    expect(stn_dist_reduce_scatter(x, mesh, 0, sizes, STN_SUM, STN_GRAD_PER_RANK), dtype, a->sum, from, (int)sizes[rank], 1);
+    expect(stn_dist_reduce_scatter(x, mesh, 0, sizes, STN_SUM, STN_GRAD_PER_RANK), dtype, a->sum, from,
+           (int)sizes[rank], 1);
     stn_dist_request *request = NULL;
     CHECK_STATUS(stn_dist_all_reduce_in_place(x, mesh, STN_SUM, &request), STN_OK);
     CHECK_STATUS(stn_dist_wait(&request), STN_OK);
@@ -214,14 +218,16 @@ static void check_collectives(stn_context *context, const stn_mesh *mesh, const 
 /* What is pending, made replicated and sharded: on all axes of the mesh at once. */
 static void check_pending(stn_context *context, const stn_mesh *mesh, const struct addends *a, stn_dtype dtype, int by)
 {
-    const stn_placement pending[] = {stn_partial(STN_SUM), stn_partial(STN_SUM)}, whole[] = {stn_replicate(), stn_replicate()};
+    const stn_placement pending[] = {stn_partial(STN_SUM), stn_partial(STN_SUM)},
+                        whole[] = {stn_replicate(), stn_replicate()};
     const stn_placement cut[] = {stn_shard(0), stn_replicate()}, rest[] = {stn_replicate(), stn_shard(0)};
     const stn_placement *const to[] = {whole, cut, stn_mesh_ndim(mesh) > 1 ? rest : cut};
     const int64_t line[] = {N};
     const stn_spec *spec;
     CHECK_STATUS(stn_spec_create(context, mesh, pending, dtype, 1, line, NULL, &spec), STN_OK);
     stn_scope_begin(context);
-    stn_tensor *x = stn_from_local(local(context, dtype, a->of[(stn_context_rank(context) + by) % a->p]), spec, STN_GRAD_PER_RANK);
+    stn_tensor *x =
+        stn_from_local(local(context, dtype, a->of[(stn_context_rank(context) + by) % a->p]), spec, STN_GRAD_PER_RANK);
     for (int k = 0; k < 3; k++)
         expect(stn_full_tensor(stn_redistribute_to(x, to[k])), dtype, a->sum, 0, N, 1);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -271,7 +277,8 @@ static double norm_of(int n)
 static stn_status clip_body(stn_context *context, void *arg)
 {
     const stn_mesh *mesh = mesh_of(context, arg);
-    const stn_placement layouts[][2] = {{stn_shard(0), stn_shard(1)}, {stn_shard(1), stn_replicate()}, {stn_replicate(), stn_shard(0)}};
+    const stn_placement layouts[][2] = {
+        {stn_shard(0), stn_shard(1)}, {stn_shard(1), stn_replicate()}, {stn_replicate(), stn_shard(0)}};
     for (int k = 0; k < 3; k++) {
         double norm = 0, want = norm_of(ROWS * COLUMNS), got[ROWS * COLUMNS] = {0};
         stn_tensor *grad;
@@ -302,21 +309,32 @@ static stn_status dtypes_body(stn_context *context, void *arg)
 {
     const int p = stn_context_size(context), rank = stn_context_rank(context);
     const stn_mesh *mesh = mesh_of(context, arg);
-    const double big = rank == 0 ? 0x1p60 : rank == p - 1 ? -0x1p60 : rank == 1 ? 3 : 0, left = p == 1 ? 0x1p60 : p == 2 ? 0 : 3;
+    const double big = rank == 0       ? 0x1p60
+                       : rank == p - 1 ? -0x1p60
+                       : rank == 1     ? 3
+                                       : 0,
+                 left = p == 1   ? 0x1p60
+                        : p == 2 ? 0
+                                 : 3;
     const struct random_shape one = {1, {1}};
     double got[2] = {0};
     stn_scope_begin(context);
     const double small = rank == p / 2 ? 3 : 0;
-    stn_tensor *x = stn_complex(against_one_local(context, STN_DTYPE_F64, &one, &big), against_one_local(context, STN_DTYPE_F64, &one, &small));
+    stn_tensor *x = stn_complex(against_one_local(context, STN_DTYPE_F64, &one, &big),
+                                against_one_local(context, STN_DTYPE_F64, &one, &small));
     stn_tensor *y = stn_dist_all_reduce(x, mesh, STN_SUM, STN_GRAD_PER_RANK);
     CHECK_STATUS(stn_to_host(y, got, sizeof got), STN_OK);
     CHECK_NEAR(got[0], left, 0);
     CHECK_NEAR(got[1], 3, 0);
     const double values[] = {256, 1, 1};
     const struct random_shape three = {1, {3}};
-    CHECK_STATUS(stn_item(stn_sum(stn_cast(against_one_local(context, STN_DTYPE_F64, &three, values), STN_DTYPE_BF16), 0, NULL, 0), got), STN_OK);
+    CHECK_STATUS(stn_item(stn_sum(stn_cast(against_one_local(context, STN_DTYPE_F64, &three, values), STN_DTYPE_BF16),
+                                  0, NULL, 0),
+                          got),
+                 STN_OK);
     CHECK_NEAR(got[0], 258, 0);
-    stn_tensor *z = stn_complex(against_one_local(context, STN_DTYPE_F64, &three, values), against_one_local(context, STN_DTYPE_F64, &three, values));
+    stn_tensor *z = stn_complex(against_one_local(context, STN_DTYPE_F64, &three, values),
+                                against_one_local(context, STN_DTYPE_F64, &three, values));
     CHECK_STATUS(stn_to_host(stn_mean(z, 0, NULL, 0), got, sizeof got), STN_OK);
     CHECK_NEAR(got[0], 86, 0);
     CHECK_NEAR(got[1], 86, 0);
@@ -332,7 +350,8 @@ static void what_is_no_choice_is_refused(void)
 {
     char text[256] = "";
     stn_context *context = NULL;
-    const stn_context_options options = {.size = sizeof options, .reproducible_sums = 2, .error_text = text, .error_text_size = sizeof text};
+    const stn_context_options options = {
+        .size = sizeof options, .reproducible_sums = 2, .error_text = text, .error_text_size = sizeof text};
     CHECK_STATUS(stn_context_create(&options, &context), STN_ERR_ARGUMENT);
     CHECK_STR(text, "context: reproducible_sums got 2, wanted 0 or 1");
 }
@@ -341,9 +360,11 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"ops_give_the_same_bits_on_every_layout", ops_give_the_same_bits_on_every_layout},
-        {"collectives_give_the_nearest_number_in_any_order_of_ranks", collectives_give_the_nearest_number_in_any_order_of_ranks},
+        {"collectives_give_the_nearest_number_in_any_order_of_ranks",
+         collectives_give_the_nearest_number_in_any_order_of_ranks},
         {"the_norm_of_gradients_is_the_same_on_every_layout", the_norm_of_gradients_is_the_same_on_every_layout},
-        {"parts_of_complex_numbers_and_narrow_floats_are_summed_exactly", parts_of_complex_numbers_and_narrow_floats_are_summed_exactly},
+        {"parts_of_complex_numbers_and_narrow_floats_are_summed_exactly",
+         parts_of_complex_numbers_and_narrow_floats_are_summed_exactly},
         {"what_is_no_choice_is_refused", what_is_no_choice_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -51,7 +51,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
             const struct statistic *s = &statistics[i];
             int64_t n[] = {against_one_numel(&s->x), against_one_numel(&s->w)};
             double *x = against_one_draw(&state, n[0]), *w = against_one_draw(&state, n[1]);
-            struct against_one_op op = {.call = call_statistic, .arg = s, .n_in = s->w.ndim > 0 ? 2 : 1, .tolerance = 1e-11};
+            struct against_one_op op = {
+                .call = call_statistic, .arg = s, .n_in = s->w.ndim > 0 ? 2 : 1, .tolerance = 1e-11};
             for (int64_t k = 0; k < n[1]; k++)
                 w[k] += 1.5;
             op.in[0] = (struct against_one_input){STN_DTYPE_F64, s->x, x, 1u << STN_SUM};
@@ -79,7 +80,8 @@ static stn_status moves_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, 3, 0);
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *input = stn_add_number(test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, x, uneven, test_value), 3000);
+    stn_tensor *input =
+        stn_add_number(test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, x, uneven, test_value), 3000);
     stn_tensor *weight = stn_square(test_tensor(context, mesh, &rows, STN_DTYPE_F32, 2, w, uneven, test_value));
     double v[ROWS * COLS], by[ROWS], got[COLS];
     test_read(input, v, ROWS * COLS);
@@ -174,7 +176,8 @@ static stn_status narrow_body(stn_context *context, void *arg)
             for (int narrow = 0; narrow < 2; narrow++) {
                 const stn_dtype dtype = narrow ? dtypes[d] : STN_DTYPE_F64;
                 stn_tensor *in[] = {stn_detach(stn_cast(against_one_local(context, STN_DTYPE_F64, &shape, x), dtype)),
-                                    stn_detach(stn_cast(against_one_local(context, STN_DTYPE_F64, &shape, w), dtype))}, *grads[2];
+                                    stn_detach(stn_cast(against_one_local(context, STN_DTYPE_F64, &shape, w), dtype))},
+                           *grads[2];
                 for (int k = 0; k < 2; k++)
                     CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
                 stn_tensor *y = call_statistic(in, &s);

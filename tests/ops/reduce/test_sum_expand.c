@@ -71,7 +71,8 @@ static void draw_shape(uint64_t *seed, int *ndim, int64_t *shape)
 }
 
 /* y = sum x, gx = expand g; and gx, summed with a cotangent u, is differentiated by g: sum u. */
-static stn_status check_sum(struct drawn *c, stn_context *context, const stn_mesh *mesh, stn_dtype dtype, uint64_t *seed, const char *what)
+static stn_status check_sum(struct drawn *c, stn_context *context, const stn_mesh *mesh, stn_dtype dtype,
+                            uint64_t *seed, const char *what)
 {
     int64_t shape[STN_MAX_NDIM];
     int ndim, dims[STN_MAX_NDIM], n = 0, keepdim = (int)draw_below(seed, 2);
@@ -100,7 +101,8 @@ static stn_status check_sum(struct drawn *c, stn_context *context, const stn_mes
         squeeze(&c->grad, summed);
         squeeze(second, summed);
     }
-    stn_tensor *x = layout_tensor_drawn(context, mesh, &c->x, seed), *g = layout_tensor_drawn(context, mesh, &c->grad, seed);
+    stn_tensor *x = layout_tensor_drawn(context, mesh, &c->x, seed),
+               *g = layout_tensor_drawn(context, mesh, &c->grad, seed);
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     CHECK_STATUS(stn_set_requires_grad(g, 1), STN_OK);
     stn_tensor *y = stn_sum(x, n, dims, keepdim), *gx = NULL, *gg = NULL, *u = stn_detach(x);
@@ -113,7 +115,8 @@ static stn_status check_sum(struct drawn *c, stn_context *context, const stn_mes
 }
 
 /* y = expand x, gx = sum g. */
-static stn_status check_expand(struct drawn *c, stn_context *context, const stn_mesh *mesh, stn_dtype dtype, uint64_t *seed, const char *what)
+static stn_status check_expand(struct drawn *c, stn_context *context, const stn_mesh *mesh, stn_dtype dtype,
+                               uint64_t *seed, const char *what)
 {
     int64_t shape[STN_MAX_NDIM], wide[STN_MAX_NDIM], asked[STN_MAX_NDIM];
     int ndim, lead = (int)draw_below(seed, 3);
@@ -129,7 +132,8 @@ static stn_status check_expand(struct drawn *c, stn_context *context, const stn_
     elements_draw(&c->grad, dtype, lead + ndim, wide, seed);
     c->wanted = c->x;
     sum_into(&c->wanted, &c->grad);
-    stn_tensor *x = layout_tensor_drawn(context, mesh, &c->x, seed), *g = layout_tensor_drawn(context, mesh, &c->grad, seed);
+    stn_tensor *x = layout_tensor_drawn(context, mesh, &c->x, seed),
+               *g = layout_tensor_drawn(context, mesh, &c->grad, seed);
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
     stn_tensor *y = stn_expand(x, lead + ndim, asked), *gx = NULL;
     layout_check(y, &c->wide, what);
@@ -338,13 +342,15 @@ static stn_status errors(stn_context *context, void *arg)
     CHECK_REFUSED(context, stn_sum(x, 1, (int[]){2}, 0), STN_ERR_ARGUMENT, "sum: 'dim' got 2, wanted -2 <= dim < 2");
     CHECK_REFUSED(context, stn_sum(x, 2, (int[]){1, -1}, 0), STN_ERR_ARGUMENT,
                 "sum: 'dim' got -1 for a dim that it names already, wanted distinct dims");
-    CHECK_REFUSED(context, stn_expand(x, 1, (int64_t[]){3}), STN_ERR_SHAPE, "expand: 'shape' got 1 dims, wanted at least the 2 of 'input'");
+    CHECK_REFUSED(context, stn_expand(x, 1, (int64_t[]){3}), STN_ERR_SHAPE,
+                  "expand: 'shape' got 1 dims, wanted at least the 2 of 'input'");
     CHECK_REFUSED(context, stn_expand(x, 2, (int64_t[]){2, 6}), STN_ERR_SHAPE,
                 "expand: 'shape' got (2, 6), which 'input' of shape (2, 3) cannot be repeated to");
     CHECK_REFUSED(context, stn_expand(x, 3, (int64_t[]){-1, 2, 3}), STN_ERR_SHAPE,
                 "expand: 'shape' got (-1, 2, 3), which 'input' of shape (2, 3) cannot be repeated to");
     stn_tensor *wide = stn_expand(x, 3, (int64_t[]){2, 2, 3}), *one = stn_sum(x, 0, NULL, 0);
-    CHECK_REFUSED(context, stn_add_(wide, x, 1), STN_ERR_STATE, "add_: 'input' is a view that need not share memory and cannot be changed in place");
+    CHECK_REFUSED(context, stn_add_(wide, x, 1), STN_ERR_STATE,
+                  "add_: 'input' is a view that need not share memory and cannot be changed in place");
     stn_tensor_release(&wide);
     stn_tensor_release(&one);
     stn_tensor_release(&x);
@@ -359,7 +365,8 @@ static void bad_dims_and_shapes_are_named(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks", drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks},
+        {"drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks",
+         drawn_layouts_match_a_plain_loop_on_1_2_3_and_2x3_ranks},
         {"sums_and_views_keep_data_where_it_is", sums_and_views_keep_data_where_it_is},
         {"gradients_of_sums_are_views_in_the_inputs_layout", gradients_of_sums_are_views_in_the_inputs_layout},
         {"integers_and_bool_sum_to_i64", integers_and_bool_sum_to_i64},

@@ -50,7 +50,8 @@ static void check_norm(stn_context *context, stn_dtype dtype, double rounding, d
     const double exact = number(stn_narrow(x, 0, 0, 1)), factor = pow(N, 1 / ord); /* of N equal numbers */
     CHECK_NEAR(number(norm_of(x, ord)), factor * fabs(exact), rounding);
     CHECK_NEAR(gradient(norm_of, x, ord), (exact < 0 ? -1 : 1) * factor / N, 4 * rounding);
-    CHECK_NEAR(number(stn_narrow(stn_normalize(x, ord, 0, NULL, 0), 0, 0, 1)), (exact < 0 ? -1 : 1) / factor, 2 * rounding);
+    CHECK_NEAR(number(stn_narrow(stn_normalize(x, ord, 0, NULL, 0), 0, 0, 1)), (exact < 0 ? -1 : 1) / factor,
+               2 * rounding);
 }
 
 /* Powers of 300 and of 1e-4 have no room in f16, nor squares of 1e30 in f32 and bf16. */
@@ -89,7 +90,8 @@ static stn_status cosine_body(stn_context *context, void *arg)
         }
         stn_tensor *zeros = filled(context, dtypes[d], 3, 0); /* eps has no room in f16, but 0 / eps has */
         CHECK_NEAR(number(stn_narrow(stn_normalize(zeros, 2, 0, NULL, 1e-12), 0, 0, 1)), 0, 0);
-        CHECK_NEAR(number(stn_logsumexp(filled(context, dtypes[d], 100000, 2), 0, NULL, 0)), 2 + log(100000), roundings[d]);
+        CHECK_NEAR(number(stn_logsumexp(filled(context, dtypes[d], 100000, 2), 0, NULL, 0)), 2 + log(100000),
+                   roundings[d]);
     }
     return stn_scope_end(context);
 }
@@ -102,16 +104,23 @@ static void cosines_and_sums_of_exponentials_are_computed_wide(void)
 static stn_status below_zero_body(stn_context *context, void *arg)
 {
     const struct random_shape three = {1, {3}};
-    const double infinite[] = {INFINITY, -INFINITY, INFINITY}, some[] = {INFINITY, 2, -2}, zero[] = {3, 0, 1}, unknown[] = {1, NAN, 0};
+    const double infinite[] = {INFINITY, -INFINITY, INFINITY}, some[] = {INFINITY, 2, -2}, zero[] = {3, 0, 1},
+                 unknown[] = {1, NAN, 0};
     (void)arg;
     stn_scope_begin(context);
     for (int d = 0; d < 4; d++)
         for (double ord = -3; ord < 0; ord += 1) {
-            CHECK_NEAR(number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, infinite), dtypes[d]), ord)), INFINITY, 0);
-            CHECK_NEAR(number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, some), dtypes[d]), ord)),
-                       pow(2 * pow(2, ord), 1 / ord), 4 * roundings[d]);
-            CHECK_NEAR(number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, zero), dtypes[d]), ord)), 0, 0);
-            CHECK(isnan(number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, unknown), dtypes[d]), -ord))));
+            CHECK_NEAR(
+                number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, infinite), dtypes[d]), ord)),
+                INFINITY, 0);
+            CHECK_NEAR(
+                number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, some), dtypes[d]), ord)),
+                pow(2 * pow(2, ord), 1 / ord), 4 * roundings[d]);
+            CHECK_NEAR(
+                number(norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, zero), dtypes[d]), ord)), 0,
+                0);
+            CHECK(isnan(number(
+                norm_of(stn_cast(against_one_local(context, STN_DTYPE_F32, &three, unknown), dtypes[d]), -ord))));
         }
     return stn_scope_end(context);
 }
@@ -166,7 +175,8 @@ static stn_tensor *call_norm(stn_tensor *const *in, const void *arg)
     if (n->ord == 0)
         y = stn_cosine_similarity(x, stn_mul(x, x), n->dim, 1e-8);
     else
-        y = n->normalises ? stn_normalize(x, n->ord, 1, &n->dim, 1e-12) : stn_vector_norm(x, n->ord, n->dim < 0 ? 0 : 1, &n->dim, 0);
+        y = n->normalises ? stn_normalize(x, n->ord, 1, &n->dim, 1e-12)
+                          : stn_vector_norm(x, n->ord, n->dim < 0 ? 0 : 1, &n->dim, 0);
     return stn_cast(y, STN_DTYPE_F64);
 }
 
@@ -179,8 +189,13 @@ static stn_status layouts_body(stn_context *context, void *arg)
     (void)arg;
     for (int t = 0; t < 4 * 5 * 2 * 2; t++) {
         const int d = t / 20;
-        const struct norm n = {orders[t % 5], dtypes[d], orders[t % 5] == 0 ? 1 : t / 10 % 2 - (t / 5 % 2 ? 0 : 1), t / 5 % 2};
-        struct against_one_op op = {.call = call_norm, .arg = &n, .n_in = 1, .tolerance = tolerances[d], .first_order = dtypes[d] != STN_DTYPE_F64};
+        const struct norm n = {orders[t % 5], dtypes[d], orders[t % 5] == 0 ? 1 : t / 10 % 2 - (t / 5 % 2 ? 0 : 1),
+                               t / 5 % 2};
+        struct against_one_op op = {.call = call_norm,
+                                    .arg = &n,
+                                    .n_in = 1,
+                                    .tolerance = tolerances[d],
+                                    .first_order = dtypes[d] != STN_DTYPE_F64};
         double *x = against_one_draw(&state, against_one_numel(&shape));
         for (int64_t k = 0; k < against_one_numel(&shape); k++)
             x[k] += x[k] < 0 ? -0.5 : 0.5; /* |x|^p bends at 0 */
@@ -252,13 +267,16 @@ static void squares_are_added_without_a_copy_and_joined_in_one_collective(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"powers_that_the_dtype_cannot_hold_give_norms_that_it_can", powers_that_the_dtype_cannot_hold_give_norms_that_it_can},
+        {"powers_that_the_dtype_cannot_hold_give_norms_that_it_can",
+         powers_that_the_dtype_cannot_hold_give_norms_that_it_can},
         {"cosines_and_sums_of_exponentials_are_computed_wide", cosines_and_sums_of_exponentials_are_computed_wide},
         {"orders_below_0_of_infinities_alone_are_infinite", orders_below_0_of_infinities_alone_are_infinite},
         {"gradients_beside_nan_are_nan", gradients_beside_nan_are_nan},
         {"numbers_that_are_zero_have_the_gradient_zero", numbers_that_are_zero_have_the_gradient_zero},
-        {"random_layouts_give_what_one_process_gives_in_every_dtype", random_layouts_give_what_one_process_gives_in_every_dtype},
-        {"squares_are_added_without_a_copy_and_joined_in_one_collective", squares_are_added_without_a_copy_and_joined_in_one_collective},
+        {"random_layouts_give_what_one_process_gives_in_every_dtype",
+         random_layouts_give_what_one_process_gives_in_every_dtype},
+        {"squares_are_added_without_a_copy_and_joined_in_one_collective",
+         squares_are_added_without_a_copy_and_joined_in_one_collective},
     };
     return TEST_MAIN(argc, argv, cases);
 }

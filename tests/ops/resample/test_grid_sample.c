@@ -69,7 +69,9 @@ static double moved(const struct sampling *s, int64_t n, double x)
 static double cubic(double x)
 {
     double a = -0.75, d = fabs(x);
-    return d <= 1 ? (a + 2) * d * d * d - (a + 3) * d * d + 1 : d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
+    return d <= 1  ? (a + 2) * d * d * d - (a + 3) * d * d + 1
+           : d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a
+                   : 0;
 }
 
 /* The weight of element i for position x. Of cubic sums several positions may be moved to one element. */
@@ -98,7 +100,8 @@ static double plain_point(const struct sampling *s, const double *channel, const
         int64_t rest = i;
         for (int d = dims - 1; d >= 0; d--) {
             int64_t size = s->input.shape[2 + d];
-            double c = at[dims - 1 - d], x = s->corners ? (c + 1) / 2 * (double)(size - 1) : ((c + 1) * (double)size - 1) / 2;
+            double c = at[dims - 1 - d],
+                   x = s->corners ? (c + 1) / 2 * (double)(size - 1) : ((c + 1) * (double)size - 1) / 2;
             w *= weight(s, size, x, rest % size);
             rest /= size;
         }
@@ -109,7 +112,8 @@ static double plain_point(const struct sampling *s, const double *channel, const
 
 static double *plain(const struct sampling *s, const double *input, const double *grid)
 {
-    int64_t batch = s->input.shape[0], channels = s->input.shape[1], n = against_one_numel(&s->input) / (batch * channels);
+    int64_t batch = s->input.shape[0], channels = s->input.shape[1],
+            n = against_one_numel(&s->input) / (batch * channels);
     int64_t dims = s->input.ndim - 2, points = against_one_numel(&s->grid) / (batch * dims);
     double *out = malloc((size_t)(batch * channels * points) * sizeof *out);
     for (int64_t i = 0; i < batch * channels * points; i++) {
@@ -126,7 +130,8 @@ static stn_status plain_body(stn_context *context, void *arg)
     for (int i = 0; i < 72; i++) {
         struct sampling s;
         draw_sampling(&state, i, &s);
-        double *input = against_one_draw(&state, against_one_numel(&s.input)), *grid = draw_grid(&state, &s), *wanted = plain(&s, input, grid);
+        double *input = against_one_draw(&state, against_one_numel(&s.input)), *grid = draw_grid(&state, &s),
+               *wanted = plain(&s, input, grid);
         stn_scope_begin(context);
         against_one_compare(sample(&s, against_one_local(context, STN_DTYPE_F64, &s.input, input),
                                    against_one_local(context, STN_DTYPE_F64, &s.grid, grid)),
@@ -168,7 +173,8 @@ static void what_is_no_position_reads_zero_and_what_is_far_the_border(void)
     test_ranks(1, far_body, NULL);
 }
 
-static void gradients(stn_context *context, const struct sampling *s, stn_tensor *input, stn_tensor *grid, stn_tensor **grads)
+static void gradients(stn_context *context, const struct sampling *s, stn_tensor *input, stn_tensor *grid,
+                      stn_tensor **grads)
 {
     stn_tensor *in[] = {input, grid}, *out;
     stn_set_requires_grad(input, 1);
@@ -189,7 +195,8 @@ static double half_square(const struct sampling *s, const double *input, const d
 }
 
 /* A few elements' derivatives against central differences of the plain loop. */
-static void check_differences(uint64_t *state, const struct sampling *s, double *input, double *grid, double *of, int64_t n, const double *got)
+static void check_differences(uint64_t *state, const struct sampling *s, double *input, double *grid, double *of,
+                              int64_t n, const double *got)
 {
     const double h = 1e-5;
     for (int k = 0; k < 6; k++) {
@@ -212,11 +219,12 @@ static stn_status differences_body(stn_context *context, void *arg)
         struct sampling s;
         draw_sampling(&state, i, &s);
         int64_t n_input = against_one_numel(&s.input), n_grid = against_one_numel(&s.grid);
-        double *input = against_one_draw(&state, n_input), *grid = draw_grid(&state, &s), *got = malloc((size_t)(n_input + n_grid) * sizeof *got);
+        double *input = against_one_draw(&state, n_input), *grid = draw_grid(&state, &s),
+               *got = malloc((size_t)(n_input + n_grid) * sizeof *got);
         stn_tensor *grads[2];
         stn_scope_begin(context);
-        gradients(context, &s, against_one_local(context, STN_DTYPE_F64, &s.input, input), against_one_local(context, STN_DTYPE_F64, &s.grid, grid),
-                  grads);
+        gradients(context, &s, against_one_local(context, STN_DTYPE_F64, &s.input, input),
+                  against_one_local(context, STN_DTYPE_F64, &s.grid, grid), grads);
         test_read(grads[0], got, n_input);
         test_read(grads[1], got + n_input, n_grid);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
@@ -240,15 +248,16 @@ static stn_status layouts_body(stn_context *context, void *arg)
         struct sampling s;
         draw_sampling(&state, i, &s);
         int64_t n_input = against_one_numel(&s.input), n_grid = against_one_numel(&s.grid);
-        double *input = against_one_draw(&state, n_input), *grid = draw_grid(&state, &s), *wanted = plain(&s, input, grid);
+        double *input = against_one_draw(&state, n_input), *grid = draw_grid(&state, &s),
+               *wanted = plain(&s, input, grid);
         double *whole[] = {malloc((size_t)n_input * sizeof *input), malloc((size_t)n_grid * sizeof *grid)};
         const stn_mesh *mesh = random_mesh(&state, context);
         const stn_spec *specs[] = {random_spec(&state, context, mesh, &s.input, STN_DTYPE_F64, 1u << STN_SUM),
                                    random_spec(&state, context, mesh, &s.grid, STN_DTYPE_F64, 0)};
         stn_tensor *grads[2];
         stn_scope_begin(context);
-        gradients(context, &s, against_one_local(context, STN_DTYPE_F64, &s.input, input), against_one_local(context, STN_DTYPE_F64, &s.grid, grid),
-                  grads);
+        gradients(context, &s, against_one_local(context, STN_DTYPE_F64, &s.input, input),
+                  against_one_local(context, STN_DTYPE_F64, &s.grid, grid), grads);
         test_read(grads[0], whole[0], n_input);
         test_read(grads[1], whole[1], n_grid);
         stn_tensor *x = against_one_tensor(context, specs[0], input), *at = against_one_tensor(context, specs[1], grid);
@@ -304,7 +313,8 @@ static void a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum(void)
 
 static stn_status refusals_body(stn_context *context, void *arg)
 {
-    const int64_t shape[] = {1, 2, 4, 4}, grid_shape[] = {1, 2, 2, 3}, deep_shape[] = {1, 2, 4, 4, 4}, deep_grid[] = {1, 2, 2, 2, 3};
+    const int64_t shape[] = {1, 2, 4, 4}, grid_shape[] = {1, 2, 2, 3}, deep_shape[] = {1, 2, 4, 4, 4},
+                  deep_grid[] = {1, 2, 2, 2, 3};
     stn_placement rows[] = {stn_shard(2)};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     (void)arg;
@@ -314,7 +324,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_tensor *deep = test_tensor(context, mesh, rows, STN_DTYPE_F32, 5, deep_shape, NULL, test_value);
     stn_tensor *points = test_tensor(context, mesh, rows, STN_DTYPE_F32, 5, deep_grid, NULL, test_value);
     stn_grid_sample(x, at, STN_SAMPLE_BILINEAR, STN_SAMPLE_ZEROS, 0);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "grid_sample: 'grid' got shape (1, 2, 2, 3), wanted 4 dims, 1 in the first and 2 in the last");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "grid_sample: 'grid' got shape (1, 2, 2, 3), wanted 4 dims, 1 in the first and 2 in the last");
     stn_grid_sample(x, stn_cast(at, STN_DTYPE_F64), STN_SAMPLE_BILINEAR, STN_SAMPLE_ZEROS, 0);
     CHECK_ERROR(context, STN_ERR_DTYPE, "grid_sample: 'grid' got f64, wanted f32 as 'input' has");
     stn_grid_sample(deep, points, STN_SAMPLE_BICUBIC, STN_SAMPLE_ZEROS, 0);
@@ -335,7 +346,8 @@ int main(int argc, char **argv)
          what_is_no_position_reads_zero_and_what_is_far_the_border},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"samples_in_every_layout_are_those_of_one_process", samples_in_every_layout_are_those_of_one_process},
-        {"a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum", a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum},
+        {"a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum",
+         a_cut_of_pixels_becomes_one_of_channels_or_a_pending_sum},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);

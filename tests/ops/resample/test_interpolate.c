@@ -86,7 +86,8 @@ static void gradients_are_those_of_differences(void)
 /* Bilinear with half-pixel centres, element by element. */
 static double plain_bilinear(int64_t h, int64_t w, int64_t oh, int64_t ow, int64_t y, int64_t x)
 {
-    double py = fmax(0, ((double)y + 0.5) * (double)h / (double)oh - 0.5), px = fmax(0, ((double)x + 0.5) * (double)w / (double)ow - 0.5);
+    double py = fmax(0, ((double)y + 0.5) * (double)h / (double)oh - 0.5),
+           px = fmax(0, ((double)x + 0.5) * (double)w / (double)ow - 0.5);
     int64_t y0 = (int64_t)py, x0 = (int64_t)px, y1 = y0 + (y0 < h - 1), x1 = x0 + (x0 < w - 1);
     double ty = py - (double)y0, tx = px - (double)x0;
     return (1 - ty) * ((1 - tx) * test_value(y0 * w + x0) + tx * test_value(y0 * w + x1)) +
@@ -132,14 +133,16 @@ static stn_status periods_body(stn_context *context, void *arg)
 {
     static const struct {
         int64_t from, to;
-    } widths[] = {{301, 602}, {301, 903}, {301, 1204}, {300, 450}, {301, 301}, {602, 301}, {300, 500}, {280, 490}, {301, 4}, {3, 301}};
+    } widths[] = {{301, 602}, {301, 903}, {301, 1204}, {300, 450}, {301, 301},
+                  {602, 301}, {300, 500}, {280, 490},  {301, 4},   {3, 301}};
     static const int order[] = {0, 2, 3, 1};
     const stn_spec_options channels_last = {.size = sizeof channels_last, .memory_order = order};
     const stn_spec *spec;
     (void)arg;
     for (int i = 0; i < (int)(sizeof widths / sizeof *widths); i++) {
         const int64_t w = widths[i].from, to = widths[i].to, shape[] = {1, 1, 3, w}, pair[] = {1, 2, 3, w};
-        const stn_interpolate_attrs attrs = {.size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {5, to}};
+        const stn_interpolate_attrs attrs = {
+            .size = sizeof attrs, .mode = STN_INTERPOLATE_LINEAR, .output_size = {5, to}};
         stn_placement columns[] = {stn_shard(3)};
         double *got = malloc((size_t)(10 * to) * sizeof *got);
         stn_scope_begin(context);
@@ -196,7 +199,8 @@ static stn_status halves_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     for (int h = 0; h < 2; h++) {
         stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
-        stn_tensor *half = stn_detach(stn_cast(x, halves[h])), *wide = stn_detach(stn_cast(half, STN_DTYPE_F32)), *grad[2];
+        stn_tensor *half = stn_detach(stn_cast(x, halves[h])), *wide = stn_detach(stn_cast(half, STN_DTYPE_F32)),
+                   *grad[2];
         stn_set_requires_grad(half, 1);
         stn_set_requires_grad(wide, 1);
         stn_tensor *y = stn_interpolate(half, &attrs), *z = stn_interpolate(wide, &attrs);
@@ -250,7 +254,8 @@ static void arguments_that_do_not_fit_are_refused_alike(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"every_mode_in_every_layout_gives_what_one_process_gives", every_mode_in_every_layout_gives_what_one_process_gives},
+        {"every_mode_in_every_layout_gives_what_one_process_gives",
+         every_mode_in_every_layout_gives_what_one_process_gives},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"only_the_rows_that_are_read_travel", only_the_rows_that_are_read_travel},
         {"weights_that_repeat_give_what_a_plain_loop_gives", weights_that_repeat_give_what_a_plain_loop_gives},

@@ -107,8 +107,12 @@ static stn_status dtypes_body(stn_context *context, void *arg)
             stn_scope_begin(context);
             elements_draw(&in, dtype, 3, shape, &seed);
             expect((enum kind)k, &in, &want, &index);
-            stn_tensor *x = layout_tensor_drawn(context, test_mesh(context, 3, stn_context_size(context) / 3), &in, &seed);
-            stn_tensor *y = k == MAX ? stn_cummax(x, 1, &at) : k == MIN ? stn_cummin(x, 1, &at) : k == SUM ? stn_cumsum(x, 1) : stn_cumprod(x, -2);
+            stn_tensor *x =
+                layout_tensor_drawn(context, test_mesh(context, 3, stn_context_size(context) / 3), &in, &seed);
+            stn_tensor *y = k == MAX   ? stn_cummax(x, 1, &at)
+                            : k == MIN ? stn_cummin(x, 1, &at)
+                            : k == SUM ? stn_cumsum(x, 1)
+                                       : stn_cumprod(x, -2);
             layout_check(y, &want, "scan");
             if (at)
                 layout_check(at, &index, "indices");
@@ -178,11 +182,14 @@ static void loop_over_line(enum kind kind, const double *x, int64_t step, int64_
 static void check_long(stn_tensor *x, int dim, enum kind kind)
 {
     double in[LINES * LENGTH], wanted[LINES * LENGTH], index[LINES * LENGTH], got[LINES * LENGTH];
-    stn_tensor *at = NULL, *y = kind == SUM ? stn_cumsum(x, dim) : kind == MAX ? stn_cummax(x, dim, &at) : stn_cummin(x, dim, &at);
+    stn_tensor *at = NULL, *y = kind == SUM   ? stn_cumsum(x, dim)
+                                : kind == MAX ? stn_cummax(x, dim, &at)
+                                              : stn_cummin(x, dim, &at);
     const int64_t lines = dim == 1 ? LINES : LENGTH, n = dim == 1 ? LENGTH : LINES, step = dim == 1 ? 1 : LENGTH;
     test_read(stn_cast(x, STN_DTYPE_F64), in, LINES * LENGTH);
     for (int64_t l = 0; l < lines; l++)
-        loop_over_line(kind, in + l * (dim == 1 ? LENGTH : 1), step, n, wanted + l * (dim == 1 ? LENGTH : 1), index + l * (dim == 1 ? LENGTH : 1));
+        loop_over_line(kind, in + l * (dim == 1 ? LENGTH : 1), step, n, wanted + l * (dim == 1 ? LENGTH : 1),
+                       index + l * (dim == 1 ? LENGTH : 1));
     test_read(stn_cast(y, STN_DTYPE_F64), got, LINES * LENGTH);
     for (int i = 0; i < LINES * LENGTH; i++)
         CHECK(got[i] == wanted[i] || (isnan(got[i]) && isnan(wanted[i])));
@@ -195,7 +202,8 @@ static void check_long(stn_tensor *x, int dim, enum kind kind)
 /* Lines that are longer than what is compared or converted at once, along and across the memory, whole and cut. */
 static stn_status long_body(stn_context *context, void *arg)
 {
-    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64, STN_DTYPE_I32, STN_DTYPE_U8, STN_DTYPE_BOOL};
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_I64,
+                                       STN_DTYPE_I32, STN_DTYPE_U8,  STN_DTYPE_BOOL};
     const int64_t shape[] = {LINES, LENGTH};
     double values[LINES * LENGTH];
     (void)arg;
@@ -204,9 +212,11 @@ static stn_status long_body(stn_context *context, void *arg)
             const stn_placement placement = stn_shard(cut);
             const stn_spec *spec;
             for (int i = 0; i < LINES * LENGTH; i++)
-                values[i] = i % 997 == 500 && stni_dtype_is_floating(dtypes[d]) ? (double)NAN : (double)(i * 7919 % 200);
+                values[i] =
+                    i % 997 == 500 && stni_dtype_is_floating(dtypes[d]) ? (double)NAN : (double)(i * 7919 % 200);
             stn_scope_begin(context);
-            CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &placement, STN_DTYPE_F64, 2, shape, NULL, &spec),
+            CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &placement,
+                                         STN_DTYPE_F64, 2, shape, NULL, &spec),
                          STN_OK);
             stn_tensor *x = stn_cast(against_one_tensor(context, spec, values), dtypes[d]);
             stn_tensor *forms[] = {x, stn_select(stn_stack(2, (stn_tensor *[]){x, x}, 2), 2, 1)}; /* the second with a stride of 2 */
@@ -316,7 +326,8 @@ int main(int argc, char **argv)
         {"nan_wins_and_infinities_do_not_make_one", nan_wins_and_infinities_do_not_make_one},
         {"long_lines_give_what_a_loop_gives", long_lines_give_what_a_loop_gives},
         {"ranks_share_one_total_per_line", ranks_share_one_total_per_line},
-        {"a_line_without_elements_has_a_gradient_without_elements", a_line_without_elements_has_a_gradient_without_elements},
+        {"a_line_without_elements_has_a_gradient_without_elements",
+         a_line_without_elements_has_a_gradient_without_elements},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

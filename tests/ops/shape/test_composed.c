@@ -35,7 +35,8 @@ static stn_status layouts_body(stn_context *context, void *arg)
     (void)arg;
     for (int i = 0; i < 4 * KINDS; i++) {
         int kind = i % KINDS;
-        struct against_one_op op = {.call = call_composed, .arg = &kind, .n_in = kind == STACK || kind == DIFF ? 2 : 1, .tolerance = 1e-14};
+        struct against_one_op op = {
+            .call = call_composed, .arg = &kind, .n_in = kind == STACK || kind == DIFF ? 2 : 1, .tolerance = 1e-14};
         struct random_shape shape = {4, {2, 4, 6, 4}};
         double *values[2];
         for (int k = 0; k < op.n_in; k++) {
@@ -57,7 +58,8 @@ static void composed_ops_in_every_layout_give_what_one_process_gives(void)
 static stn_tensor *cut_rows(stn_context *context, int ndim, const int64_t *shape, int dim)
 {
     stn_placement shard[] = {stn_shard(dim)};
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, ndim, shape, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, ndim, shape,
+                       NULL, test_value);
 }
 
 /* Outside a scope the caller owns the result, and nothing else. */
@@ -67,7 +69,8 @@ static stn_status left_body(stn_context *context, void *arg)
     stn_tensor *x = cut_rows(context, 4, shape, 2), *parts[3];
     (void)arg;
     int64_t before = test_stats(context).live_tensors;
-    stn_tensor *made[] = {stn_select(x, 1, 3), stn_pixel_shuffle(x, 2), stn_repeat(x, 4, repeats), stn_diff(x, 1, 3, x, x)};
+    stn_tensor *made[] = {stn_select(x, 1, 3), stn_pixel_shuffle(x, 2), stn_repeat(x, 4, repeats),
+                          stn_diff(x, 1, 3, x, x)};
     CHECK_STATUS(stn_split(x, 1, 3, 3, parts), STN_OK);
     CHECK_I64(test_stats(context).live_tensors, before + 7);
     CHECK_I64(stn_tensor_shape(parts[2])[1], 2);
@@ -198,7 +201,8 @@ static void arguments_that_do_not_fit_are_refused_alike(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"composed_ops_in_every_layout_give_what_one_process_gives", composed_ops_in_every_layout_give_what_one_process_gives},
+        {"composed_ops_in_every_layout_give_what_one_process_gives",
+         composed_ops_in_every_layout_give_what_one_process_gives},
         {"composed_ops_leave_nothing_behind", composed_ops_leave_nothing_behind},
         {"rearranging_what_a_rank_has_moves_nothing", rearranging_what_a_rank_has_moves_nothing},
         {"what_is_repeated_without_a_copy_is_so_at_last", what_is_repeated_without_a_copy_is_so_at_last},

@@ -40,7 +40,8 @@ static stn_status slices_body(stn_context *context, void *arg)
         int dim = (int)world_random(&state, (uint64_t)shape.ndim);
         uint64_t n = (uint64_t)shape.shape[dim];
         struct slicing s = {dim - (int)world_random(&state, 2) * shape.ndim, (int64_t)world_random(&state, n + 3) - 2,
-                            (int64_t)world_random(&state, 2 * n + 3) - (int64_t)n / 2, 1 + (int64_t)world_random(&state, 3)};
+                            (int64_t)world_random(&state, 2 * n + 3) - (int64_t)n / 2,
+                            1 + (int64_t)world_random(&state, 3)};
         double *values = against_one_draw(&state, against_one_numel(&shape));
         op.in[0] = (struct against_one_input){STN_DTYPE_F64, shape, values, 1u << STN_SUM};
         op.arg = &s;
@@ -137,7 +138,8 @@ static stn_tensor *cut_rows(stn_context *context, int64_t rows, int64_t columns)
 {
     const int64_t shape[] = {rows, columns};
     stn_placement shard[] = {stn_shard(0)};
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, 2, shape, NULL,
+                       test_value);
 }
 
 /* Rows 2 … 8 of 10 on 3 ranks that hold 4, 3 and 3: 2, 3 and 2 of them. */
@@ -215,7 +217,8 @@ static stn_status partial_cat_body(stn_context *context, void *arg)
     stn_placement partial[] = {stn_partial(STN_SUM)};
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), partial, STN_DTYPE_F32, 2, shape, NULL, test_value), *in[] = {x, x};
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), partial, STN_DTYPE_F32, 2, shape, NULL, test_value),
+               *in[] = {x, x};
     stn_context_stats_reset(context);
     stn_tensor *y = stn_cat(2, in, 0);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
@@ -236,7 +239,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *x = cut_rows(context, 3, 4), *y = cut_rows(context, 4, 5), *in[] = {x, y};
     stn_permute(x, 2, twice);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT, "permute: 'dims' got 0 for a dim that it names already, wanted distinct dims");
+    CHECK_ERROR(context, STN_ERR_ARGUMENT,
+                "permute: 'dims' got 0 for a dim that it names already, wanted distinct dims");
     stn_permute(x, 1, one);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "permute: 'dims' got 1 dims, wanted 2");
     stn_slice(x, 2, 0, 1, 1);
@@ -244,7 +248,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_slice(x, 0, 0, 1, 0);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "slice: 'step' got 0, wanted at least 1");
     stn_cat(2, in, 0);
-    CHECK_ERROR(context, STN_ERR_SHAPE, "cat: 'tensor1' got shape (4, 5), wanted that of the others, (3, 4), but for dim 0");
+    CHECK_ERROR(context, STN_ERR_SHAPE,
+                "cat: 'tensor1' got shape (4, 5), wanted that of the others, (3, 4), but for dim 0");
     stn_cat(2, in, -3);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "cat: 'dim' got -3, wanted -2 <= dim < 2");
     stn_cat(0, in, 0);
@@ -264,7 +269,8 @@ int main(int argc, char **argv)
         {"permutes_in_every_layout_give_what_one_process_gives", permutes_in_every_layout_give_what_one_process_gives},
         {"slices_share_memory_and_move_nothing_either_way", slices_share_memory_and_move_nothing_either_way},
         {"cat_along_a_dim_that_is_not_cut_moves_nothing", cat_along_a_dim_that_is_not_cut_moves_nothing},
-        {"cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move", cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move},
+        {"cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move",
+         cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move},
         {"pending_sums_of_all_tensors_stay_pending", pending_sums_of_all_tensors_stay_pending},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };

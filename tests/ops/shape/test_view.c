@@ -111,8 +111,8 @@ static stn_tensor *sharded(stn_context *context, const int64_t *sizes, int64_t r
 {
     const int64_t shape[] = {rows, columns}, *const cut[] = {sizes, NULL};
     stn_placement shard[] = {stn_shard(0)};
-    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, 2, shape, sizes ? cut : NULL,
-                       test_value);
+    return test_tensor(context, test_mesh(context, stn_context_size(context), 0), shard, STN_DTYPE_F32, 2, shape,
+                       sizes ? cut : NULL, test_value);
 }
 
 static stn_status sharing_body(stn_context *context, void *arg)
@@ -241,7 +241,8 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"views_in_every_layout_give_what_one_process_gives", views_in_every_layout_give_what_one_process_gives},
-        {"transposes_in_every_layout_give_what_one_process_gives", transposes_in_every_layout_give_what_one_process_gives},
+        {"transposes_in_every_layout_give_what_one_process_gives",
+         transposes_in_every_layout_give_what_one_process_gives},
         {"views_in_place_share_memory_and_move_nothing", views_in_place_share_memory_and_move_nothing},
         {"only_rows_that_straddle_travel_in_one_exchange", only_rows_that_straddle_travel_in_one_exchange},
         {"merging_a_later_dim_is_one_exchange", merging_a_later_dim_is_one_exchange},

@@ -269,7 +269,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"dims_fall_into_the_smallest_groups", dims_fall_into_the_smallest_groups},
         {"cuts_of_views_are_those_of_contract_2", cuts_of_views_are_those_of_contract_2},
-        {"shards_of_several_dims_are_merged_in_the_order_of_dims", shards_of_several_dims_are_merged_in_the_order_of_dims},
+        {"shards_of_several_dims_are_merged_in_the_order_of_dims",
+         shards_of_several_dims_are_merged_in_the_order_of_dims},
         {"a_view_without_dims_wants_its_input_whole", a_view_without_dims_wants_its_input_whole},
         {"even_cuts_stay_closed_form_in_a_large_world", even_cuts_stay_closed_form_in_a_large_world},
         {"memory_order_follows_the_groups", memory_order_follows_the_groups},

@@ -110,7 +110,8 @@ static stn_status local_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *x = test_tensor(context, test_mesh(context, 3, 0), rows, STN_DTYPE_F32, 2, shape, NULL, test_value);
     stn_set_requires_grad(x, 1);
-    stn_tensor *y = stn_softmax(x, 1), *ones = test_tensor(context, test_mesh(context, 3, 0), rows, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    stn_tensor *y = stn_softmax(x, 1),
+               *ones = test_tensor(context, test_mesh(context, 3, 0), rows, STN_DTYPE_F32, 2, shape, NULL, test_value);
     stn_tensor *grad;
     stn_context_stats_reset(context);
     y = stn_softmax(x, 1);
@@ -143,8 +144,8 @@ static stn_status infinities_body(stn_context *context, void *arg)
     double got[LINES * LENGTH];
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), columns, STN_DTYPE_F64, 2, shape, NULL,
-                                mostly_minus_infinity);
+    stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), columns, STN_DTYPE_F64, 2,
+                                shape, NULL, mostly_minus_infinity);
     test_read(stn_softmax(x, -1), got, LINES * LENGTH);
     for (int j = 0; j < LENGTH; j++) {
         CHECK(isnan(got[j]));

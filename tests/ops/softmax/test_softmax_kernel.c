@@ -22,7 +22,8 @@ struct kernels {
 
 static const struct kernels *table(enum stni_isa isa)
 {
-    static const struct kernels tables[STNI_ISA_COUNT] = {ALL(STNI_ISA_BASE_OF), ALL(STNI_ISA_AVX2_OF), ALL(STNI_ISA_AVX512_OF)};
+    static const struct kernels tables[STNI_ISA_COUNT] = {ALL(STNI_ISA_BASE_OF), ALL(STNI_ISA_AVX2_OF),
+                                                          ALL(STNI_ISA_AVX512_OF)};
     return &tables[isa];
 }
 
@@ -96,7 +97,8 @@ static void expect_line(struct problem *p, int64_t o, int64_t c)
         back[i] = get(p->data[1], p->dtype, at(p, 1, o, i, c)) * (get(p->data[0], p->dtype, at(p, 0, o, i, c)) - dot);
 }
 
-static void problem_init(struct problem *p, stn_dtype dtype, const int64_t *shape, const int *order_in, const int *order_out)
+static void problem_init(struct problem *p, stn_dtype dtype, const int64_t *shape, const int *order_in,
+                         const int *order_out)
 {
     int64_t numel = shape[0] * shape[1] * shape[2];
     *p = (struct problem){.dtype = dtype};
@@ -302,7 +304,8 @@ static void lines_without_a_finite_element_are_nan_and_others_are_not(void)
 }
 
 /* Of a gradient, x is the cotangent and the result. */
-static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64_t lines, int64_t n, const void *x, void *out)
+static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64_t lines, int64_t n, const void *x,
+                                           void *out)
 {
     uint8_t order[] = {0, 1};
     int64_t shape[] = {lines, n}, step[] = {n, 1};
@@ -313,13 +316,15 @@ static struct stni_softmax_args dense_args(stn_dtype dtype, int logarithm, int64
 }
 
 /* Logarithms of a line whose elements are near `far` and one apart, against long doubles. */
-static void check_digits(const struct kernels *kernels, stn_dtype dtype, double far, int64_t lines, int64_t n, int across)
+static void check_digits(const struct kernels *kernels, stn_dtype dtype, double far, int64_t lines, int64_t n,
+                         int across)
 {
     const double eps = dtype == STN_DTYPE_F64 ? 0x1p-52 : 0x1p-23;
     char *x = calloc((size_t)(lines * n), 8), *out = calloc((size_t)(lines * n), 8);
     struct stni_softmax_args args = dense_args(dtype, 1, lines, n, x, out);
     const uint8_t order[] = {0, 1};
-    const int64_t shape[] = {lines, n}, step[] = {across ? 1 : n, across ? lines : 1}, *const strides[] = {step, NULL, step};
+    const int64_t shape[] = {lines, n},
+                  step[] = {across ? 1 : n, across ? lines : 1}, *const strides[] = {step, NULL, step};
     double worst = 0;
     stni_lines_make(&args.lines, 1, 2, shape, order, strides);
     for (int64_t i = 0; i < lines * n; i++)
@@ -353,8 +358,10 @@ static void logarithms_far_from_0_keep_their_digits(void)
     for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
         for (size_t i = 0; i < 4 * sizeof sizes / sizeof *sizes; i++)
             for (int across = 0; across < 2; across++) {
-                check_digits(table((enum stni_isa)isa), STN_DTYPE_F32, far[i % 4], sizes[i / 4][0], sizes[i / 4][1], across);
-                check_digits(table((enum stni_isa)isa), STN_DTYPE_F64, far[i % 4] * 1e8, sizes[i / 4][0], sizes[i / 4][1], across);
+                check_digits(table((enum stni_isa)isa), STN_DTYPE_F32, far[i % 4], sizes[i / 4][0], sizes[i / 4][1],
+                             across);
+                check_digits(table((enum stni_isa)isa), STN_DTYPE_F64, far[i % 4] * 1e8, sizes[i / 4][0],
+                             sizes[i / 4][1], across);
             }
 }
 
@@ -381,7 +388,8 @@ static void check_large_by(stn_kernel_fn kernel, stn_dtype dtype, int logarithm,
     enum { TOGETHER = 16 };
     const size_t size = stn_dtype_size(dtype), line = (size_t)n * size, pad = 3 * size;
     const int64_t lines = STNI_STREAMING_RESULT / (int64_t)line + 5, half = lines / 2 / TOGETHER * TOGETHER;
-    char *x = malloc((size_t)lines * line), *whole = malloc((size_t)lines * line + 2 * pad), *parts = malloc((size_t)lines * line + 2 * pad);
+    char *x = malloc((size_t)lines * line), *whole = malloc((size_t)lines * line + 2 * pad),
+         *parts = malloc((size_t)lines * line + 2 * pad);
     for (int64_t i = 0; i < lines * n; i++)
         set(x, dtype, i, draw());
     memset(whole, 42, (size_t)lines * line + 2 * pad);

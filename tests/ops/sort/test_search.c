@@ -27,7 +27,8 @@ static int64_t place_of(const double _Complex *sequence, int64_t n, double value
 /* `per_line`: one sequence for each of 3 lines, else one for all. */
 static void check_search(stn_context *context, const stn_mesh *mesh, stn_dtype dtype, int per_line, uint64_t *seed)
 {
-    const int64_t sequences[] = {3, 1 + draw_below(seed, 20)}, shape[] = {3, draw_below(seed, 9)}, n = sequences[1], m = shape[1];
+    const int64_t sequences[] = {3, 1 + draw_below(seed, 20)}, shape[] = {3, draw_below(seed, 9)}, n = sequences[1],
+                  m = shape[1];
     const int right = (int)draw_below(seed, 2);
     struct elements s, v, want, sorter, shuffled;
     stn_scope_begin(context);
@@ -39,7 +40,8 @@ static void check_search(stn_context *context, const stn_mesh *mesh, stn_dtype d
     want.dtype = STN_DTYPE_I64;
     for (int64_t i = 0; i < want.n; i++)
         want.v[i] = (double)place_of(s.v + (per_line ? i / m * n : 0), n, creal(v.v[i]), right);
-    stn_tensor *sequence = layout_tensor_drawn(context, mesh, &s, seed), *values = layout_tensor_drawn(context, mesh, &v, seed);
+    stn_tensor *sequence = layout_tensor_drawn(context, mesh, &s, seed),
+               *values = layout_tensor_drawn(context, mesh, &v, seed);
     layout_check(stn_searchsorted(sequence, values, right, NULL), &want, "searchsorted");
     if (!per_line)
         layout_check(stn_bucketize(values, sequence, right), &want, "bucketize");
@@ -76,13 +78,16 @@ static void values_find_their_places_in_every_layout(void)
 static stn_status names_body(stn_context *context, void *arg)
 {
     const stn_placement cut = stn_shard(0);
-    struct elements s = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {5}, .n = 5, .v = {1, 3, 3, 7, 9}}, want = {.dtype = STN_DTYPE_I32, .n = 1};
+    struct elements s = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {5}, .n = 5, .v = {1, 3, 3, 7, 9}},
+                    want = {.dtype = STN_DTYPE_I32, .n = 1};
     struct elements half = {.dtype = STN_DTYPE_I64, .n = 1, .v = {3}};
     stn_tensor *out;
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *in[] = {layout_tensor_placed(context, test_mesh(context, 3, 0), &s, &cut), NULL, NULL};
-    stn_attr attrs[] = {{"input", STN_ATTR_INT, {.i = 3}}, {"out_int32", STN_ATTR_BOOL, {.i = 1}}, {"side", STN_ATTR_STRING, {.s = "right"}}};
+    stn_attr attrs[] = {{"input", STN_ATTR_INT, {.i = 3}},
+                        {"out_int32", STN_ATTR_BOOL, {.i = 1}},
+                        {"side", STN_ATTR_STRING, {.s = "right"}}};
     CHECK_STATUS(stn_call(context, "searchsorted", 1, in, 3, attrs, 1, &out), STN_OK);
     want.v[0] = 3;
     layout_check(out, &want, "side");
@@ -155,10 +160,13 @@ static stn_status edges_body(stn_context *context, void *arg)
     CHECK_REFUSED(context, stn_histc(stn_cast(x, STN_DTYPE_U8), 4, 0, 0), STN_ERR_DTYPE,
                   "histc: 'input' got u8, which holds few counts, wanted a floating dtype, i64 or i32: cast it");
     CHECK_REFUSED(context, stn_histc(x, 0, 0, 0), STN_ERR_ARGUMENT, "histc: 'bins' got 0, wanted at least 1");
-    CHECK_REFUSED(context, stn_histc(x, 3, 2, 1), STN_ERR_ARGUMENT, "histc: 'min' got 2 and 'max' 1, wanted finite ones in order");
-    CHECK_REFUSED(context, stn_searchsorted(x, NULL, 0, NULL), STN_ERR_ARGUMENT, "searchsorted: 'input' is missing, wanted a tensor or a number");
+    CHECK_REFUSED(context, stn_histc(x, 3, 2, 1), STN_ERR_ARGUMENT,
+                  "histc: 'min' got 2 and 'max' 1, wanted finite ones in order");
+    CHECK_REFUSED(context, stn_searchsorted(x, NULL, 0, NULL), STN_ERR_ARGUMENT,
+                  "searchsorted: 'input' is missing, wanted a tensor or a number");
     CHECK_REFUSED(context, stn_searchsorted(layout_tensor_placed(context, mesh, &two, &cut), x, 0, NULL), STN_ERR_SHAPE,
-            "searchsorted: 'sorted_sequence' got shape (1, 3) beside values of shape (3), wanted one dim, or theirs but for the last");
+                  "searchsorted: 'sorted_sequence' got shape (1, 3) beside values of shape (3), wanted one dim, or "
+                  "theirs but for the last");
     e.v[0] = NAN; /* rank 0 has it, and all learn of it */
     stn_histc(layout_tensor_placed(context, mesh, &e, &cut), 4, 0, 0);
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);

@@ -29,8 +29,8 @@ static void sort_line(const struct elements *e, int dim, int64_t at, int64_t ste
 }
 
 /* What sort gives of `e`, cut to the elements first … first + k - 1 of each line. */
-static void sorted_part(const struct elements *e, int dim, int descending, int64_t first, int64_t k, struct elements *values,
-                        struct elements *indices)
+static void sorted_part(const struct elements *e, int dim, int descending, int64_t first, int64_t k,
+                        struct elements *values, struct elements *indices)
 {
     int64_t order[LAYOUT_MAX_ELEMENTS] = {0}, step = 1, n = e->shape[dim], outer = 1;
     *values = *e;
@@ -54,8 +54,8 @@ static void sorted_part(const struct elements *e, int dim, int descending, int64
         }
 }
 
-static void check_pair(stn_tensor *values, stn_tensor *indices, const struct elements *want_values, const struct elements *want_indices,
-                       const char *what)
+static void check_pair(stn_tensor *values, stn_tensor *indices, const struct elements *want_values,
+                       const struct elements *want_indices, const char *what)
 {
     const double nan = NAN_READ;
     if (want_values->dtype <= STN_DTYPE_F16)
@@ -195,7 +195,8 @@ static stn_status bytes_body(stn_context *context, void *arg)
     for (int i = 0; i < 2; i++) {
         const int64_t n = 3000 * (i + 1);
         stn_scope_begin(context);
-        stn_tensor *x = test_tensor(context, test_mesh(context, 3, 0), &cut, STN_DTYPE_F32, 1, &n, NULL, test_value), *indices;
+        stn_tensor *x = test_tensor(context, test_mesh(context, 3, 0), &cut, STN_DTYPE_F32, 1, &n, NULL, test_value),
+                   *indices;
         stn_sort(x, 0, 0, NULL); /* makes communicators */
         int64_t before = bytes_since(context, 0);
         stn_max_dim(x, 0, 0, NULL);
@@ -290,7 +291,8 @@ static void long_lines_take_no_more_memory_than_they_need(void)
 
 static stn_status refusals_body(stn_context *context, void *arg)
 {
-    struct elements c = {.dtype = STN_DTYPE_C64, .ndim = 1, .shape = {2}, .n = 2}, e = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {2, 3}, .n = 6};
+    struct elements c = {.dtype = STN_DTYPE_C64, .ndim = 1, .shape = {2}, .n = 2},
+                    e = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {2, 3}, .n = 6};
     struct elements none = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {2, 0}};
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     const stn_placement cut = stn_shard(0);
@@ -299,13 +301,16 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_tensor *z = layout_tensor_placed(context, mesh, &c, &cut), *x = layout_tensor_placed(context, mesh, &e, &cut);
     stn_tensor *empty = layout_tensor_placed(context, mesh, &none, &cut);
     CHECK_REFUSED(context, stn_max(z), STN_ERR_DTYPE, "max: 'input' got c64, wanted a dtype with an order");
-    CHECK_REFUSED(context, stn_sort(z, 0, 0, NULL), STN_ERR_DTYPE, "sort: 'input' got c64, wanted a dtype with an order");
+    CHECK_REFUSED(context, stn_sort(z, 0, 0, NULL), STN_ERR_DTYPE,
+                  "sort: 'input' got c64, wanted a dtype with an order");
     CHECK_REFUSED(context, stn_sort(x, 2, 0, NULL), STN_ERR_ARGUMENT, "sort: 'dim' got 2, wanted -2 <= dim < 2");
     CHECK_REFUSED(context, stn_topk(x, 4, 1, 1, NULL), STN_ERR_ARGUMENT, "topk: 'k' got 4, wanted 0 <= k <= 3");
-    CHECK_REFUSED(context, stn_topk(stn_select(stn_select(x, 0, 0), 0, 0), 0, 0, 1, NULL), STN_ERR_ARGUMENT, "topk: 'k' got 0, wanted 1 <= k <= 1");
+    CHECK_REFUSED(context, stn_topk(stn_select(stn_select(x, 0, 0), 0, 0), 0, 0, 1, NULL), STN_ERR_ARGUMENT,
+                  "topk: 'k' got 0, wanted 1 <= k <= 1");
     CHECK_I64(stn_tensor_shape(stn_topk(x, 0, 1, 1, NULL))[1], 0);
     CHECK_REFUSED(context, stn_kthvalue(x, 0, 1, 0, NULL), STN_ERR_ARGUMENT, "kthvalue: 'k' got 0, wanted 1 <= k <= 3");
-    CHECK_REFUSED(context, stn_argmin(empty, NULL, 0), STN_ERR_SHAPE, "argmin: 'input' got shape (2, 0), wanted at least one element in all");
+    CHECK_REFUSED(context, stn_argmin(empty, NULL, 0), STN_ERR_SHAPE,
+                  "argmin: 'input' got shape (2, 0), wanted at least one element in all");
     CHECK_REFUSED(context, stn_median_dim(empty, 1, 0, NULL), STN_ERR_SHAPE,
             "median: 'input' got shape (2, 0), wanted at least one element along 'dim'");
     CHECK_I64(stn_tensor_shape(stn_sort(empty, 1, 0, NULL))[0], 2);
@@ -320,7 +325,8 @@ static void what_cannot_be_ordered_is_refused(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
-        {"ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop", ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop},
+        {"ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop",
+         ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop},
         {"candidates_and_counts_cross_and_not_the_data", candidates_and_counts_cross_and_not_the_data},
         {"long_lines_take_no_more_memory_than_they_need", long_lines_take_no_more_memory_than_they_need},
         {"what_cannot_be_ordered_is_refused", what_cannot_be_ordered_is_refused},

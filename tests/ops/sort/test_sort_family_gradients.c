@@ -110,10 +110,16 @@ static stn_status edges_body(stn_context *context, void *arg)
     double got;
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = test_tensor(context, mesh, (stn_placement[]){stn_replicate()}, STN_DTYPE_F64, 0, NULL, NULL, seven), *grad, *index;
+    stn_tensor *x = test_tensor(context, mesh, (stn_placement[]){stn_replicate()}, STN_DTYPE_F64, 0, NULL, NULL, seven),
+               *grad, *index;
     CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
-    stn_tensor *all[] = {stn_sort(x, 0, 1, &index), stn_topk(x, 1, -1, 1, NULL), stn_kthvalue(x, 1, 0, 1, NULL), stn_median_dim(x, -1, 0, NULL),
-                         stn_max_dim(x, 0, 0, NULL), stn_min(x), stn_median(x)};
+    stn_tensor *all[] = {stn_sort(x, 0, 1, &index),
+                         stn_topk(x, 1, -1, 1, NULL),
+                         stn_kthvalue(x, 1, 0, 1, NULL),
+                         stn_median_dim(x, -1, 0, NULL),
+                         stn_max_dim(x, 0, 0, NULL),
+                         stn_min(x),
+                         stn_median(x)};
     test_read(index, &got, 1);
     CHECK_NEAR(got, 0, 0);
     for (int i = 0; i < 7; i++) {
@@ -126,7 +132,8 @@ static stn_status edges_body(stn_context *context, void *arg)
     }
     stn_tensor *none = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 2, shape, NULL, seven);
     CHECK_STATUS(stn_set_requires_grad(none, 1), STN_OK);
-    stn_tensor *empty[] = {stn_sort(none, 0, 0, NULL), stn_topk(none, 0, 0, 1, NULL), stn_max_dim(none, 1, 0, NULL), stn_sort(none, 1, 0, NULL)};
+    stn_tensor *empty[] = {stn_sort(none, 0, 0, NULL), stn_topk(none, 0, 0, 1, NULL), stn_max_dim(none, 1, 0, NULL),
+                           stn_sort(none, 1, 0, NULL)};
     for (int i = 0; i < 4; i++)
         CHECK_STATUS(stn_grad(context, 1, &empty[i], (stn_tensor *[]){empty[i]}, 1, &none, 0, 0, &grad), STN_OK);
     CHECK_I64(stn_tensor_shape(stn_argmax(none, &last, 1))[1], 1);
@@ -144,8 +151,10 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"gradients_go_to_the_elements_chosen_in_every_layout", gradients_go_to_the_elements_chosen_in_every_layout},
-        {"equal_elements_share_without_a_dim_and_the_first_has_all_with_one", equal_elements_share_without_a_dim_and_the_first_has_all_with_one},
-        {"tensors_without_dims_and_without_elements_are_ordered_too", tensors_without_dims_and_without_elements_are_ordered_too},
+        {"equal_elements_share_without_a_dim_and_the_first_has_all_with_one",
+         equal_elements_share_without_a_dim_and_the_first_has_all_with_one},
+        {"tensors_without_dims_and_without_elements_are_ordered_too",
+         tensors_without_dims_and_without_elements_are_ordered_too},
     };
     return TEST_MAIN(argc, argv, cases);
 }
