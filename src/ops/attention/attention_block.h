@@ -107,19 +107,13 @@ static void multiply(size_t element, void *workspace, int accumulate, int64_t m,
                      struct factor b, struct factor c)
 {
     const struct stni_gemm g = {.dtype = element == sizeof(double) ? STN_DTYPE_F64 : STN_DTYPE_F32,
-                                .accumulate = accumulate,
-                                .m = m,
-                                .n = n,
-                                .k = k,
+                                .accumulate = accumulate, .m = m, .n = n, .k = k,
                                 .a = a.data,
                                 .b = b.data,
                                 .c = (void *)c.data,
-                                .a_row = a.row,
-                                .a_col = a.col,
-                                .b_row = b.row,
-                                .b_col = b.col,
-                                .c_row = c.row,
-                                .c_col = c.col};
+                                .a_row = a.row, .a_col = a.col,
+                                .b_row = b.row, .b_col = b.col,
+                                .c_row = c.row, .c_col = c.col};
     stni_gemm_now(STNI_ISA_THIS, &g, workspace);
 }
 

@@ -46,40 +46,20 @@ static inline struct stni_gemm product_of(const struct layout *l, int64_t n, voi
     const stn_dtype dtype = (stn_dtype)l->p->dtype;
     switch ((enum stni_conv_kind)l->p->kind) {
     case STNI_CONV_FORWARD: /* pixels += columns weight */
-        return (struct stni_gemm){.dtype = dtype,
-                                  .accumulate = 1,
-                                  .m = n,
-                                  .n = o,
-                                  .k = k,
-                                  .a = columns,
-                                  .a_row = k,
-                                  .a_col = 1,
-                                  .b = weight,
-                                  .b_row = o,
-                                  .b_col = 1,
-                                  .c = pixels,
-                                  .c_row = row,
-                                  .c_col = 1};
+        return (struct stni_gemm){.dtype = dtype, .accumulate = 1, .m = n, .n = o, .k = k,
+                                  .a = columns, .a_row = k, .a_col = 1,
+                                  .b = weight, .b_row = o, .b_col = 1,
+                                  .c = pixels, .c_row = row, .c_col = 1};
     case STNI_CONV_GRAD_INPUT: /* columns = pixels weight' */
         return (struct stni_gemm){.dtype = dtype, .m = n, .n = k, .k = o, .a = pixels, .a_row = row, .a_col = 1,
                                   .b = weight, .b_row = 1, .b_col = o, .c = columns, .c_row = k, .c_col = 1};
     case STNI_CONV_GRAD_WEIGHT: /* weight += columns' pixels */
         break;
     }
-    return (struct stni_gemm){.dtype = dtype,
-                              .accumulate = 1,
-                              .m = k,
-                              .n = o,
-                              .k = n,
-                              .a = columns,
-                              .a_row = 1,
-                              .a_col = k,
-                              .b = pixels,
-                              .b_row = row,
-                              .b_col = 1,
-                              .c = weight,
-                              .c_row = o,
-                              .c_col = 1};
+    return (struct stni_gemm){.dtype = dtype, .accumulate = 1, .m = k, .n = o, .k = n,
+                              .a = columns, .a_row = 1, .a_col = k,
+                              .b = pixels, .b_row = row, .b_col = 1,
+                              .c = weight, .c_row = o, .c_col = 1};
 }
 
 #endif

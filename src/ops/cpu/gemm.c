@@ -57,34 +57,18 @@ static void clear(const struct stni_gemm *g)
 /* C' = B' A': a product with few columns fills the rows of a tile better than its columns, of which there are more. */
 static struct stni_gemm transposed(const struct stni_gemm *g)
 {
-    return (struct stni_gemm){.dtype = g->dtype,
-                              .accumulate = g->accumulate,
-                              .m = g->n,
-                              .n = g->m,
-                              .k = g->k,
-                              .a = g->b,
-                              .a_row = g->b_col,
-                              .a_col = g->b_row,
-                              .b = g->a,
-                              .b_row = g->a_col,
-                              .b_col = g->a_row,
-                              .c = g->c,
-                              .c_row = g->c_col,
-                              .c_col = g->c_row};
+    return (struct stni_gemm){.dtype = g->dtype, .accumulate = g->accumulate, .m = g->n, .n = g->m, .k = g->k,
+                              .a = g->b, .a_row = g->b_col, .a_col = g->b_row,
+                              .b = g->a, .b_row = g->a_col, .b_col = g->a_row,
+                              .c = g->c, .c_row = g->c_col, .c_col = g->c_row};
 }
 
 /* B is a column. */
 static void multiply_vector(enum stni_isa isa, const struct stni_gemm *g)
 {
-    const struct stni_gemv v = {.rows = g->m,
-                                .k = g->k,
-                                .a = g->a,
-                                .a_row = g->a_row,
-                                .a_col = g->a_col,
-                                .x = g->b,
-                                .x_step = g->b_row,
-                                .y = g->c,
-                                .y_step = g->c_row,
+    const struct stni_gemv v = {.rows = g->m, .k = g->k,
+                                .a = g->a, .a_row = g->a_row, .a_col = g->a_col,
+                                .x = g->b, .x_step = g->b_row, .y = g->c, .y_step = g->c_row,
                                 .accumulate = g->accumulate};
     STNI_ISA_PICK(stni_gemv_kernels, isa)->run(&v);
 }

@@ -31,19 +31,13 @@ void stni_matmul_index(const struct stni_matmul_args *p, int n, int64_t at, int6
 static void solve_own(enum stni_isa isa, const struct stni_matmul_args *p, const void *a, const void *b, void *c,
                       void *workspace)
 {
-    const struct stni_gemm g = {.dtype = p->dtype,
-                                .m = p->m,
-                                .n = p->n,
-                                .k = p->k,
+    const struct stni_gemm g = {.dtype = p->dtype, .m = p->m, .n = p->n, .k = p->k,
                                 .a = a,
                                 .b = b,
                                 .c = c,
-                                .a_row = p->a.row,
-                                .a_col = p->a.col,
-                                .b_row = p->b.row,
-                                .b_col = p->b.col,
-                                .c_row = p->c.row,
-                                .c_col = p->c.col};
+                                .a_row = p->a.row, .a_col = p->a.col,
+                                .b_row = p->b.row, .b_col = p->b.col,
+                                .c_row = p->c.row, .c_col = p->c.col};
     stni_gemm_now(isa, &g, workspace);
 }
 
