@@ -17,7 +17,9 @@
 #include <inttypes.h>
 #include <stddef.h>
 
-static const int64_t ABSENT = INT64_MIN;
+/* Of lmax and mmax by name, whose 0 is refused. */
+#define ABSENT INT64_MIN
+
 static const stn_ints last_dim = {.n = 1, .v = {-1}};
 
 stn_tensor *stni_sht_call(enum stni_op_index op, const char *name, stn_tensor *input, int64_t first, int64_t second,
@@ -35,9 +37,15 @@ stn_tensor *stni_sht_call(enum stni_op_index op, const char *name, stn_tensor *i
     return stni_call(op, 1, &input, &attrs);
 }
 
+stn_tensor *stni_sht_call_forward(enum stni_op_index op, const char *name, stn_tensor *input, int64_t lmax,
+                                  int64_t mmax, const stn_sht_basis *basis)
+{
+    return stni_sht_call(op, name, input, lmax == 0 ? ABSENT : lmax, mmax == 0 ? ABSENT : mmax, basis);
+}
+
 stn_tensor *stn_sht(stn_tensor *input, int64_t lmax, int64_t mmax, const stn_sht_basis *basis)
 {
-    return stni_sht_call(STNI_OP_sht, "sht", input, lmax == 0 ? ABSENT : lmax, mmax == 0 ? ABSENT : mmax, basis);
+    return stni_sht_call_forward(STNI_OP_sht, "sht", input, lmax, mmax, basis);
 }
 
 stn_tensor *stn_isht(stn_tensor *input, int64_t nlat, int64_t nlon, const stn_sht_basis *basis)
@@ -260,7 +268,7 @@ static const char *const norms[] = {"ortho", "four-pi", "schmidt", NULL};
 
 const stn_attr_schema stni_sht_schema[STNI_SHT_N_ATTRS] = {ATTRS("lmax", "mmax")};
 const stn_attr_schema stni_isht_schema[STNI_SHT_N_ATTRS] = {ATTRS("nlat", "nlon")};
-const struct stni_sht_attrs stni_sht_defaults = {INT64_MIN, INT64_MIN, STN_SHT_EQUIANGULAR, STN_SHT_ORTHO, 1};
+const struct stni_sht_attrs stni_sht_defaults = {ABSENT, ABSENT, STN_SHT_EQUIANGULAR, STN_SHT_ORTHO, 1};
 const struct stni_sht_attrs stni_isht_defaults = {0, 0, STN_SHT_EQUIANGULAR, STN_SHT_ORTHO, 1};
 
 const stn_op_desc stni_op_sht = {.size = sizeof(stn_op_desc),

@@ -22,6 +22,10 @@ extern const struct stni_sht_attrs stni_sht_defaults, stni_isht_defaults;
 stn_tensor *stni_sht_call(enum stni_op_index op, const char *name, stn_tensor *input, int64_t first, int64_t second,
                           const stn_sht_basis *basis);
 
+/* As the typed functions have it, where 0 stands for the default. */
+stn_tensor *stni_sht_call_forward(enum stni_op_index op, const char *name, stn_tensor *input, int64_t lmax,
+                                  int64_t mmax, const stn_sht_basis *basis);
+
 /* Sizes of both sides. */
 struct stni_sht {
     int64_t nlat, nlon, lmax, mmax;

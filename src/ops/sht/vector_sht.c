@@ -10,16 +10,21 @@
 
 #include <stddef.h>
 
-static const int64_t ABSENT = INT64_MIN;
-
 stn_tensor *stn_vsht(stn_tensor *input, int64_t lmax, int64_t mmax, const stn_sht_basis *basis)
 {
-    return stni_sht_call(STNI_OP_vsht, "vsht", input, lmax == 0 ? ABSENT : lmax, mmax == 0 ? ABSENT : mmax, basis);
+    return stni_sht_call_forward(STNI_OP_vsht, "vsht", input, lmax, mmax, basis);
 }
 
 stn_tensor *stn_ivsht(stn_tensor *input, int64_t nlat, int64_t nlon, const stn_sht_basis *basis)
 {
     return stni_sht_call(STNI_OP_ivsht, "ivsht", input, nlat, nlon, basis);
+}
+
+static struct stni_legendre_function part_of(const struct stni_sht *sht, int part)
+{
+    struct stni_legendre_function function = sht->function;
+    function.part = part;
+    return function;
 }
 
 /* The two components that the sums of both parts make. */
@@ -37,9 +42,8 @@ static stn_status forward(stn_op_call *call)
     STNI_TRY(stni_sht_read(call, &sht));
     STNI_TRY(stni_sht_waves(call, &sht, &waves));
     STNI_TRY(stni_sht_columns(call, &sht, waves, &waves));
-    struct stni_legendre_function meridional = sht.function, zonal = sht.function;
-    meridional.part = STNI_LEGENDRE_MERIDIONAL;
-    zonal.part = STNI_LEGENDRE_ZONAL;
+    const struct stni_legendre_function meridional = part_of(&sht, STNI_LEGENDRE_MERIDIONAL),
+                                        zonal = part_of(&sht, STNI_LEGENDRE_ZONAL);
     stn_tensor *sums =
         combine(stni_legendre_analysis(waves, &meridional, sht.lmax), stni_legendre_analysis(waves, &zonal, sht.lmax));
     return stni_sht_finish(call, sht.lmax, sht.mmax, sums, &call->out[0]);
@@ -51,9 +55,8 @@ static stn_status inverse(stn_op_call *call)
     stn_tensor *x = NULL;
     STNI_TRY(stni_sht_read(call, &sht));
     STNI_TRY(stni_sht_columns(call, &sht, call->in[0], &x));
-    struct stni_legendre_function meridional = sht.function, zonal = sht.function;
-    meridional.part = STNI_LEGENDRE_MERIDIONAL;
-    zonal.part = STNI_LEGENDRE_ZONAL;
+    const struct stni_legendre_function meridional = part_of(&sht, STNI_LEGENDRE_MERIDIONAL),
+                                        zonal = part_of(&sht, STNI_LEGENDRE_ZONAL);
     stn_tensor *waves =
         combine(stni_legendre_synthesis(x, &meridional, sht.nlat), stni_legendre_synthesis(x, &zonal, sht.nlat));
     return stni_sht_fields(call, &sht, waves, &call->out[0]);
