@@ -106,15 +106,6 @@ template <class A> STNI_DEVICE A largest_of(A a, A b)
     return b > a ? b : a;
 }
 
-/* All lanes get join of all lanes' values; `join` is symmetric. */
-template <class A, class J> STNI_DEVICE A reduce_warp_to_all(A value, J join)
-{
-    STNI_UNROLL
-    for (int by = WARP / 2; by > 0; by /= 2)
-        value = join(value, value_across(value, by));
-    return value;
-}
-
 template <class A> STNI_DEVICE A sum_of_warp(A value)
 {
     return reduce_warp_to_all(value, [](A a, A b) { return a + b; });

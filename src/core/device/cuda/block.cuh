@@ -48,6 +48,15 @@ template <class T, class J> STNI_DEVICE T reduce_warp(T value, J join)
     return value;
 }
 
+/* As reduce_warp, and every lane gets it; `join` is symmetric. */
+template <class T, class J> STNI_DEVICE T reduce_warp_to_all(T value, J join)
+{
+    STNI_UNROLL
+    for (int by = WARP / 2; by > 0; by /= 2)
+        value = join(value, value_across(value, by));
+    return value;
+}
+
 /* Thread 0 of a one-dimensional block of THREADS gets join of all values. All threads call it, in every round of a
  * loop: it ends with a barrier. */
 template <int THREADS, class T, class J> STNI_DEVICE T reduce_block(T value, J join)
