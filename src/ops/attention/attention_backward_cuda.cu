@@ -1,5 +1,5 @@
 /* Gradients of attention on a CUDA device: by cuDNN where that serves (attention_library.h), else by our own kernels:
- * by tiles (attention_backward.cuh; of 16-bit floats attention_mma_backward_cuda.cu), row by row where these do not
+ * by tiles (attention_backward.cuh; of 16-bit floats attention_mma_backward.cuh), row by row where these do not
  * serve, and for the mask (attention_rows.cuh). */
 #include "core/base/status.h"
 #include "core/device/cuda/block.cuh"
@@ -178,7 +178,8 @@ template <class S> void launch_gradients(const arguments &p, const batches_of_gr
             return launch_gradient_tiles(p, b, stream);
     if constexpr (has_products<S>)
         if (takes_products(p))
-            return stni_attention_mma_backward_launch(&p, stream);
+            return p.dtype == STN_DTYPE_BF16 ? stni_attention_mma_backward_bf16(&p, stream)
+                                             : stni_attention_mma_backward_f16(&p, stream);
     launch_gradient_rows<S>(p, b, stream);
 }
 

@@ -13,7 +13,8 @@ void stni_attention_mma_launch(const struct stni_attention_args *args, void *str
 
 /* Gradients of queries, keys and values, which hold zeros. There are query rows and keys. The workspace has a float
  * for each query row of the batch. */
-void stni_attention_mma_backward_launch(const struct stni_attention_args *args, void *stream);
+void stni_attention_mma_backward_bf16(const struct stni_attention_args *args, void *stream);
+void stni_attention_mma_backward_f16(const struct stni_attention_args *args, void *stream);
 
 STN_END_DECLS
 #endif

@@ -2,8 +2,9 @@
  * has query rows and walks over the keys for the gradient of queries, or keys and walks over the query rows for those
  * of keys and of values: nothing is added to by two blocks. Probabilities and gradients of scores are rounded to 16
  * bits as factors. The products of each row of the cotangent with the result's, which all of them want, are computed
- * with the first. */
-#include "ops/attention/attention_mma_cuda.h"
+ * with the first. Each type is compiled by itself: together they take the compiler 40 s. */
+#ifndef STNI_OPS_ATTENTION_ATTENTION_MMA_BACKWARD_CUH
+#define STNI_OPS_ATTENTION_ATTENTION_MMA_BACKWARD_CUH
 
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
@@ -336,6 +337,7 @@ template <class P, class VALUES_P, class BOTH_P> void launch_gradients(const arg
     launch_gradient<VALUES_P, OF_VALUES>(p, p.grad_value.at, stream);
 }
 
+/* Of one type's gradients. */
 template <class S> void launch_of(const arguments &p, cudaStream_t stream)
 {
     if (p.e <= 64 && p.v <= 64)
@@ -347,9 +349,4 @@ template <class S> void launch_of(const arguments &p, cudaStream_t stream)
 
 }
 
-void stni_attention_mma_backward_launch(const struct stni_attention_args *args, void *stream)
-{
-    dispatch<bf16, f16>(args->dtype, [&](auto element) {
-        launch_of<decltype(element)>(*args, static_cast<cudaStream_t>(stream));
-    });
-}
+#endif
