@@ -143,7 +143,8 @@ typedef struct stn_attention_attrs {
  *             along s. What is sharded otherwise, or Partial, goes to a Shard of the longest of these dims. Where an
  *             axis shards rows of queries, keys and values alike, and these are long (stn_set_ring_attention), they
  *             stay sharded: their chunks come one after another, from their owners, and at most two are held at a time.
- *             Causal, a chunk goes only to ranks of which some row sees it.
+ *             Causal, a chunk goes only to ranks of which some row sees it. Without a mask ranks with more work than
+ *             others send these query rows, so that all work equally long whatever the cuts.
  * Collective: over the mesh where an input has to move.
  * Gradient:   yes, once, also of a floating mask; products are computed again by blocks of rows.
  * Numbers:    dropout takes a stream of the mesh, and its numbers belong to global elements of (…, l, s): the same in

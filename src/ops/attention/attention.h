@@ -39,6 +39,10 @@ stn_status stni_attention_ring_axes(const stn_op_call *call, const struct stni_l
 /* Those of a placed call: which cut its keys along their rows. */
 uint32_t stni_attention_placed_ring(const stn_op_call *call);
 
+/* Whether ranks with more work than others lend query rows to these (attention_ring_balance.h). The same on every rank
+ * of the ring. */
+int stni_attention_ring_lends(const stn_op_call *call, const struct stni_attention_args *args);
+
 /* What run does then. `args` are those of stni_attention_describe; of the backward with the cotangent. */
 stn_status stni_attention_ring_forward(const stn_op_call *call, const struct stni_attention_args *args);
 stn_status stni_attention_ring_backward(const stn_op_call *call, const stn_spec *rows,

@@ -1,5 +1,6 @@
 #include "ops/attention/attention_ring.h"
 
+#include "core/base/host_alloc.h"
 #include "core/context/context.h"
 #include "ops/exchange/halo_overlap.h"
 #include "ops/exchange/messages.h"
@@ -17,7 +18,7 @@ static void coordinate_of(const struct stni_attention_ring *ring, int piece, int
         coordinate[ring->axis[level]] = stni_split_part(ring->split, level, piece);
 }
 
-int stni_ring_piece(const struct stni_attention_ring *ring, int step)
+int stni_ring_owner(const struct stni_attention_ring *ring, int step)
 {
     return (ring->own + ring->size - step) % ring->size;
 }
@@ -27,70 +28,89 @@ int stni_ring_reader(const struct stni_attention_ring *ring, int step)
     return (ring->own + step) % ring->size;
 }
 
-int64_t stni_ring_first(const struct stni_attention_ring *ring, int piece)
+static int is_keys(int which)
 {
-    return stni_split_offset(ring->split, piece);
+    return STNI_RING_KEYS >> which & 1;
 }
 
-int64_t stni_ring_length(const struct stni_attention_ring *ring, int piece)
+/* Keys come from the owner and rows from the reader; this rank's own ones go to the other of the two. */
+static int peer_of(const struct stni_attention_ring *ring, int which, enum stni_ring_side side, int step)
 {
-    return stni_split_offset(ring->split, piece + 1) - stni_split_offset(ring->split, piece);
+    return (side == STNI_RING_THEIRS) == is_keys(which) ? stni_ring_owner(ring, step) : stni_ring_reader(ring, step);
 }
 
-int stni_ring_attends(const struct stni_attention_ring *ring, int reader, int piece)
+int64_t stni_ring_moved(const struct stni_attention_ring *ring, int which, enum stni_ring_side side, int step)
 {
-    const int dim = ring->rows->layout.ndim - 2;
-    int64_t shape[STN_MAX_NDIM], first[STN_MAX_NDIM];
-    int coordinate[STN_MAX_MESH_NDIM];
-    coordinate_of(ring, reader, coordinate);
-    stni_spec_chunk_at(ring->rows, coordinate, shape, first);
-    return shape[dim] > 0 && stni_ring_length(ring, piece) > 0 &&
-           (!ring->is_causal || stni_ring_first(ring, piece) < first[dim] + shape[dim]);
+    const struct stni_ring_step *s = &ring->step[step];
+    if (!is_keys(which))
+        return side == STNI_RING_THEIRS ? s->borrowed : s->lent;
+    if (side == STNI_RING_THEIRS)
+        return s->reads ? ring->piece[stni_ring_owner(ring, step)].n_keys : 0;
+    return s->is_read ? ring->piece[ring->own].n_keys : 0;
 }
 
-/* --- pieces in memory */
+/* --- rows in memory */
 
-static const stn_spec *spec_of(const struct stni_attention_ring *ring, int which)
+stn_box stni_ring_box(const struct stni_attention_ring *ring, int which, int64_t n_rows, void *data)
 {
-    return ring->tensor[which]->spec;
-}
-
-stn_box stni_ring_box(const struct stni_attention_ring *ring, int which, int piece, void *data)
-{
-    const stn_spec *spec = spec_of(ring, which);
+    const stn_spec *spec = ring->tensor[which]->spec;
     stn_box box = {.data = data, .ndim = spec->layout.ndim};
     memcpy(box.shape, spec->local_shape, (size_t)box.ndim * sizeof *box.shape);
-    box.shape[box.ndim - 2] = stni_ring_length(ring, piece);
+    box.shape[box.ndim - (which == STNI_RING_LSE ? 1 : 2)] = n_rows;
     stni_box_make_dense(&box);
     return box;
 }
 
-int64_t stni_ring_numel(const struct stni_attention_ring *ring, int which, int piece)
+int64_t stni_ring_numel(const struct stni_attention_ring *ring, int which, int64_t n_rows)
 {
-    const stn_box box = stni_ring_box(ring, which, piece, NULL);
+    const stn_box box = stni_ring_box(ring, which, n_rows, NULL);
     return stni_box_numel(&box);
 }
 
-struct stni_attention_operand stni_ring_operand(const struct stni_attention_ring *ring, int which, int piece,
+struct stni_attention_operand stni_ring_operand(const struct stni_attention_ring *ring, int which, int64_t n_rows,
                                                 void *data)
 {
-    const stn_box box = stni_ring_box(ring, which, piece, data);
-    return stni_attention_operand_at(&spec_of(ring, which)->layout, data, box.strides, 1, 1, ring->rows->layout.ndim);
+    const stn_box box = stni_ring_box(ring, which, n_rows, data);
+    return stni_attention_operand_at(&ring->tensor[which]->spec->layout, data, box.strides, 1, which != STNI_RING_LSE,
+                                     ring->rows->layout.ndim);
 }
 
-void *const *stni_ring_chunk(const struct stni_attention_ring *ring, int step)
+struct stni_attention_operand stni_ring_behind(const struct stni_attention_operand *operand, int64_t rows,
+                                               stn_dtype dtype)
 {
-    return ring->chunk[(step + 1) % 2];
+    struct stni_attention_operand behind = *operand;
+    if (behind.data != NULL)
+        behind.data = (char *)behind.data + rows * behind.row * (int64_t)stn_dtype_size(dtype);
+    return behind;
 }
 
-stn_status stni_ring_space(const struct stni_attention_ring *ring, int which, stn_dtype dtype, void **out)
+size_t stni_ring_lay_out(const struct stni_attention_ring *ring, unsigned tensors, enum stni_ring_side side, int step,
+                         stn_dtype dtype, void *data, void *of[STNI_RING_TENSORS])
 {
-    int64_t most = 0;
-    for (int piece = 0; piece < ring->size; piece++) {
-        const int64_t n = stni_ring_numel(ring, which, piece);
-        most = n > most ? n : most;
+    size_t at = 0;
+    for (int which = 0; which < STNI_RING_TENSORS; which++) {
+        of[which] = NULL;
+        if (!(tensors >> which & 1))
+            continue;
+        const stn_dtype own = dtype == STN_DTYPE_COUNT ? ring->tensor[which]->spec->layout.dtype : dtype;
+        const int64_t n = stni_ring_numel(ring, which, stni_ring_moved(ring, which, side, step));
+        if (data != NULL)
+            of[which] = (char *)data + at;
+        at += stni_attention_space(n, stn_dtype_size(own));
     }
-    return stn_op_scratch(ring->call, (size_t)most * stn_dtype_size(dtype), out);
+    return at;
+}
+
+size_t stni_ring_most(const struct stni_attention_ring *ring, unsigned tensors, enum stni_ring_side side,
+                      stn_dtype dtype)
+{
+    void *of[STNI_RING_TENSORS];
+    size_t most = 0;
+    for (int step = 1; step < ring->size; step++) {
+        const size_t bytes = stni_ring_lay_out(ring, tensors, side, step, dtype, NULL, of);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 /* --- setting out */
@@ -99,7 +119,8 @@ stn_status stni_ring_space(const struct stni_attention_ring *ring, int which, st
 static int goes_beside(const struct stni_attention_ring *ring, const struct stni_attention_args *args)
 {
     const stn_context *context = ring->call->context;
-    const stn_spec *rows = ring->rows, *key = spec_of(ring, STNI_RING_KEY), *value = spec_of(ring, STNI_RING_VALUE);
+    const stn_spec *rows = ring->rows, *key = ring->tensor[STNI_RING_KEY]->spec,
+                   *value = ring->tensor[STNI_RING_VALUE]->spec;
     const int64_t keys = ring->split->n / ring->size, queries = args->v > 0 ? rows->local_numel / args->v : 0;
     const int64_t piece = (key->local_numel + value->local_numel) * (int64_t)stn_dtype_size(args->dtype);
     const struct stni_halo_terms terms = {.beside = stni_comm_goes_beside(ring->comm, context->queue),
@@ -112,33 +133,89 @@ static int goes_beside(const struct stni_attention_ring *ring, const struct stni
     return context->halo_overlap == STN_HALO_OVERLAP_ALWAYS || stni_halo_pays(&terms);
 }
 
+static struct stni_ring_piece piece_of(const struct stni_attention_ring *ring, int piece)
+{
+    const int dim = ring->rows->layout.ndim - 2;
+    int64_t shape[STN_MAX_NDIM], first[STN_MAX_NDIM];
+    int coordinate[STN_MAX_MESH_NDIM];
+    coordinate_of(ring, piece, coordinate);
+    stni_spec_chunk_at(ring->rows, coordinate, shape, first);
+    const int64_t key = stni_split_offset(ring->split, piece);
+    return (struct stni_ring_piece){first[dim], shape[dim], key, stni_split_offset(ring->split, piece + 1) - key};
+}
+
+/* Steps, pieces and loads are one block. */
+static stn_status set_steps(struct stni_attention_ring *ring, const struct stni_attention_args *args)
+{
+    const size_t size = (size_t)ring->size, bytes = size * (sizeof *ring->piece + sizeof(int64_t) + sizeof *ring->step);
+    ring->piece = stni_malloc(bytes);
+    if (ring->piece == NULL)
+        return stni_fail_memory(ring->call->context, "steps of attention", bytes);
+    int64_t *load = (int64_t *)(void *)(ring->piece + size);
+    ring->step = (struct stni_ring_step *)(void *)(load + size);
+    for (int piece = 0; piece < ring->size; piece++)
+        ring->piece[piece] = piece_of(ring, piece);
+    const struct stni_ring_rows rows = {ring->size, ring->piece, args->is_causal};
+    stni_ring_balance(&rows, ring->own, stni_attention_ring_lends(ring->call, args), load, ring->step);
+    return STN_OK;
+}
+
+static stn_status set_space(struct stni_attention_ring *ring)
+{
+    const size_t bytes = stni_ring_most(ring, ring->fetched, STNI_RING_THEIRS, STN_DTYPE_COUNT);
+    STNI_TRY(stn_op_scratch(ring->call, bytes, &ring->space[0]));
+    ring->space[1] = ring->space[0];
+    return ring->beside ? stn_op_scratch(ring->call, bytes, &ring->space[1]) : STN_OK;
+}
+
 stn_status stni_ring_init(const stn_op_call *call, const stn_spec *rows, const struct stni_attention_args *args,
+                          const stn_tensor *const tensor[STNI_RING_TENSORS], unsigned fetched,
                           struct stni_attention_ring *ring)
 {
     const struct stni_layout *key = &call->in[KEY]->spec->layout;
     *ring = (struct stni_attention_ring){.call = call,
                                          .rows = rows,
-                                         .tensor = {call->in[KEY], call->in[KEY + 1]},
                                          .mesh = key->mesh,
                                          .axes = stni_attention_placed_ring(call),
                                          .split = key->split[key->ndim - 2],
-                                         .is_causal = args->is_causal};
+                                         .fetched = fetched};
+    memcpy(ring->tensor, tensor, sizeof ring->tensor);
     ring->n_axes = stni_layout_dim_axes(key, key->ndim - 2, ring->axis);
     ring->size = ring->split->n_parts;
     ring->own = stni_spec_piece(call->in[KEY]->spec, key->ndim - 2, ring->mesh->coordinate);
     STNI_TRY(stni_mesh_comm(ring->mesh, ring->axes, &ring->comm));
     ring->beside = goes_beside(ring, args);
-    for (int turn = 0; turn < 2 && turn < ring->size - 1; turn++)
-        for (int which = 0; which < STNI_RING_TENSORS; which++)
-            STNI_TRY(stni_ring_space(ring, which, key->dtype, &ring->chunk[turn][which]));
-    return STN_OK;
+    STNI_TRY(set_steps(ring, args));
+    return set_space(ring);
+}
+
+void stni_ring_fini(struct stni_attention_ring *ring)
+{
+    stni_free(ring->piece);
 }
 
 /* --- exchanges */
 
-static struct stni_messages no_messages(const struct stni_attention_ring *ring)
+/* The first rows of a chunk. */
+static stn_box first_rows(const stn_tensor *tensor, int which, int64_t n_rows)
 {
-    return (struct stni_messages){.context = ring->call->context, .mesh = ring->mesh, .axes = ring->axes};
+    stn_box box;
+    stni_tensor_box(tensor, &box);
+    box.shape[box.ndim - (which == STNI_RING_LSE ? 1 : 2)] = n_rows;
+    return box;
+}
+
+/* The same bytes as smaller elements: sums of exponentials go with 16-bit floats. */
+static stn_box as_elements(stn_box box, stn_dtype from, stn_dtype to)
+{
+    const int64_t parts = (int64_t)(stn_dtype_size(from) / stn_dtype_size(to));
+    if (parts == 1)
+        return box;
+    for (int d = 0; d < box.ndim; d++)
+        box.strides[d] *= parts;
+    box.shape[box.ndim] = parts;
+    box.strides[box.ndim++] = 1;
+    return box;
 }
 
 /* A box to or from the rank with a piece; nothing where it has no elements. */
@@ -152,11 +229,78 @@ static stn_status add(const struct stni_attention_ring *ring, const struct stni_
     return stni_messages_add(messages, list, coordinate, box);
 }
 
-static stn_status begin(const struct stni_attention_ring *ring, struct stni_messages *messages, stn_dtype dtype,
-                        struct stni_ring_way *way)
+static stn_status list_fetch(const struct stni_attention_ring *ring, int step, struct stni_messages *messages)
 {
+    const stn_dtype dtype = ring->tensor[STNI_RING_KEY]->spec->layout.dtype;
+    void *of[STNI_RING_TENSORS];
+    stni_ring_lay_out(ring, ring->fetched, STNI_RING_THEIRS, step, STN_DTYPE_COUNT, ring->space[step % 2], of);
+    for (int which = 0; which < STNI_RING_TENSORS; which++) {
+        if (!(ring->fetched >> which & 1))
+            continue;
+        const stn_tensor *t = ring->tensor[which];
+        const stn_dtype own = t->spec->layout.dtype;
+        const int64_t theirs = stni_ring_moved(ring, which, STNI_RING_THEIRS, step);
+        const stn_box to = as_elements(stni_ring_box(ring, which, theirs, of[which]), own, dtype);
+        const stn_box from =
+            as_elements(first_rows(t, which, stni_ring_moved(ring, which, STNI_RING_OWN, step)), own, dtype);
+        STNI_TRY(add(ring, messages, &messages->recv, peer_of(ring, which, STNI_RING_THEIRS, step), &to));
+        STNI_TRY(add(ring, messages, &messages->send, peer_of(ring, which, STNI_RING_OWN, step), &from));
+    }
+    return STN_OK;
+}
+
+static stn_status list_return(const struct stni_attention_ring *ring, unsigned tensors, int step, stn_dtype dtype,
+                              void *theirs, void *own, struct stni_messages *messages)
+{
+    void *from_of[STNI_RING_TENSORS], *to_of[STNI_RING_TENSORS];
+    stni_ring_lay_out(ring, tensors, STNI_RING_THEIRS, step, dtype, theirs, from_of);
+    stni_ring_lay_out(ring, tensors, STNI_RING_OWN, step, dtype, own, to_of);
+    for (int which = 0; which < STNI_RING_TENSORS; which++) {
+        if (!(tensors >> which & 1))
+            continue;
+        const int64_t given = stni_ring_moved(ring, which, STNI_RING_THEIRS, step),
+                      taken = stni_ring_moved(ring, which, STNI_RING_OWN, step);
+        const stn_box from = stni_ring_box(ring, which, given, from_of[which]),
+                      to = stni_ring_box(ring, which, taken, to_of[which]);
+        STNI_TRY(add(ring, messages, &messages->recv, peer_of(ring, which, STNI_RING_OWN, step), &to));
+        STNI_TRY(add(ring, messages, &messages->send, peer_of(ring, which, STNI_RING_THEIRS, step), &from));
+    }
+    return STN_OK;
+}
+
+static struct stni_messages no_messages(const struct stni_attention_ring *ring)
+{
+    return (struct stni_messages){.context = ring->call->context, .mesh = ring->mesh, .axes = ring->axes};
+}
+
+/* Begins what is listed, and gives the list back. */
+static stn_status begin(const struct stni_attention_ring *ring, stn_status listed, struct stni_messages *messages,
+                        stn_dtype dtype, struct stni_ring_way *way)
+{
+    stn_status status = listed;
     way->request = NULL;
-    return ring->beside ? stni_messages_begin(messages, dtype, &way->request) : stni_messages_exchange(messages, dtype);
+    if (status == STN_OK)
+        status = ring->beside ? stni_messages_begin(messages, dtype, &way->request)
+                              : stni_messages_exchange(messages, dtype);
+    stni_messages_fini(messages);
+    return status;
+}
+
+stn_status stni_ring_fetch_begin(struct stni_attention_ring *ring, int step)
+{
+    if (step == ring->size)
+        return STN_OK;
+    struct stni_messages messages = no_messages(ring);
+    const stn_status listed = list_fetch(ring, step, &messages);
+    return begin(ring, listed, &messages, ring->tensor[STNI_RING_KEY]->spec->layout.dtype, &ring->fetch);
+}
+
+stn_status stni_ring_return_begin(const struct stni_attention_ring *ring, unsigned tensors, int step, stn_dtype dtype,
+                                  void *theirs, void *own, struct stni_ring_way *way)
+{
+    struct stni_messages messages = no_messages(ring);
+    const stn_status listed = list_return(ring, tensors, step, dtype, theirs, own, &messages);
+    return begin(ring, listed, &messages, dtype, way);
 }
 
 /* What failed beside the queue is the queue's failure, as it would be on it. */
@@ -165,82 +309,4 @@ stn_status stni_ring_finish(const struct stni_attention_ring *ring, struct stni_
     const stn_status status = way->request == NULL ? STN_OK : stn_request_wait(&way->request);
     return status == STN_OK ? STN_OK
                             : stn_queue_fail(ring->call->context->queue, status, "%s", stn_comm_error_text(ring->comm));
-}
-
-static stn_status list_fetch(const struct stni_attention_ring *ring, int step, struct stni_messages *messages)
-{
-    const int piece = stni_ring_piece(ring, step), reader = stni_ring_reader(ring, step);
-    for (int which = 0; which < STNI_RING_TENSORS; which++) {
-        const stn_box to = stni_ring_box(ring, which, piece, stni_ring_chunk(ring, step)[which]);
-        stn_box from;
-        stni_tensor_box(ring->tensor[which], &from);
-        if (stni_ring_attends(ring, ring->own, piece))
-            STNI_TRY(add(ring, messages, &messages->recv, piece, &to));
-        if (stni_ring_attends(ring, reader, ring->own))
-            STNI_TRY(add(ring, messages, &messages->send, reader, &from));
-    }
-    return STN_OK;
-}
-
-stn_status stni_ring_fetch_begin(struct stni_attention_ring *ring, int step)
-{
-    struct stni_messages messages = no_messages(ring);
-    stn_status status = list_fetch(ring, step, &messages);
-    if (status == STN_OK)
-        status = begin(ring, &messages, ring->tensor[0]->spec->layout.dtype, &ring->fetch);
-    stni_messages_fini(&messages);
-    return status;
-}
-
-static stn_status list_return(const struct stni_attention_ring *ring, int step, void *const from[STNI_RING_TENSORS],
-                              void *const to[STNI_RING_TENSORS], struct stni_messages *messages)
-{
-    const int piece = stni_ring_piece(ring, step), reader = stni_ring_reader(ring, step);
-    for (int which = 0; which < STNI_RING_TENSORS; which++) {
-        const stn_box theirs = stni_ring_box(ring, which, piece, from[which]),
-                      own = stni_ring_box(ring, which, ring->own, to[which]);
-        if (stni_ring_attends(ring, reader, ring->own))
-            STNI_TRY(add(ring, messages, &messages->recv, reader, &own));
-        if (stni_ring_attends(ring, ring->own, piece))
-            STNI_TRY(add(ring, messages, &messages->send, piece, &theirs));
-    }
-    return STN_OK;
-}
-
-stn_status stni_ring_return_begin(const struct stni_attention_ring *ring, int step, stn_dtype dtype,
-                                  void *const from[STNI_RING_TENSORS], void *const to[STNI_RING_TENSORS],
-                                  struct stni_ring_way *way)
-{
-    struct stni_messages messages = no_messages(ring);
-    stn_status status = list_return(ring, step, from, to, &messages);
-    if (status == STN_OK)
-        status = begin(ring, &messages, dtype, way);
-    stni_messages_fini(&messages);
-    return status;
-}
-
-/* --- steps */
-
-static void describe_mask(int64_t first, struct stni_attention_args *args)
-{
-    const size_t size = args->mask_kind == STNI_ATTENTION_ALLOWS ? 1 : stn_dtype_size(args->dtype);
-    if (args->mask_kind != STNI_ATTENTION_NO_MASK && args->mask.data != NULL)
-        args->mask.data = (char *)args->mask.data + first * args->mask.col * (int64_t)size;
-}
-
-void stni_ring_describe(const struct stni_attention_ring *ring, int step, const struct stni_attention_args *whole,
-                        struct stni_attention_args *args)
-{
-    const int piece = stni_ring_piece(ring, step);
-    const int64_t first = stni_ring_first(ring, piece);
-    *args = *whole;
-    args->s = stni_ring_length(ring, piece);
-    args->row_offset -= first;
-    args->base += (uint64_t)first;
-    args->is_wide = 1;
-    describe_mask(first, args);
-    if (step == 0)
-        return;
-    args->key = stni_ring_operand(ring, STNI_RING_KEY, piece, stni_ring_chunk(ring, step)[STNI_RING_KEY]);
-    args->value = stni_ring_operand(ring, STNI_RING_VALUE, piece, stni_ring_chunk(ring, step)[STNI_RING_VALUE]);
 }

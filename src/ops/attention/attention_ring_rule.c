@@ -7,9 +7,18 @@
 
 enum { KEY = STNI_ATTENTION_KEY, VALUE = STNI_ATTENTION_VALUE };
 
-/* Bytes of keys and values, whole along their rows, from which on they are not gathered. On devices whole rows go to
- * faster kernels (attention_library.c), and links bring them sooner. */
-enum { LEAST_ON_CPU = 16 << 20, LEAST_ON_DEVICE = 256 << 20 };
+/* Bytes of keys and values, whole along their rows, from which on they are not gathered. Rows that are lent make causal
+ * attention faster long before memory matters. On devices whole rows go to faster kernels (attention_library.c), and
+ * links bring them sooner. */
+enum { LEAST_ON_CPU = 16 << 20, LEAST_CAUSAL_ON_CPU = 2 << 20, LEAST_ON_DEVICE = 256 << 20 };
+
+static int64_t least_bytes(const stn_op_call *call)
+{
+    const struct stni_attention_attrs *attrs = call->attrs;
+    if (!call->context->queue->device->is_cpu)
+        return LEAST_ON_DEVICE;
+    return attrs->is_causal ? LEAST_CAUSAL_ON_CPU : LEAST_ON_CPU;
+}
 
 /* Axes that cut a dim, counted from the end. */
 static uint32_t axes_of(const struct stni_layout *layout, int from_end)
@@ -35,16 +44,36 @@ stn_status stni_attention_ring_axes(const stn_op_call *call, const struct stni_l
     const stn_ring_attention when = call->context->ring_attention;
     const uint32_t axes =
         axes_of(leader, 2) & axes_of(&call->in_spec[KEY]->layout, 2) & axes_of(&call->in_spec[VALUE]->layout, 2);
-    const int64_t least = call->context->queue->device->is_cpu ? LEAST_ON_CPU : LEAST_ON_DEVICE;
     int64_t bytes = 0;
     *out = 0;
     if (axes == 0 || when == STN_RING_ATTENTION_NEVER)
         return STN_OK;
     STNI_TRY(whole_bytes(call, leader, KEY, &bytes));
     STNI_TRY(whole_bytes(call, leader, VALUE, &bytes));
-    if (when == STN_RING_ATTENTION_ALWAYS || bytes >= least)
+    if (when == STN_RING_ATTENTION_ALWAYS || bytes >= least_bytes(call))
         *out = axes;
     return STN_OK;
+}
+
+/* Keys of a piece from which on rows are lent: a row's work on them takes a core as long as a network of 10 Gbit/s
+ * takes for the row and its result, and a GPU as long as a link of GPUs; for 16-bit floats it has faster units. */
+enum { LEAST_KEYS_ON_CPU = 128, LEAST_KEYS_ON_DEVICE = 1024, LEAST_KEYS_OF_NARROW = 4096 };
+
+int stni_attention_ring_lends(const stn_op_call *call, const struct stni_attention_args *args)
+{
+    const struct stni_layout *key = &call->in[KEY]->spec->layout;
+    const int64_t keys = args->s / key->split[key->ndim - 2]->n_parts;
+    const int is_narrow = args->dtype == STN_DTYPE_BF16 || args->dtype == STN_DTYPE_F16;
+    int64_t batch = 1;
+    for (int d = 0; d < args->n_batch; d++)
+        batch *= args->batch[d];
+    if (args->mask_kind != STNI_ATTENTION_NO_MASK || batch == 0)
+        return 0;
+    if (call->context->ring_attention == STN_RING_ATTENTION_ALWAYS)
+        return 1;
+    if (call->context->queue->device->is_cpu)
+        return keys >= LEAST_KEYS_ON_CPU;
+    return keys >= (is_narrow ? LEAST_KEYS_OF_NARROW : LEAST_KEYS_ON_DEVICE);
 }
 
 uint32_t stni_attention_placed_ring(const stn_op_call *call)

@@ -22,32 +22,54 @@ static int64_t sent(stn_context *context)
     return stats.bytes_sent;
 }
 
-/* Chunks of 3, 0, 5 and 4 rows. Of causal attention each goes to the ranks behind its own, which return its gradients;
- * what no row attends to stays where it is. */
+/* Chunks of 3, 0, 5 and 4 rows. Keys and values go to the ranks whose rows attend to them and are not lent, and these
+ * return their gradients; what no row attends to stays where it is. By causal attention the ranks see 6, 0, 30 and 42
+ * pairs: the last one lends the first all its rows and the third one of them, and that two to the first. By another
+ * they see 36, 0, 60 and 48: the third lends two rows to the last, and that all to the first. */
+static const int64_t chunk[] = {3, 0, 5, 4};
+static const int64_t lent_rows[2][4][4] = {{[2] = {0, 0, 0, 2}, [3] = {4, 0, 0, 0}},
+                                           {[2] = {2, 0, 0, 0}, [3] = {4, 0, 1, 0}}};
+
+/* Rows: of own keys that others get, of own queries that are lent, of others' queries, and of their keys. */
+struct traffic {
+    int64_t keys, lent, borrowed, read;
+};
+
+static struct traffic traffic_of(int rank, int causal)
+{
+    struct traffic t = {0};
+    for (int r = 0; r < 4; r++) {
+        const int64_t lent = lent_rows[causal][rank][r], borrowed = lent_rows[causal][r][rank];
+        t.lent += lent;
+        t.borrowed += borrowed;
+        t.keys += r != rank && chunk[r] > borrowed && (!causal || r > rank) ? chunk[rank] : 0;
+        t.read += r != rank && chunk[rank] > lent && (!causal || r < rank) ? chunk[r] : 0;
+    }
+    return t;
+}
+
 static stn_status sent_body(stn_context *context, void *arg)
 {
-    static const int64_t sizes[] = {3, 0, 5, 4};
-    const int causal = *(const int *)arg, rank = stn_context_rank(context);
+    const int causal = *(const int *)arg;
     const stn_mesh *mesh = test_mesh(context, 4, 0);
     const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = causal};
-    const int64_t row = 2 * HEADS * WIDTH * 8; /* bytes, of keys and values */
-    int64_t forward = 0, given = 0;
+    const int64_t row = HEADS * WIDTH * 8, number = HEADS * 8; /* bytes */
+    const struct traffic t = traffic_of(stn_context_rank(context), causal);
     CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
     stn_scope_begin(context);
-    stn_tensor *in[3], *grad[3], *cotangent = rows(context, mesh, sizes, ROWS, WIDTH);
+    stn_tensor *in[3], *grad[3], *cotangent = rows(context, mesh, chunk, ROWS, WIDTH);
     for (int k = 0; k < 3; k++) {
-        in[k] = rows(context, mesh, sizes, ROWS, WIDTH);
+        in[k] = rows(context, mesh, chunk, ROWS, WIDTH);
         CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
-    }
-    for (int r = 0; r < 4; r++) {
-        forward += r != rank && sizes[r] > 0 && (!causal || r > rank) ? sizes[rank] * row : 0;
-        given += r != rank && sizes[rank] > 0 && (!causal || r < rank) ? sizes[r] * row : 0;
     }
     stn_context_stats_reset(context);
     stn_tensor *out = stn_scaled_dot_product_attention(in[0], in[1], in[2], NULL, &attrs);
-    CHECK_I64(sent(context), forward);
+    CHECK_I64(sent(context), t.keys * 2 * row + t.lent * row + t.borrowed * (row + number));
     CHECK_STATUS(stn_grad(context, 1, &out, &cotangent, 3, in, 0, 0, grad), STN_OK);
-    CHECK(sent(context) >= forward + given); /* and what ranks compare before a backward */
+    const int64_t fetched = t.keys * 2 * row + t.lent * (3 * row + number);
+    const int64_t returned = t.read * 2 * row + t.borrowed * row;
+    const int64_t compared = sent(context) - fetched - returned; /* what ranks compare before a backward */
+    CHECK(compared >= 0 && compared < 200);
     return stn_scope_end(context);
 }
 
@@ -197,8 +219,9 @@ static void memory_is_some_chunks_whatever_the_length(void)
 }
 
 /* Redistributions of a call with keys of n bytes and values of as many. */
-static int64_t gathered(stn_context *context, const stn_mesh *mesh, stn_placement keys, int64_t n)
+static int64_t gathered(stn_context *context, const stn_mesh *mesh, stn_placement keys, int64_t n, int causal)
 {
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = causal};
     const int64_t query[] = {2, WIDTH}, key[] = {n / WIDTH / 8, WIDTH};
     const stn_placement cut = stn_shard(0);
     stn_stats stats = {.size = sizeof stats};
@@ -206,7 +229,7 @@ static int64_t gathered(stn_context *context, const stn_mesh *mesh, stn_placemen
     stn_tensor *q = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 2, query, NULL, test_value),
                *k = test_tensor(context, mesh, &keys, STN_DTYPE_F64, 2, key, NULL, test_value);
     stn_context_stats_reset(context);
-    CHECK(!stn_tensor_is_error(stn_scaled_dot_product_attention(q, k, k, NULL, NULL)));
+    CHECK(!stn_tensor_is_error(stn_scaled_dot_product_attention(q, k, k, NULL, &attrs)));
     stn_context_stats(context, &stats);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
     return stats.redistributions;
@@ -218,13 +241,15 @@ static stn_status rule_body(stn_context *context, void *arg)
     const stn_mesh *mesh = test_mesh(context, 2, 0);
     const stn_placement cut = stn_shard(0);
     (void)arg;
-    CHECK_I64(gathered(context, mesh, cut, MIB), 2);
-    CHECK_I64(gathered(context, mesh, cut, 8 * MIB), 0);
+    CHECK_I64(gathered(context, mesh, cut, MIB, 0), 2);
+    CHECK_I64(gathered(context, mesh, cut, 8 * MIB, 0), 0);
+    CHECK_I64(gathered(context, mesh, cut, MIB, 1), 0);
+    CHECK_I64(gathered(context, mesh, cut, MIB / 2, 1), 2);
     CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_NEVER), STN_OK);
-    CHECK_I64(gathered(context, mesh, cut, 8 * MIB), 2);
+    CHECK_I64(gathered(context, mesh, cut, 8 * MIB, 0), 2);
     CHECK_STATUS(stn_set_ring_attention(context, STN_RING_ATTENTION_ALWAYS), STN_OK);
-    CHECK_I64(gathered(context, mesh, cut, MIB), 0);
-    CHECK_I64(gathered(context, mesh, stn_shard(1), MIB), 2);
+    CHECK_I64(gathered(context, mesh, cut, MIB, 0), 0);
+    CHECK_I64(gathered(context, mesh, stn_shard(1), MIB, 0), 2);
     CHECK_STATUS(stn_set_ring_attention(NULL, STN_RING_ATTENTION_NEVER), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_set_ring_attention(context, (stn_ring_attention)3), STN_ERR_ARGUMENT);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "set_ring_attention: when got 3, wanted 0 to 2");
@@ -236,6 +261,38 @@ static void long_keys_go_round_and_short_ones_are_gathered(void)
     test_ranks(2, rule_body, NULL);
 }
 
+/* What a rank sends of causal attention over n rows, in so many heads. */
+static int64_t sent_of(stn_context *context, const stn_mesh *mesh, int64_t heads, int64_t n)
+{
+    const int64_t shape[] = {heads, n, WIDTH};
+    const stn_placement cut = stn_shard(1);
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = 1};
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 3, shape, NULL, test_value);
+    stn_context_stats_reset(context);
+    CHECK(!stn_tensor_is_error(stn_scaled_dot_product_attention(x, x, x, NULL, &attrs)));
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return sent(context);
+}
+
+/* The last of two ranks has keys that nobody else attends to: what it sends is rows that it lends. */
+static stn_status lends_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const int is_last = stn_context_rank(context) == 1;
+    const int64_t of_few = sent_of(context, mesh, 300, 250), of_many = sent_of(context, mesh, 290, 256);
+    (void)arg;
+    CHECK_I64(of_few, is_last ? 0 : INT64_C(300) * 125 * 2 * WIDTH * 8);
+    CHECK_I64(of_many,
+              is_last ? INT64_C(290) * 64 * WIDTH * 8 : INT64_C(290) * (128 * 2 * WIDTH + 64 * (WIDTH + 1)) * 8);
+    return STN_OK;
+}
+
+static void rows_are_lent_where_there_are_many_keys(void)
+{
+    test_ranks(2, lends_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -244,6 +301,7 @@ int main(int argc, char **argv)
         {"captured_steps_are_repeated", captured_steps_are_repeated},
         {"memory_is_some_chunks_whatever_the_length", memory_is_some_chunks_whatever_the_length},
         {"long_keys_go_round_and_short_ones_are_gathered", long_keys_go_round_and_short_ones_are_gathered},
+        {"rows_are_lent_where_there_are_many_keys", rows_are_lent_where_there_are_many_keys},
     };
     return TEST_MAIN(argc, argv, cases);
 }
