@@ -87,7 +87,9 @@ struct outcome {
 static void attend(stn_context *context, const stn_mesh *mesh, stn_halo_overlap when, int causal,
                    struct outcome *outcome)
 {
-    static const int64_t sizes[] = {5, 4, 3};
+    /* Causal, the last rank lends rows in the last step; else in the one before it, too. */
+    static const int64_t cuts[2][3] = {{6, 1, 5}, {5, 4, 3}};
+    const int64_t *sizes = cuts[causal];
     const stn_attention_attrs attrs = {.size = sizeof attrs, .is_causal = causal, .dropout_p = 0.2};
     stn_tensor *in[3], *grad[4];
     CHECK_STATUS(stn_set_halo_overlap(context, when), STN_OK);
