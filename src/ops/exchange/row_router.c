@@ -13,6 +13,17 @@ stn_status stni_rows_memory(const stn_op_call *call, int64_t n, size_t size, voi
     return STN_OK;
 }
 
+/* Numbers of a route: the call's memory, or the route's own. */
+static stn_status route_memory(const struct stni_rows_route *route, int64_t n, int lasts, struct stni_storage **memory,
+                               int64_t **out)
+{
+    if (!lasts)
+        return stni_rows_memory(route->call, n, sizeof **out, out);
+    STNI_TRY(stni_storage_create(route->call->context, (size_t)(n > 0 ? n : 1) * sizeof **out, memory));
+    *out = (*memory)->data;
+    return STN_OK;
+}
+
 static int64_t rows_each(const struct stni_rows_owners *owners)
 {
     return owners->rows_each > 0 ? owners->rows_each : 1;
@@ -38,13 +49,13 @@ static void find_ranges(const struct stni_rows_owners *owners, int n_ranks, int6
     }
 }
 
-static stn_status plan(struct stni_rows_route *route, int slot, struct stni_rows_plan_args *args)
+static stn_status plan(struct stni_rows_route *route, int slot, int lasts, struct stni_rows_plan_args *args)
 {
     const stn_op_call *call = route->call;
     int64_t n = args->n;
     STNI_TRY(stni_rows_memory(call, 4 * n, sizeof(int64_t), &args->work));
     STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &route->asked));
-    STNI_TRY(stni_rows_memory(call, n, sizeof(int64_t), &route->slot));
+    STNI_TRY(route_memory(route, n, lasts, &route->slot_memory, &route->slot));
     STNI_TRY(stni_rows_memory(call, (int64_t)args->n_ranks + 1, sizeof(int64_t), &route->counts));
     args->unique = route->asked;
     args->slot = route->slot;
@@ -67,7 +78,7 @@ static stn_status allocate_host(struct stni_rows_route *route)
 }
 
 /* All-to-all of how many rows each rank requests of each other; the host waits for the numbers. */
-static stn_status exchange_counts(struct stni_rows_route *route)
+static stn_status exchange_counts(struct stni_rows_route *route, int lasts)
 {
     stn_queue *queue = route->call->context->queue;
     int p = route->n_ranks;
@@ -85,7 +96,7 @@ static stn_status exchange_counts(struct stni_rows_route *route)
         route->n_asked += route->send_counts[r];
         route->n_received += route->recv_counts[r];
     }
-    STNI_TRY(stni_rows_memory(route->call, route->n_received, sizeof(int64_t), &route->received));
+    STNI_TRY(route_memory(route, route->n_received, lasts, &route->received_memory, &route->received));
     return stni_comm_all_to_all(route->comm, queue, route->asked, route->send_counts, route->received,
                                 route->recv_counts, STN_DTYPE_I64);
 }
@@ -108,8 +119,8 @@ static stn_status open_ranks(struct stni_rows_route *route, int slot, const stru
     STNI_TRY(stni_rows_memory(call, 2 * (int64_t)route->n_ranks, sizeof(int64_t), &ranges));
     STNI_TRY(stni_queue_copy(call->context->queue, ranges, route->host, bytes, STNI_COPY_TO_DEVICE));
     args->ranges = ranges;
-    STNI_TRY(plan(route, slot, args));
-    return exchange_counts(route);
+    STNI_TRY(plan(route, slot, owners->lasts, args));
+    return exchange_counts(route, owners->lasts);
 }
 
 stn_status stni_rows_open(const stn_op_call *call, int plan_slot, const struct stni_rows_owners *owners,
@@ -158,6 +169,25 @@ int64_t stni_rows_received_before(const struct stni_rows_route *route)
 
 void stni_rows_close(struct stni_rows_route *route)
 {
-    stni_free(route->host);
-    route->host = NULL;
+    if (!route->is_kept) {
+        stni_free(route->host);
+        stni_storage_release(route->slot_memory);
+        stni_storage_release(route->received_memory);
+    }
+    *route = (struct stni_rows_route){.call = NULL};
+}
+
+void stni_rows_keep(struct stni_rows_route *route, struct stni_rows_route *kept)
+{
+    *kept = *route;
+    kept->call = NULL;
+    kept->asked = kept->counts = NULL;
+    route->is_kept = 1;
+}
+
+void stni_rows_open_again(const stn_op_call *call, const struct stni_rows_route *kept, struct stni_rows_route *route)
+{
+    *route = *kept;
+    route->call = call;
+    route->is_kept = route->is_again = 1;
 }
