@@ -7,6 +7,7 @@
 #include "core/box/box.h"
 #include "core/base/cold.h"
 #include "core/base/thread_state.h"
+#include "core/tensor/kept.h"
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
 #include "core/tensor/tensor.h"
@@ -376,6 +377,7 @@ static stn_status alias_input(stn_tensor *in, stn_tensor **out)
     STNI_TRY(stni_tensor_on(in->context, in->spec, in->storage, in->data, in->strides, in->flags & STNI_TENSOR_REQUIRES_GRAD, out));
     stni_share_autograd(in, *out);
     stni_tensor_share(*out, in);
+    stni_tensor_keep_as(*out, in);
     return STN_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "core/tensor/tensor.h"
 
 #include "core/base/slab.h"
+#include "core/tensor/kept.h"
 #include "core/tensor/scope.h"
 
 #include <string.h>
@@ -105,6 +106,7 @@ void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor)
         stni_tensor_share(handle, tensor);
     else if (tensor->flags & STNI_TENSOR_VIEW)
         stni_tensor_show(handle, tensor);
+    stni_tensor_keep_as(handle, tensor);
 }
 
 void stni_tensor_show_nothing(stn_tensor *tensor)
@@ -129,13 +131,16 @@ STNI_COLD static int drop_extras(stn_tensor *tensor)
         stni_tensor_show_nothing(tensor);
     if (tensor->flags & STNI_TENSOR_MOVED)
         stni_tensor_drop_under_way(tensor);
+    if (tensor->flags & STNI_TENSOR_KEEPS)
+        stni_tensor_drop_kept(tensor);
     return 1;
 }
 
 void stni_tensor_free(stn_tensor *tensor)
 {
     stn_context *context = tensor->context;
-    const uint32_t more = (tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED)) | (uint32_t)tensor->scoped;
+    const uint32_t extras = STNI_TENSOR_VIEW | STNI_TENSOR_MOVED | STNI_TENSOR_KEEPS;
+    const uint32_t more = (tensor->flags & extras) | (uint32_t)tensor->scoped;
     if (((uintptr_t)tensor->node | (uintptr_t)tensor->leaf | more) != 0 && !drop_extras(tensor))
         return;
     if (tensor->storage != NULL && stni_ref_drop(&tensor->storage->refs))

@@ -8,6 +8,7 @@
 struct stni_node;
 struct stni_leaf;
 struct stni_under_way;
+struct stni_kept;
 
 /* context->dead of a closed context that no thread is freeing handles of. */
 #define STNI_NOBODY ((stn_tensor *)(uintptr_t)1)
@@ -19,7 +20,8 @@ enum stni_tensor_flags {
     STNI_TENSOR_DENSE = 8,         /* its strides are its spec's, and never change. Where they are so by chance it may lack the flag */
     STNI_TENSOR_SHARES = 16,       /* of a view: on every rank its elements, each of them once, lie in the memory that it shows */
     STNI_TENSOR_MOVED = 32,        /* the result of a redistribution that was begun: `under_way` is set */
-    STNI_TENSOR_UNDER_WAY = 64     /* its elements are not there yet: stni_tensor_arrive */
+    STNI_TENSOR_UNDER_WAY = 64,    /* its elements are not there yet: stni_tensor_arrive */
+    STNI_TENSOR_KEEPS = 128        /* `kept` is set: something is kept of its elements */
 };
 
 /* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its
@@ -40,6 +42,7 @@ struct stn_tensor {
     int output; /* which output of the node */
     int scoped; /* references that scopes own */
     struct stni_under_way *under_way; /* of a tensor that is STNI_TENSOR_MOVED alone */
+    struct stni_kept *kept;           /* of one that is STNI_TENSOR_KEEPS alone */
     stn_tensor *next_dead; /* context->dead */
 };
 
@@ -62,7 +65,8 @@ void stni_tensor_show_nothing(stn_tensor *tensor);
  * apart, so is this one. */
 void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base);
 
-/* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way. */
+/* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way, and keeps what
+ * is kept of them. */
 void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor);
 
 /* Before a tensor's elements are used: waits for those that are under way. Refused (STN_ERR_STATE, on every rank)

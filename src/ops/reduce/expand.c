@@ -1,5 +1,5 @@
 /* expand: a broadcast view; its adjoint is the sum. */
-#include "core/tensor/tensor.h"
+#include "core/tensor/kept.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/common/list.h"
@@ -79,7 +79,9 @@ static stn_status expand_run(stn_op_call *call)
     int64_t strides[STN_MAX_NDIM];
     for (int d = 0; d < out->ndim; d++)
         strides[d] = d >= shift && in->shape[d - shift] == out->shape[d] ? call->in[0]->strides[d - shift] : 0;
-    return stn_op_alias(call, 0, call->in[0], 0, strides);
+    STNI_TRY(stn_op_alias(call, 0, call->in[0], 0, strides));
+    stni_tensor_keep_as(call->out[0], call->in[0]); /* of the same spec: nothing is repeated */
+    return STN_OK;
 }
 
 static stn_status expand_backward(stn_backward_call *call)

@@ -5,6 +5,7 @@
 #include "ops/shape/view_layout.h"
 
 #include "ops/shape/view_exchange.h"
+#include "core/tensor/kept.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/common/list.h"
@@ -133,6 +134,7 @@ static stn_status run(stn_op_call *call)
     STNI_TRY(make(call));
     if (call->note & SHARES)
         stni_tensor_share(call->out[0], call->in[0]);
+    stni_tensor_keep_as(call->out[0], call->in[0]); /* of the same spec: the same dims */
     return STN_OK;
 }
 
