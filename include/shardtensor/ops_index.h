@@ -27,7 +27,38 @@ STN_API stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const i
  *
  * Collective: over the mesh where `dim` is sharded and the index too: the indices go to the owners of what they name,
  *             and values come back or go with them, three exchanges in all; the host then waits once, since the amount
- *             of data depends on values. Elsewhere nothing is exchanged. */
+ *             of data depends on values. Elsewhere nothing is exchanged. An index that is used again may keep what was
+ *             found out (stn_tensor_keep_routes): then values alone are exchanged, and no host waits. */
+
+/** Has an index keep its routes, or no longer: which rank asks which other one for what, and where it belongs. An
+ *  access by the same index to a table that is cut alike then sorts nothing, exchanges values alone (1 exchange in
+ *  place of 3) and waits for nothing. It gives the same bits. For indices that are used many times and seldom change:
+ *  edges of a graph or a mesh, pairs of particles.
+ *
+ * Shapes:     index of i64 or i32, any shape and layout. Where it is not sharded by an axis that shards the dim which
+ *             it stands for, nothing is routed, and nothing is kept.
+ * Kept:       by the tensor, and by what stn_detach, a pullback and a backward have of it; not by other views, nor
+ *             where an op redistributes the index first, nor for stn_index_put by several indices. The 4 routes that
+ *             were used last: of ops that name slices one for each way in which `dim` of a table is cut, whatever its
+ *             dtype and its other dims are; of ops that name elements (stn_gather, stn_scatter_from …) one for each
+ *             `dim` and each way in which any dim is. Gradients use that of their op. They go with the last such
+ *             tensor, when keeping ends, and at the next use after the index was changed (stn_tensor_version).
+ * Memory:     of a route, on each rank: 8 bytes for each local index, 8 for each row that others ask this rank for,
+ *             counted as tensors' elements are (stn_context_stats); 48 for each rank, of the host.
+ * Collective: no, nothing is sent; every rank of the mesh calls it at the same place. Who changes such an index through
+ *             its memory calls stn_tensor_changed on every rank, whether or not that one's chunk was changed: ranks
+ *             that have different routes meet in different exchanges, which is STN_ERR_MISMATCH where it is found.
+ * Captured:   an access by a route that was kept before stn_capture_begin may be a part of a captured step, where the
+ *             index is frozen (stn_tensor_freeze), since repetitions do not look whether it was changed.
+ * Gradient:   none of its own; ops have theirs as without.
+ * @param keep  0: no longer, for all tensors that share the routes. Calls may be repeated.
+ * @return STN_ERR_ARGUMENT (NULL), STN_ERR_DTYPE (neither i64 nor i32), STN_ERR_STATE (an error tensor),
+ *         STN_ERR_MEMORY, or the kept error. An index out of range is found by each access, as without.
+ * Source: PETSc's scatters (Balay et al. 1997) and star forests (Zhang et al. 2022). */
+STN_API stn_status stn_tensor_keep_routes(stn_tensor *index, int keep);
+
+/** 1 if the index keeps its routes; 0 for NULL and an error tensor. Local. */
+STN_API int stn_tensor_keeps_routes(const stn_tensor *index);
 
 /** Elements by index along `dim`: y[p] = input[p with p[dim] replaced by index[p]].
  *

@@ -1,5 +1,6 @@
 #include "ops/index/access_route.h"
 
+#include "ops/index/access_kept.h"
 #include "core/context/context.h"
 #include "core/device/device.h"
 #include "ops/placement/splits.h"
@@ -134,15 +135,31 @@ static stn_status find_keys(const struct stni_access_here *here, struct stni_acc
     return stn_op_launch(here->call, STNI_ACCESS_KEYS, STN_DTYPE_I64, keys, sizeof *keys);
 }
 
+/* Bad indices of a route that was kept: who opens one looks at all of them. At home they are looked at again, unless
+ * there is nothing to move. */
+static stn_status check_again(const struct stni_access_here *here)
+{
+    struct stni_access_keys_args keys;
+    int64_t rows_each, n;
+    if (!here->all.report.on || (here->apart && stni_access_width(here) > 0))
+        return STN_OK;
+    return find_keys(here, &keys, &rows_each, &n);
+}
+
 stn_status stni_access_open(const struct stni_access_here *here, struct stni_rows_route *route)
 {
     struct stni_access_keys_args keys;
     struct stni_rows_owners owners = {.spec = here->table->spec, .dim = here->dims.dim, .axes = here->axes,
-                                      .without_own = here->apart};
+                                      .without_own = here->apart, .lasts = stni_access_keeps(here)};
     int64_t n;
+    if (stni_access_recall(here, route))
+        return check_again(here);
     STNI_TRY(find_keys(here, &keys, &owners.rows_each, &n));
     struct stni_rows_plan_args plan = {.rows = keys.keys, .n = n};
-    return stni_rows_open(here->call, STNI_ACCESS_PLAN, &owners, &plan, route);
+    STNI_TRY(stni_rows_open(here->call, STNI_ACCESS_PLAN, &owners, &plan, route));
+    if (owners.lasts)
+        stni_access_keep(here, route);
+    return STN_OK;
 }
 
 /* Whether a slice has no elements. */
@@ -188,10 +205,10 @@ static void add_digits(const struct stni_access_here *here, struct stni_access *
     }
 }
 
-struct stni_access stni_access_at_home(const struct stni_access_here *here)
+struct stni_access stni_access_at_home(const struct stni_access_here *here, const struct stni_rows_route *route)
 {
     struct stni_access a = here->all;
-    a.report.on = 0;
+    a.report.on &= route->is_again;
     return a;
 }
 

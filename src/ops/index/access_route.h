@@ -29,8 +29,9 @@ stn_status stni_access_check_unmoved(const struct stni_access_here *here);
 /* Elements of a routed row: 1, or those of a slice. */
 int64_t stni_access_width(const struct stni_access_here *here);
 
-/* Between the chunk of the table and the values that are here, where `apart`; bad indices were reported by `open`. */
-struct stni_access stni_access_at_home(const struct stni_access_here *here);
+/* Between the chunk of the table and the values that are here, where `apart`; bad indices were reported by `open`, or
+ * are here, by a route that was kept. */
+struct stni_access stni_access_at_home(const struct stni_access_here *here, const struct stni_rows_route *route);
 
 /* Between the chunk of the table and `rows`, dense, one per index that came. */
 struct stni_access stni_access_at_owner(const struct stni_access_here *here, const struct stni_rows_route *route,

@@ -46,7 +46,7 @@ static stn_status answer(const struct stni_access_here *here, struct stni_rows_r
     void *rows, *answers;
     STNI_TRY(stni_rows_memory(call, route->n_received * width, stn_dtype_size(dtype), &rows));
     STNI_TRY(stni_rows_memory(call, route->n_asked * width, stn_dtype_size(dtype), &answers));
-    struct stni_access home = stni_access_at_home(here), owner = stni_access_at_owner(here, route, rows);
+    struct stni_access home = stni_access_at_home(here, route), owner = stni_access_at_owner(here, route, rows);
     struct stni_access asker = stni_access_at_asker(here, route, answers);
     STNI_TRY(move(call, &owner, 0));
     if (here->apart)

@@ -174,7 +174,7 @@ static stn_status write_in_turn(const struct stni_access_here *here, const struc
                                 const struct stni_rows_route *route, const struct stni_access *owner)
 {
     const stn_op_call *call = here->call;
-    const struct stni_access home = stni_access_at_home(here);
+    const struct stni_access home = stni_access_at_home(here, route);
     const int64_t n = route->n_received, before = here->apart ? stni_rows_received_before(route) : n;
     if (w->attrs->fresh)
         STNI_TRY(reset(call, w, owner));
