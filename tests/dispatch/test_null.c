@@ -109,6 +109,8 @@ static void specs_meshes_and_tensors(void)
     CHECK_I64(stn_tensor_shape(NULL)[0] + stn_tensor_local_shape(NULL)[0] + stn_tensor_strides(NULL)[0], 0);
     CHECK_I64(stn_tensor_ndim(NULL) + stn_tensor_is_view(NULL) + stn_tensor_is_frozen(NULL), 0);
     CHECK_I64((int64_t)stn_tensor_version(NULL), 0);
+    CHECK_STATUS(stn_tensor_keep_routes(NULL, 1), STN_ERR_ARGUMENT);
+    CHECK_I64(stn_tensor_keeps_routes(NULL), 0);
     CHECK_I64(stn_tensor_describe(NULL, NULL, 100), (int64_t)strlen("no tensor"));
     CHECK(!stn_requires_grad(NULL) && !stn_is_leaf(NULL) && stn_grad_fn(NULL) == NULL);
     CHECK_STATUS(stn_grad_of(NULL, NULL), STN_ERR_ARGUMENT);

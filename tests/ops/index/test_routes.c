@@ -203,14 +203,17 @@ static stn_status bits_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
-static void kept_routes_give_the_same_bits_and_gradients(void)
+static void check_ranks(int ranks, int columns)
 {
-    static const struct { int ranks, columns; } worlds[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {4, 2}, {6, 3}};
-    for (int i = 0; i < 6; i++) {
-        int columns = worlds[i].columns;
-        test_ranks(worlds[i].ranks, bits_body, &columns);
-    }
+    test_ranks(ranks, bits_body, &columns);
 }
+
+static void bits_and_gradients_are_the_same_on_one_rank(void) { check_ranks(1, 0); }
+static void bits_and_gradients_are_the_same_on_two_ranks(void) { check_ranks(2, 0); }
+static void bits_and_gradients_are_the_same_on_three_ranks(void) { check_ranks(3, 0); }
+static void bits_and_gradients_are_the_same_on_four_ranks(void) { check_ranks(4, 0); }
+static void bits_and_gradients_are_the_same_on_2_x_2_ranks(void) { check_ranks(4, 2); }
+static void bits_and_gradients_are_the_same_on_2_x_3_ranks(void) { check_ranks(6, 3); }
 
 /* By fresh routes, then by kept ones. */
 static stn_tensor *call_twice(stn_tensor *const *in, const void *arg)
@@ -262,7 +265,12 @@ static void kept_routes_give_what_one_process_gives(void)
 int main(int argc, char **argv)
 {
     static const struct test_case tests[] = {
-        {"kept_routes_give_the_same_bits_and_gradients", kept_routes_give_the_same_bits_and_gradients},
+        {"bits_and_gradients_are_the_same_on_one_rank", bits_and_gradients_are_the_same_on_one_rank},
+        {"bits_and_gradients_are_the_same_on_two_ranks", bits_and_gradients_are_the_same_on_two_ranks},
+        {"bits_and_gradients_are_the_same_on_three_ranks", bits_and_gradients_are_the_same_on_three_ranks},
+        {"bits_and_gradients_are_the_same_on_four_ranks", bits_and_gradients_are_the_same_on_four_ranks},
+        {"bits_and_gradients_are_the_same_on_2_x_2_ranks", bits_and_gradients_are_the_same_on_2_x_2_ranks},
+        {"bits_and_gradients_are_the_same_on_2_x_3_ranks", bits_and_gradients_are_the_same_on_2_x_3_ranks},
         {"kept_routes_give_what_one_process_gives", kept_routes_give_what_one_process_gives},
     };
     return TEST_MAIN(argc, argv, tests);

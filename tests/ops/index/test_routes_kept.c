@@ -89,6 +89,57 @@ static void tables_that_are_cut_alike_share_a_route(void)
     test_ranks(2, shared_body, NULL);
 }
 
+/* Elements by an index of two dims, and by one that keeps no routes. */
+static void check_gather(stn_tensor *table, int dim, stn_tensor *kept, stn_tensor *plain, int exchanges)
+{
+    stn_context *context = stn_tensor_context(table);
+    double got[ROUTED_MANY * ROUTED_ROWS], want[ROUTED_MANY * ROUTED_ROWS];
+    const int64_t n = stn_spec_numel(stn_tensor_spec(kept));
+    test_stats_reset(context);
+    stn_tensor *y = stn_gather(table, dim, kept);
+    CHECK_I64(routed_exchanges(context, y), exchanges);
+    test_read(y, got, n);
+    test_read(stn_gather(table, dim, plain), want, n);
+    CHECK_BYTES(got, want, (size_t)n * sizeof *got);
+}
+
+/* An element's number counts the other dims, which no axis has to cut; and what two axes cut is routed along one. */
+static stn_status elements_body(stn_context *context, void *arg)
+{
+    static _Thread_local struct elements e;
+    static const int64_t square[] = {6, 6}, narrow[] = {ROUTED_MANY, 2};
+    const stn_mesh *mesh = test_mesh(context, 2, 2);
+    const stn_placement both[] = {stn_shard(0), stn_shard(1)};
+    stn_tensor *kept[2], *plain[2];
+    uint64_t seed = 9;
+    (void)arg;
+    stn_scope_begin(context);
+    for (int k = 0; k < 2; k++) {
+        elements_draw(&e, STN_DTYPE_I64, 2, k ? narrow : square, &seed);
+        for (int64_t i = 0; i < e.n; i++)
+            e.v[i] = (double)draw_below(&seed, 6);
+        kept[k] = k ? routed_tensor(context, &e) : layout_tensor_placed(context, mesh, &e, both);
+        plain[k] = k ? routed_tensor(context, &e) : layout_tensor_placed(context, mesh, &e, both);
+        CHECK_STATUS(stn_tensor_keep_routes(kept[k], 1), STN_OK);
+    }
+    elements_draw(&e, STN_DTYPE_F64, 2, square, &seed);
+    stn_tensor *table = layout_tensor_placed(context, mesh, &e, both);
+    stn_tensor *three = routed_numbers(context, STN_DTYPE_F64, ROUTED_ROWS, 3);
+    stn_tensor *five = routed_numbers(context, STN_DTYPE_F64, ROUTED_ROWS, 5);
+    for (int exchanges = 3; exchanges > 0; exchanges -= 2) {
+        check_gather(table, 0, kept[0], plain[0], exchanges);
+        check_gather(table, 1, kept[0], plain[0], exchanges);
+        check_gather(three, 0, kept[1], plain[1], exchanges);
+        check_gather(five, 0, kept[1], plain[1], exchanges);
+    }
+    return stn_scope_end(context);
+}
+
+static void elements_of_another_shape_or_dim_have_a_route_of_their_own(void)
+{
+    test_ranks(4, elements_body, NULL);
+}
+
 static void check_rows(stn_tensor *index, uint64_t seed)
 {
     static _Thread_local struct elements want, table;
@@ -195,6 +246,8 @@ int main(int argc, char **argv)
         {"a_call_by_kept_routes_sends_values_alone_and_waits_for_nothing",
          a_call_by_kept_routes_sends_values_alone_and_waits_for_nothing},
         {"tables_that_are_cut_alike_share_a_route", tables_that_are_cut_alike_share_a_route},
+        {"elements_of_another_shape_or_dim_have_a_route_of_their_own",
+         elements_of_another_shape_or_dim_have_a_route_of_their_own},
         {"an_index_that_is_changed_is_routed_anew", an_index_that_is_changed_is_routed_anew},
         {"so_is_a_view_of_what_is_changed_also_where_chunks_are_empty",
          so_is_a_view_of_what_is_changed_also_where_chunks_are_empty},
