@@ -95,6 +95,22 @@ static PyObject *get_is_view(PyObject *object, void *none)
     return PyBool_FromLong(stn_tensor_is_view(handle_of(object)));
 }
 
+static PyObject *get_keeps_routes(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_tensor_keeps_routes(handle_of(object)));
+}
+
+static int set_keeps_routes(PyObject *object, PyObject *value, void *none)
+{
+    (void)none;
+    stnp_entry entry;
+    int on = value ? PyObject_IsTrue(value) : 0;
+    if (on < 0 || enter(&entry, object) < 0)
+        return -1;
+    return stnp_leave(&entry, stn_tensor_keep_routes(handle_of(object), on));
+}
+
 /* Gradients */
 
 static PyObject *get_requires_grad(PyObject *object, void *none)
@@ -262,6 +278,10 @@ PyTypeObject *stnp_make_tensor_type(void)
          "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
         {"version", get_version, NULL, "How often its memory was changed in place.", NULL},
         {"is_view", get_is_view, NULL, "Whether it shows another one's elements, as transpose, view and slices do.",
+         NULL},
+        {"keeps_routes", get_keeps_routes, set_keeps_routes,
+         "Of an index that is used many times: whether it keeps which rank asks which other one for what. Set alike on "
+         "all ranks.",
          NULL},
         {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients reach it; of a leaf it can be set.",
          NULL},

@@ -86,6 +86,20 @@ class Call(TestCase):
         self.assertEqual(values(y), [0, 1, 4, 4, 4, 1])
 
     @on_ranks(1, 2)
+    def test_an_index_keeps_its_routes(self, context, mesh):
+        table, index = make(context, mesh, "S0", (4,), [1, 2, 3, 4], "f32"), make(context, mesh, "S0", (3,), [3, 0, 3], "i64")
+        self.assertFalse(index.keeps_routes)
+        index.keeps_routes = True
+        self.assertTrue(index.keeps_routes)
+        for call in range(3):
+            self.assertEqual(whole(st.ops.index_select(table, 0, index)), [4, 1, 4])
+        index.copy_(make(context, mesh, "S0", (3,), [1, 1, 2], "i64"))
+        self.assertEqual(whole(st.ops.index_select(table, 0, index)), [2, 2, 3])
+        with self.assertRaises(st.DTypeError):
+            table.keeps_routes = True
+        self.assertFalse(table.keeps_routes)
+
+    @on_ranks(1, 2)
     def test_operators_in_place_keep_the_tensor_or_raise(self, context, mesh):
         for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"):
             x = make(context, mesh, "S0", (3,), [1, 2, 3], "i32")
