@@ -30,12 +30,13 @@ static void hold_living(void *object, void *arg)
         hold(arg, storage, 0);
 }
 
-/* The caller's memory that became a tensor meanwhile is no pool's, and is held already. */
+/* The caller's memory that became a tensor meanwhile is no pool's, and is held already. An empty chunk, which has no
+ * memory, is written with those of other ranks: what follows from versions has to be the same on all. */
 static void hold_made(void *object, void *arg)
 {
     struct stni_step_memory *memory = arg;
     struct stni_storage *storage = object;
-    if (storage->context != NULL && storage->capacity > 0 && storage->pool == memory->pool)
+    if (storage->context != NULL && (storage->capacity > 0 || storage->data == NULL) && storage->pool == memory->pool)
         hold(memory, storage, 1);
 }
 

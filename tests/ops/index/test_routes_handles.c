@@ -159,6 +159,37 @@ static void a_captured_step_on_three_ranks_has_the_kept_routes_of_a_frozen_index
     test_ranks(3, captured_body, NULL);
 }
 
+/* An index that a step makes is another one after each repetition, also on a rank that has nothing of it. */
+static stn_status made_body(stn_context *context, void *arg)
+{
+    static _Thread_local struct elements e;
+    static const int64_t two[] = {2};
+    uint64_t seed = 1;
+    stn_step *step = NULL;
+    (void)arg;
+    stn_scope_begin(context);
+    elements_draw(&e, STN_DTYPE_I64, 1, two, &seed);
+    e.v[0] = 7;
+    e.v[1] = 2;
+    stn_tensor *first = routed_tensor(context, &e), *index;
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    index = stn_add_number(first, 1);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    CHECK_STATUS(stn_tensor_keep_routes(index, 1), STN_OK);
+    for (int round = 0; round < 3; round++) {
+        CHECK_I64(routed_visit(context, index, ROUTED_ROWS), 3);
+        CHECK_I64(routed_visit(context, index, ROUTED_ROWS), 1);
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+    }
+    stn_step_destroy(&step);
+    return stn_scope_end(context);
+}
+
+static void an_index_that_a_step_makes_is_routed_anew_on_all_ranks(void)
+{
+    test_ranks(3, made_body, NULL);
+}
+
 /* One rank alone says that the index was changed: the ranks would meet in different exchanges. */
 static stn_status alone_body(stn_context *context, void *arg)
 {
@@ -229,6 +260,8 @@ int main(int argc, char **argv)
          a_captured_step_on_two_ranks_has_the_kept_routes_of_a_frozen_index},
         {"a_captured_step_on_three_ranks_has_the_kept_routes_of_a_frozen_index",
          a_captured_step_on_three_ranks_has_the_kept_routes_of_a_frozen_index},
+        {"an_index_that_a_step_makes_is_routed_anew_on_all_ranks",
+         an_index_that_a_step_makes_is_routed_anew_on_all_ranks},
         {"a_change_that_one_rank_alone_knows_of_is_a_mismatch_on_all",
          a_change_that_one_rank_alone_knows_of_is_a_mismatch_on_all},
         {"routes_outlive_their_context", routes_outlive_their_context},
