@@ -14,7 +14,7 @@ static const stn_spec *cut(stn_context *ctx, const stn_mesh *mesh, int64_t colum
     for (int r = 0; r < ranks - 1; r++)
         left -= sizes[r] = r == 1 ? 0 : POINTS / (ranks + 1);
     sizes[ranks - 1] = left;
-    const int64_t *const cuts[] = {sizes};
+    const int64_t *const cuts[] = {sizes, NULL};
     const stn_spec_options uneven = {.size = sizeof uneven, .sizes = cuts};
     const stn_placement shard = stn_shard(0);
     const stn_spec *spec = NULL;
@@ -29,10 +29,13 @@ static stn_tensor *pass_messages(stn_tensor *positions, stn_tensor *features)
     const int64_t edges = POINTS * K;
     stn_tensor *distances, *nearest = stn_knn(positions, positions, K + 1, &distances);
     nearest = stn_narrow(nearest, 1, 1, K); /* the nearest of all is the point itself */
+    stn_tensor *ends = stn_reshape(nearest, 1, &edges), *there;
+    stn_tensor_keep_routes(ends, 1); /* of edges, by which is read and added, and so are both gradients */
+    there = stn_reshape(stn_index_select(features, 0, ends), 3, (const int64_t[]){POINTS, K, FEATURES});
     stn_tensor *weight = stn_unsqueeze(stn_exp(stn_neg(stn_narrow(distances, 1, 1, K))), 2);
-    stn_tensor *taken = stn_sum(stn_mul(stn_embedding(nearest, features, NULL), weight), 1, &neighbours, 0);
+    stn_tensor *taken = stn_sum(stn_mul(there, weight), 1, &neighbours, 0);
     stn_tensor *given = stn_reshape(stn_mul(stn_unsqueeze(features, 1), weight), 2, (const int64_t[]){edges, FEATURES});
-    return stn_index_add(stn_add(features, taken), 0, stn_reshape(nearest, 1, &edges), given, 0.5);
+    return stn_index_add(stn_add(features, taken), 0, ends, given, 0.5);
 }
 
 static stn_status program(stn_context *ctx, void *results)
