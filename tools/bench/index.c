@@ -26,6 +26,14 @@ static stn_tensor *indices_like(stn_tensor *like, int64_t rows)
 }
 
 static stn_tensor *chosen(stn_tensor *const *x) { return indices_like(x[1], stn_tensor_shape(x[0])[0]); }
+/* Found once, by the calls that come before those that are measured. */
+static stn_tensor *chosen_to_keep(stn_tensor *const *x)
+{
+    stn_tensor *indices = chosen(x);
+    stn_tensor_keep_routes(indices, 1);
+    return indices;
+}
+
 static stn_tensor *chosen_last(stn_tensor *const *x) { return indices_like(x[2], stn_tensor_shape(x[0])[0]); }
 
 static stn_tensor *select_rows(stn_tensor *const *x) { return stn_index_select(x[0], 0, x[1]); }
@@ -51,6 +59,13 @@ static const struct chunks_case cases[] = {
     {.label = "embedding, rows at their owners",
      .input = {TABLE(0), CHOICE(0)},
      .prepare = chosen,
+     .ours = embed,
+     .read = 0.5,
+     .written = 0.5,
+     REPORTED},
+    {.label = "embedding, rows at their owners, routes kept",
+     .input = {TABLE(0), CHOICE(0)},
+     .prepare = chosen_to_keep,
      .ours = embed,
      .read = 0.5,
      .written = 0.5,
