@@ -87,7 +87,8 @@ class Call(TestCase):
 
     @on_ranks(1, 2)
     def test_an_index_keeps_its_routes(self, context, mesh):
-        table, index = make(context, mesh, "S0", (4,), [1, 2, 3, 4], "f32"), make(context, mesh, "S0", (3,), [3, 0, 3], "i64")
+        table = make(context, mesh, "S0", (4,), [1, 2, 3, 4], "f32")
+        index = make(context, mesh, "S0", (3,), [3, 0, 3], "i64")
         self.assertFalse(index.keeps_routes)
         index.keeps_routes = True
         self.assertTrue(index.keeps_routes)

@@ -45,7 +45,8 @@ static struct tensors make(stn_context *context, int keep, int bad)
         values[i] = 0.11 * (double)(drawn((uint64_t)i + 500) % 100);
     for (int i = 0; i < MANY; i++)
         index[i] = i == bad ? ROWS : (int64_t)(drawn((uint64_t)i + 900) % ROWS);
-    const struct tensors t = {made(context, STN_DTYPE_F64, 2, ROWS, table), made(context, STN_DTYPE_F64, 2, MANY, values),
+    const struct tensors t = {made(context, STN_DTYPE_F64, 2, ROWS, table),
+                              made(context, STN_DTYPE_F64, 2, MANY, values),
                               made(context, STN_DTYPE_I64, 1, MANY, index)};
     CHECK_STATUS(stn_tensor_keep_routes(t.index, keep), STN_OK);
     CHECK_STATUS(stn_set_requires_grad(t.table, 1), STN_OK);
