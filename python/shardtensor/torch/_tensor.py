@@ -59,6 +59,15 @@ class ShardTensor(torch.Tensor):
     def placements(self):
         return self._spec.placements
 
+    @property
+    def keeps_routes(self):
+        """Whether this index, which is used many times, keeps which rank asks which other one for what."""
+        return self._handle.keeps_routes
+
+    @keeps_routes.setter
+    def keeps_routes(self, on):
+        self._handle.keeps_routes = on
+
     def offsets(self, mesh_dim=None):
         return self._spec.offsets(mesh_dim)
 

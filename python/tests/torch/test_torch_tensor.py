@@ -36,6 +36,29 @@ class Attributes(TestCase):
         self.assertRaises(ValueError, ShardTensor.from_local, chunk, mesh, [Shard(0)], "nothing")
         self.assertRaises(ValueError, ShardTensor.from_local, chunk, mesh, [Shard(0)], "chunk")
 
+    @on_ranks(2, 3)
+    def test_an_index_keeps_its_routes(self, mesh):
+        nodes, edges = numbers(7, 2), torch.tensor([6, 0, 3, 3, 5, 1, 0, 6, 2])
+        index = spread(edges, mesh, Shard(0))
+        self.assertFalse(index.keeps_routes)
+        index.keeps_routes = True
+        collectives = []
+        for call in range(3):
+            one, cut = nodes.clone().requires_grad_(), spread(nodes, mesh, Shard(0), requires_grad=True)
+            before = world().stats()["collectives"]
+            messages = torch.index_select(cut, 0, index)
+            collectives.append(world().stats()["collectives"] - before)
+            sums = torch.index_add(cut, 0, index, messages * messages)
+            wanted = torch.index_select(one, 0, edges)
+            self.close(sums, torch.index_add(one, 0, edges, wanted * wanted))
+            self.close(torch.autograd.grad(sums.sin().sum(), cut)[0],
+                       torch.autograd.grad(torch.index_add(one, 0, edges, wanted * wanted).sin().sum(), one)[0])
+        self.assertEqual(collectives, [3, 1, 1])
+        index[:] = 0  # changed: routed anew
+        self.close(torch.index_select(cut, 0, index), nodes[:1].expand(9, 2))
+        with self.assertRaises(st.DTypeError):
+            cut.keeps_routes = True
+
     @on_ranks(2)
     def test_scatter(self, mesh):
         X = numbers(5, 2)
