@@ -9,22 +9,27 @@
 /* Differences below this part of the mean are left. */
 enum { FINE = 8 };
 
-/* How many keys of another's the first rows of a rank see, added up over these rows. Below 2^63 for two thousand
- * million rows and as many keys. */
-static int64_t pairs(const struct stni_ring_rows *rows, int reader, int owner, int64_t n_rows)
+/* How many of some keys the first rows of a rank see, added up over these rows. Below 2^63 for two thousand million
+ * rows and as many keys. */
+static int64_t pairs(const struct stni_ring_rows *rows, int reader, int64_t key, int64_t n_keys, int64_t n_rows)
 {
-    const struct stni_ring_piece *p = &rows->piece[reader], *q = &rows->piece[owner];
     if (!rows->is_causal)
-        return n_rows * q->n_keys;
+        return n_rows * n_keys;
     /* Row i sees before + i + 1 keys, but none and all of them at its limits. */
-    const int64_t before = p->row - q->key, none = before < 0 ? -before : 0, all = q->n_keys - 1 - before;
+    const int64_t before = rows->piece[reader].row - key, none = before < 0 ? -before : 0, all = n_keys - 1 - before;
     const int64_t from = none < n_rows ? none : n_rows, to = all < from ? from : all < n_rows ? all : n_rows;
-    return (to - from) * (2 * before + from + to + 1) / 2 + (n_rows - to) * q->n_keys;
+    return (to - from) * (2 * before + from + to + 1) / 2 + (n_rows - to) * n_keys;
+}
+
+/* The same of the keys of a rank. */
+static int64_t pairs_with(const struct stni_ring_rows *rows, int reader, int owner, int64_t n_rows)
+{
+    return pairs(rows, reader, rows->piece[owner].key, rows->piece[owner].n_keys, n_rows);
 }
 
 int stni_ring_sees(const struct stni_ring_rows *rows, int reader, int owner)
 {
-    return pairs(rows, reader, owner, rows->piece[reader].n_rows) > 0;
+    return pairs_with(rows, reader, owner, rows->piece[reader].n_rows) > 0;
 }
 
 /* The fewest first rows that see so many keys. */
@@ -33,7 +38,7 @@ static int64_t rows_of(const struct stni_ring_rows *rows, int reader, int owner,
     int64_t few = 0, enough = rows->piece[reader].n_rows;
     while (few < enough) {
         const int64_t middle = few + (enough - few) / 2;
-        if (pairs(rows, reader, owner, middle) < wanted)
+        if (pairs_with(rows, reader, owner, middle) < wanted)
             few = middle + 1;
         else
             enough = middle;
@@ -41,13 +46,13 @@ static int64_t rows_of(const struct stni_ring_rows *rows, int reader, int owner,
     return enough;
 }
 
+/* Every rank's rows meet all keys; gives the sum. */
 static int64_t count_all(const struct stni_ring_rows *rows, int64_t *load)
 {
+    const struct stni_ring_piece *last = &rows->piece[rows->size - 1];
     int64_t sum = 0;
     for (int r = 0; r < rows->size; r++) {
-        load[r] = 0;
-        for (int owner = 0; owner < rows->size; owner++)
-            load[r] += pairs(rows, r, owner, rows->piece[r].n_rows);
+        load[r] = pairs(rows, r, 0, last->key + last->n_keys, rows->piece[r].n_rows);
         sum += load[r];
     }
     return sum;
@@ -56,12 +61,14 @@ static int64_t count_all(const struct stni_ring_rows *rows, int64_t *load)
 /* Rows that one rank lends another; their work is the other's from now on. */
 static int64_t lend(const struct stni_ring_rows *rows, int reader, int owner, int64_t fine, int64_t *load)
 {
-    const int64_t n_rows = rows->piece[reader].n_rows, all = pairs(rows, reader, owner, n_rows);
-    const int64_t more = load[reader] - load[owner], wanted = more / 2 < all ? more / 2 : all;
-    if (more <= fine || wanted == 0)
+    const int64_t more = load[reader] - load[owner], n_rows = rows->piece[reader].n_rows;
+    if (more <= fine)
+        return 0;
+    const int64_t all = pairs_with(rows, reader, owner, n_rows), wanted = more / 2 < all ? more / 2 : all;
+    if (wanted == 0)
         return 0;
     const int64_t lent = wanted == all ? n_rows : rows_of(rows, reader, owner, wanted);
-    const int64_t moved = pairs(rows, reader, owner, lent);
+    const int64_t moved = pairs_with(rows, reader, owner, lent);
     load[reader] -= moved;
     load[owner] += moved;
     return lent;
