@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include "common/isa_option.h"
+#include "common/thread_ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,9 @@ int main(int argc, char **argv)
     }
     if (names == 0)
         return usage();
-    const int lacking = isa_option_check(bench.isa);
+    int lacking = isa_option_check(bench.isa);
+    if (!lacking)
+        lacking = thread_ranks_check("start it by itself: it runs mpirun where MPI is measured");
     if (lacking)
         return lacking;
     if (bench.quick) {

@@ -1,6 +1,7 @@
 /* stn-conform: runs conformance cases on meshes of ranks, in many layouts, and compares with what one process gave. */
 #include "cast.h"
 #include "common/isa_option.h"
+#include "common/thread_ranks.h"
 #include "options.h"
 #include "report.h"
 
@@ -90,7 +91,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s%s%s", error, error[0] ? "\n" : "", error[0] ? "" : options_usage);
         return EXIT_USAGE;
     }
-    const int lacking = isa_option_check(options.run.isa);
+    int lacking = isa_option_check(options.run.isa);
+    if (!lacking && !options.run.processes)
+        lacking = thread_ranks_check("--comm mpi runs cases on the job's ranks");
     if (lacking)
         return lacking;
     FILE *out = options.run.processes ? join(&options) : stdout;

@@ -1,6 +1,7 @@
 /* stn-fuzz: random programs on random meshes and layouts, against one rank. */
 #include "by_name.h"
 #include "common/isa_option.h"
+#include "common/thread_ranks.h"
 #include "draw.h"
 #include "generators.h"
 #include "print.h"
@@ -223,7 +224,9 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    const int lacking = isa_option_check(options.platform.isa);
+    int lacking = isa_option_check(options.platform.isa);
+    if (!lacking)
+        lacking = thread_ranks_check("start it by itself");
     if (lacking)
         return lacking;
     if (options.by_name)
