@@ -3,13 +3,14 @@
 usage: build.py MODULE SPILLS LOG…
 
 No warning; no kernel spills registers unless SPILLS names it for the architecture, at most as many bytes as there; at most 15 MB for one architecture and PTX. A file takes at
-most 40 s of a processor for each architecture, all of them 8 minutes; those that a compiler cache had take none."""
+most 40 s of a processor for each architecture, all of them 8 minutes, and a quarter more, which busy neighbours of a core cost; those that a compiler
+cache had take none."""
 import pathlib
 import re
 import sys
 
 MOST_BYTES = 15_000_000
-MOST_SECONDS, MOST_SECONDS_OF_ALL = 40, 480
+MOST_SECONDS, MOST_SECONDS_OF_ALL = 40, 600
 SECONDS = re.compile(r"^nvcc\.py: ([\d.]+) s$", re.MULTILINE)
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\d+)'")
 SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
