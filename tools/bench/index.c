@@ -26,15 +26,15 @@ static stn_tensor *indices_like(stn_tensor *like, int64_t rows)
 }
 
 static stn_tensor *chosen(stn_tensor *const *x) { return indices_like(x[1], stn_tensor_shape(x[0])[0]); }
-/* Found once, by the calls that come before those that are measured. */
+static stn_tensor *chosen_last(stn_tensor *const *x) { return indices_like(x[2], stn_tensor_shape(x[0])[0]); }
+
+/* Their routes are found once, by the calls that come before those that are measured. */
 static stn_tensor *chosen_to_keep(stn_tensor *const *x)
 {
     stn_tensor *indices = chosen(x);
     stn_tensor_keep_routes(indices, 1);
     return indices;
 }
-
-static stn_tensor *chosen_last(stn_tensor *const *x) { return indices_like(x[2], stn_tensor_shape(x[0])[0]); }
 
 static stn_tensor *select_rows(stn_tensor *const *x) { return stn_index_select(x[0], 0, x[1]); }
 static stn_tensor *embed(stn_tensor *const *x) { return stn_embedding(x[1], x[0], NULL); }

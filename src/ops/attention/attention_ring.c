@@ -51,12 +51,18 @@ int64_t stni_ring_moved(const struct stni_attention_ring *ring, int which, enum 
 
 /* --- rows in memory */
 
+/* Which dim of a tensor its rows are. */
+static int row_dim(int which, int ndim)
+{
+    return ndim - (which == STNI_RING_LSE ? 1 : 2);
+}
+
 stn_box stni_ring_box(const struct stni_attention_ring *ring, int which, int64_t n_rows, void *data)
 {
     const stn_spec *spec = ring->tensor[which]->spec;
     stn_box box = {.data = data, .ndim = spec->layout.ndim};
     memcpy(box.shape, spec->local_shape, (size_t)box.ndim * sizeof *box.shape);
-    box.shape[box.ndim - (which == STNI_RING_LSE ? 1 : 2)] = n_rows;
+    box.shape[row_dim(which, box.ndim)] = n_rows;
     stni_box_make_dense(&box);
     return box;
 }
@@ -201,7 +207,7 @@ static stn_box first_rows(const stn_tensor *tensor, int which, int64_t n_rows)
 {
     stn_box box;
     stni_tensor_box(tensor, &box);
-    box.shape[box.ndim - (which == STNI_RING_LSE ? 1 : 2)] = n_rows;
+    box.shape[row_dim(which, box.ndim)] = n_rows;
     return box;
 }
 
@@ -229,6 +235,16 @@ static stn_status add(const struct stni_attention_ring *ring, const struct stni_
     return stni_messages_add(messages, list, coordinate, box);
 }
 
+/* Of one tensor what is of other ranks comes and what is this one's goes; or, on the way home, the other way round. */
+static stn_status add_both(const struct stni_attention_ring *ring, struct stni_messages *messages, int which, int step,
+                           int home, const stn_box *theirs, const stn_box *own)
+{
+    struct stni_message_list *with_theirs = home ? &messages->send : &messages->recv,
+                             *with_own = home ? &messages->recv : &messages->send;
+    STNI_TRY(add(ring, messages, with_theirs, peer_of(ring, which, STNI_RING_THEIRS, step), theirs));
+    return add(ring, messages, with_own, peer_of(ring, which, STNI_RING_OWN, step), own);
+}
+
 static stn_status list_fetch(const struct stni_attention_ring *ring, int step, struct stni_messages *messages)
 {
     const stn_dtype dtype = ring->tensor[STNI_RING_KEY]->spec->layout.dtype;
@@ -238,32 +254,30 @@ static stn_status list_fetch(const struct stni_attention_ring *ring, int step, s
         if (!(ring->fetched >> which & 1))
             continue;
         const stn_tensor *t = ring->tensor[which];
-        const stn_dtype own = t->spec->layout.dtype;
-        const int64_t theirs = stni_ring_moved(ring, which, STNI_RING_THEIRS, step);
-        const stn_box to = as_elements(stni_ring_box(ring, which, theirs, of[which]), own, dtype);
-        const stn_box from =
-            as_elements(first_rows(t, which, stni_ring_moved(ring, which, STNI_RING_OWN, step)), own, dtype);
-        STNI_TRY(add(ring, messages, &messages->recv, peer_of(ring, which, STNI_RING_THEIRS, step), &to));
-        STNI_TRY(add(ring, messages, &messages->send, peer_of(ring, which, STNI_RING_OWN, step), &from));
+        const int64_t n_theirs = stni_ring_moved(ring, which, STNI_RING_THEIRS, step),
+                      n_own = stni_ring_moved(ring, which, STNI_RING_OWN, step);
+        const stn_box theirs =
+            as_elements(stni_ring_box(ring, which, n_theirs, of[which]), t->spec->layout.dtype, dtype);
+        const stn_box own = as_elements(first_rows(t, which, n_own), t->spec->layout.dtype, dtype);
+        STNI_TRY(add_both(ring, messages, which, step, 0, &theirs, &own));
     }
     return STN_OK;
 }
 
 static stn_status list_return(const struct stni_attention_ring *ring, unsigned tensors, int step, stn_dtype dtype,
-                              void *theirs, void *own, struct stni_messages *messages)
+                              void *given, void *taken, struct stni_messages *messages)
 {
-    void *from_of[STNI_RING_TENSORS], *to_of[STNI_RING_TENSORS];
-    stni_ring_lay_out(ring, tensors, STNI_RING_THEIRS, step, dtype, theirs, from_of);
-    stni_ring_lay_out(ring, tensors, STNI_RING_OWN, step, dtype, own, to_of);
+    void *given_of[STNI_RING_TENSORS], *taken_of[STNI_RING_TENSORS];
+    stni_ring_lay_out(ring, tensors, STNI_RING_THEIRS, step, dtype, given, given_of);
+    stni_ring_lay_out(ring, tensors, STNI_RING_OWN, step, dtype, taken, taken_of);
     for (int which = 0; which < STNI_RING_TENSORS; which++) {
         if (!(tensors >> which & 1))
             continue;
-        const int64_t given = stni_ring_moved(ring, which, STNI_RING_THEIRS, step),
-                      taken = stni_ring_moved(ring, which, STNI_RING_OWN, step);
-        const stn_box from = stni_ring_box(ring, which, given, from_of[which]),
-                      to = stni_ring_box(ring, which, taken, to_of[which]);
-        STNI_TRY(add(ring, messages, &messages->recv, peer_of(ring, which, STNI_RING_OWN, step), &to));
-        STNI_TRY(add(ring, messages, &messages->send, peer_of(ring, which, STNI_RING_THEIRS, step), &from));
+        const int64_t n_theirs = stni_ring_moved(ring, which, STNI_RING_THEIRS, step),
+                      n_own = stni_ring_moved(ring, which, STNI_RING_OWN, step);
+        const stn_box theirs = stni_ring_box(ring, which, n_theirs, given_of[which]),
+                      own = stni_ring_box(ring, which, n_own, taken_of[which]);
+        STNI_TRY(add_both(ring, messages, which, step, 1, &theirs, &own));
     }
     return STN_OK;
 }

@@ -46,7 +46,7 @@ struct stni_attention_ring {
     struct stni_ring_piece *piece;       /* of each rank */
     struct stni_ring_step *step;
     int beside;       /* exchanges go beside the caller */
-    unsigned fetched; /* bit t: tensors that are fetched */
+    unsigned fetched; /* bit t: steps want tensor t of others */
     void *space[2];   /* for what is fetched in odd steps, and in even ones; the same where nothing goes beside */
     struct stni_ring_way fetch;
 };

@@ -1,10 +1,8 @@
 /* Rows are lent step by step, from the largest distance to the smallest: of two ranks that meet, the one with more work
  * lends rows until both have the same, or all of them. Of causal attention on equal chunks, where rank r of p would
- * work on r + 1/2 of p chunks, each then works on p / 2 (as Li et al. 2023, "DISTFLASHATTN",
- * have it, who lend whole chunks). */
+ * work on r + 1/2 of p chunks, each then works on p / 2. Source: Li et al. 2023, "DISTFLASHATTN", who lend whole
+ * chunks. */
 #include "ops/attention/attention_ring_balance.h"
-
-#include <stddef.h>
 
 /* Differences below this part of the mean are left. */
 enum { FINE = 8 };
@@ -27,7 +25,8 @@ static int64_t pairs_with(const struct stni_ring_rows *rows, int reader, int own
     return pairs(rows, reader, rows->piece[owner].key, rows->piece[owner].n_keys, n_rows);
 }
 
-int stni_ring_sees(const struct stni_ring_rows *rows, int reader, int owner)
+/* Whether a row of one rank sees a key of another. */
+static int sees(const struct stni_ring_rows *rows, int reader, int owner)
 {
     return pairs_with(rows, reader, owner, rows->piece[reader].n_rows) > 0;
 }
@@ -77,8 +76,8 @@ static int64_t lend(const struct stni_ring_rows *rows, int reader, int owner, in
 static void set_step(const struct stni_ring_rows *rows, int own, int t, struct stni_ring_step *step)
 {
     const int size = rows->size, owner = (own + size - t) % size, reader = (own + t) % size;
-    step->reads = step->lent < rows->piece[own].n_rows && stni_ring_sees(rows, own, owner);
-    step->is_read = step->borrowed < rows->piece[reader].n_rows && stni_ring_sees(rows, reader, own);
+    step->reads = step->lent < rows->piece[own].n_rows && sees(rows, own, owner);
+    step->is_read = step->borrowed < rows->piece[reader].n_rows && sees(rows, reader, own);
 }
 
 void stni_ring_balance(const struct stni_ring_rows *rows, int own, int lends, int64_t *load,

@@ -24,9 +24,6 @@ struct stni_ring_step {
     int moves;          /* whether any rank of the ring lends rows */
 };
 
-/* Whether a row of one rank sees a key of another. */
-int stni_ring_sees(const struct stni_ring_rows *rows, int reader, int owner);
-
 /* The steps of one rank, 0 to size - 1. `lends`: work moves from ranks with much to ranks with less; else each rank
  * works on its own rows. `load`: room for a number of each rank. */
 void stni_ring_balance(const struct stni_ring_rows *rows, int own, int lends, int64_t *load,

@@ -1,6 +1,6 @@
 /* logsumexp on CUDA devices, over any dims and strides, in one pass: a thread keeps the largest of its elements and the
  * sum of exp(x - largest), threads of a result join what they found, and of few results each gets several blocks, as
- * sums do (reduce_cuda.cu). Dense runs are read in packs, of which each scales the sum at most once. */
+ * sums do (reduce_launch.cuh). Dense runs are read in packs, of which each scales the sum at most once. */
 #include "core/device/cuda/dispatch.cuh"
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"

@@ -1,8 +1,8 @@
 /* Reductions of results that lie side by side in memory, as the columns of a matrix: a thread reads a pack of the
  * elements of as many results, several rows at once.
  *
- * Blocks have rows of lanes as those of reduce_cuda.cu do, with a pack a lane, and join in the same order: which of the
- * two kernels runs may depend on addresses. */
+ * Blocks have rows of lanes as those of reduce_launch.cuh do, with a pack a lane, and join in the same order: which of
+ * the two kernels runs may depend on addresses. */
 #ifndef STNI_OPS_REDUCE_REDUCE_COLUMNS_CUH
 #define STNI_OPS_REDUCE_REDUCE_COLUMNS_CUH
 
