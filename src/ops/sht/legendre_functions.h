@@ -55,17 +55,15 @@ STNI_INLINE double stni_legendre_first(void)
     return sqrt(0.25 / STNI_PI);
 }
 
-/* Of l > m. */
-STNI_INLINE double stni_legendre_a(int64_t l, int64_t m)
+/* a(n, o) of n > o. */
+STNI_INLINE double stni_legendre_a(double n, double o)
 {
-    const double n = (double)l, o = (double)m;
     return sqrt((2 * n - 1) * (2 * n + 1) / ((n - o) * (n + o)));
 }
 
-/* Of l > m + 1; 0 for l = m + 1. */
-STNI_INLINE double stni_legendre_b(int64_t l, int64_t m)
+/* b(n, o) of n > o + 1; 0 for n = o + 1. */
+STNI_INLINE double stni_legendre_b(double n, double o)
 {
-    const double n = (double)l, o = (double)m;
     return sqrt((2 * n + 1) * (n - 1 - o) * (n - 1 + o) / ((2 * n - 3) * (n - o) * (n + o)));
 }
 
@@ -121,6 +119,12 @@ STNI_INLINE double stni_legendre_value(const struct stni_legendre_function *f, s
     if (f->part != STNI_LEGENDRE_MERIDIONAL)
         return row.here * here;
     return m == 0 ? row.here * sine * here : row.here * cosine * here + row.below * below;
+}
+
+/* Whether s(l) is the same for all degrees of an order, and with it what values are made of `here` with. */
+STNI_INLINE int stni_legendre_is_bare(const struct stni_legendre_function *f)
+{
+    return f->part == STNI_LEGENDRE_VALUE && f->norm != STN_SHT_SCHMIDT && !f->potential;
 }
 
 /* Whether the function of degree l and order m is odd about the equator. */

@@ -139,8 +139,8 @@ __global__ void __launch_bounds__(TABLE_THREADS)
         const int64_t mine = l0 + threadIdx.x;
         const stni_legendre_row row = stni_legendre_row_of(&a.of, mine, m);
         __syncthreads();
-        step_a[threadIdx.x] = mine > order ? stni_legendre_a(mine, order) : 0;
-        step_b[threadIdx.x] = mine > order + 1 ? stni_legendre_b(mine, order) : 0;
+        step_a[threadIdx.x] = mine > order ? stni_legendre_a((double)mine, (double)order) : 0;
+        step_b[threadIdx.x] = mine > order + 1 ? stni_legendre_b((double)mine, (double)order) : 0;
         row_here[threadIdx.x] = row.here;
         row_below[threadIdx.x] = row.below;
         __syncthreads();
