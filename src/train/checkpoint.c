@@ -167,7 +167,7 @@ static stn_status load(stn_context *context, const char *path, stn_checkpoint *c
     struct stni_load l = {.context = context, .path = path, .n = contents->n, .tensors = contents->tensors};
     struct stni_streams streams = {0};
     if (stni_load_open(&l) == STN_OK && read_texts(&l, &c, contents, &streams) == STN_OK)
-        stni_load_read(&l);
+        stni_load_find(&l);
     stn_status status = stni_load_agree(&l);
     if (status == STN_OK)
         status = stni_load_fill(&l);

@@ -1,4 +1,5 @@
-/* Loading: each rank reads the bytes of its own chunks, all of them before anything is changed. */
+/* Loading: each rank finds all of the tensors in the file before anything is changed, then reads the bytes of its own
+ * chunks to where they belong. */
 #include "core/context/context.h"
 #include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
@@ -14,6 +15,10 @@
 
 /* A path that leads to another file at each attempt is given up after so many attempts. */
 enum { MAX_LOOKS = 100 };
+
+/* Bytes. Short runs that lie no further apart than GAP are read together with what is between them, up to WINDOW at
+ * once: the system reads whole pages anyway. */
+enum { GAP = 1 << 14, WINDOW = 1 << 20 };
 
 /* The tensor of that name, if it has the dtype and shape of the spec's. */
 static stn_status find(struct stni_load *l, const char *name, const struct stni_layout *layout,
@@ -34,22 +39,44 @@ static stn_status find(struct stni_load *l, const char *name, const struct stni_
     return STN_OK;
 }
 
+/* How many runs, from the i-th on, are read at once, and the bytes from its beginning to the last one's end. */
+static int64_t runs_at_once(const struct stni_file_runs *runs, int64_t i, int64_t *bytes)
+{
+    const int64_t from = stni_file_run_at(runs, i);
+    int64_t n = 1;
+    *bytes = runs->length;
+    for (; i + n < runs->count && runs->length <= GAP; n++) {
+        const int64_t next = stni_file_run_at(runs, i + n) - from;
+        if (next - *bytes > GAP || next + runs->length > WINDOW)
+            break;
+        *bytes = next + runs->length;
+    }
+    return n;
+}
+
+/* This rank's chunk of tensor `t`, to a row-major array. */
+static stn_status read_runs(const struct stni_load *l, const stn_file_tensor *t, const stn_spec *spec, char *to)
+{
+    const struct stni_file_runs runs = stni_file_runs(spec);
+    int64_t bytes, n;
+    for (int64_t i = 0; i < runs.count; i += n, to += n * runs.length) {
+        const int64_t from = stni_file_run_at(&runs, i);
+        n = runs_at_once(&runs, i, &bytes);
+        STNI_TRY(stn_file_read(l->file, t, from, bytes, n == 1 ? to : l->window));
+        for (int64_t k = 0; k < n && n > 1; k++)
+            memcpy(to + k * runs.length, l->window + stni_file_run_at(&runs, i + k) - from, (size_t)runs.length);
+    }
+    return STN_OK;
+}
+
 static stn_status read_chunk(struct stni_load *l, int i)
 {
-    const stn_spec *spec = l->tensors[i].tensor->spec;
-    const stn_file_tensor *t = NULL;
-    STNI_TRY(find(l, l->tensors[i].name, &spec->layout, &t));
-    if (spec->local_numel == 0)
-        return STN_OK;
-    l->data[i] = stni_malloc(spec->local_bytes);
-    if (!l->data[i])
-        return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for %zu bytes", spec->local_bytes);
-    struct stni_file_runs runs = stni_file_runs(spec);
-    for (int64_t r = 0; r < runs.count; r++)
-        if (stn_file_read(l->file, t, stni_file_run_at(&runs, r), runs.length, l->data[i] + r * runs.length) != STN_OK)
-            return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, t->name,
-                                  errno ? strerror(errno) : "it ends too soon");
-    return STN_OK;
+    stn_tensor *tensor = l->tensors[i].tensor;
+    const int is_direct = stni_tensor_is_host_array(tensor);
+    if (read_runs(l, l->found[i], tensor->spec, is_direct ? tensor->data : l->staging) != STN_OK)
+        return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, l->found[i]->name,
+                              errno ? strerror(errno) : "it ends too soon");
+    return is_direct ? STN_OK : stni_tensor_fill(tensor, l->staging);
 }
 
 /* A number that ranks with the same list have alike, from 0 on. */
@@ -94,14 +121,32 @@ stn_status stni_load_open(struct stni_load *l)
     return stni_error_set(&l->error, STN_ERR_IO, "load: %s: is replaced all the time", l->path);
 }
 
-stn_status stni_load_read(struct stni_load *l)
+/* The memory that reading takes. */
+static stn_status reserve(struct stni_load *l)
 {
-    l->data = stni_calloc((size_t)l->n + 1, sizeof *l->data);
-    if (!l->data)
+    size_t staged = 0, windowed = 0;
+    for (int i = 0; i < l->n; i++) {
+        const stn_tensor *tensor = l->tensors[i].tensor;
+        if (!stni_tensor_is_host_array(tensor) && tensor->spec->local_bytes > staged)
+            staged = tensor->spec->local_bytes;
+        if (stni_file_runs(tensor->spec).count > 1)
+            windowed = WINDOW;
+    }
+    l->staging = staged ? stni_malloc(staged) : NULL;
+    l->window = windowed ? stni_malloc(windowed) : NULL;
+    if ((staged && !l->staging) || (windowed && !l->window))
+        return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for %zu bytes", staged + windowed);
+    return STN_OK;
+}
+
+stn_status stni_load_find(struct stni_load *l)
+{
+    l->found = stni_calloc((size_t)l->n + 1, sizeof *l->found);
+    if (!l->found)
         return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a list of %d tensors", l->n);
     for (int i = 0; i < l->n; i++)
-        STNI_TRY(read_chunk(l, i));
-    return STN_OK;
+        STNI_TRY(find(l, l->tensors[i].name, &l->tensors[i].tensor->spec->layout, &l->found[i]));
+    return reserve(l);
 }
 
 stn_status stni_load_check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors)
@@ -129,27 +174,36 @@ stn_status stni_load_agree(struct stni_load *l)
     return stn_agree(l->context, l->error.status, l->error.status != STN_OK ? l->error.text : NULL);
 }
 
-stn_status stni_load_fill(const struct stni_load *l)
+static stn_status fill(struct stni_load *l)
 {
-    for (int i = 0; i < l->n; i++) {
-        STNI_TRY(stni_tensor_fill(l->tensors[i].tensor, l->data[i]));
-        l->tensors[i].tensor->storage->version++;
-    }
+    stn_context *context = l->context;
+    /* Nobody looks any more at what the tensors held. */
+    STNI_TRY(stni_fail_queue(context, stni_queue_sync_for(context->queue, STN_SYNC_VALUES)));
+    for (int i = 0; i < l->n; i++)
+        STNI_TRY(read_chunk(l, i));
     return STN_OK;
+}
+
+stn_status stni_load_fill(struct stni_load *l)
+{
+    for (int i = 0; i < l->n; i++)
+        l->tensors[i].tensor->storage->version++;
+    const stn_status status = fill(l);
+    return stn_agree(l->context, status, l->error.status != STN_OK ? l->error.text : NULL);
 }
 
 void stni_load_fini(struct stni_load *l)
 {
-    for (int i = 0; l->data && i < l->n; i++)
-        stni_free(l->data[i]);
-    stni_free(l->data);
+    stni_free(l->found);
+    stni_free(l->staging);
+    stni_free(l->window);
     stn_file_close(&l->file);
 }
 
 static stn_status load(struct stni_load *l)
 {
     if (stni_load_open(l) == STN_OK)
-        stni_load_read(l);
+        stni_load_find(l);
     STNI_TRY(stni_load_agree(l));
     return stni_load_fill(l);
 }

@@ -11,7 +11,9 @@ struct stni_load {
     const char *path;
     int n;
     const stn_named_tensor *tensors;
-    char **data; /* this rank's chunks, row-major */
+    const stn_file_tensor **found; /* each in the file */
+    char *staging; /* a chunk on its way to memory that the host does not write, or not in this order */
+    char *window;  /* a piece of the file of which a chunk has runs */
     stn_file *file;
     struct stni_error error; /* of this rank alone, until it is agreed on */
 };
@@ -23,14 +25,15 @@ stn_status stni_load_check(stn_context *context, const char *path, int n, const 
  * rank finds is left in `error`. */
 stn_status stni_load_open(struct stni_load *load);
 
-/* Reads this rank's chunks of the file that has been opened. Local; what it finds is left in `error`. */
-stn_status stni_load_read(struct stni_load *load);
+/* Finds all tensors in the file that has been opened, and the memory that reading takes. Local; what it finds is left in
+ * `error`. */
+stn_status stni_load_find(struct stni_load *load);
 
 /* Ranks agree on the error of any; the kept error, or STN_OK. Collective. */
 stn_status stni_load_agree(struct stni_load *load);
 
-/* Puts what was read into the tensors. Local. */
-stn_status stni_load_fill(const struct stni_load *load);
+/* Reads this rank's chunks into the tensors. Collective; the kept error, or STN_OK. */
+stn_status stni_load_fill(struct stni_load *load);
 
 void stni_load_fini(struct stni_load *load);
 

@@ -28,6 +28,15 @@ static stn_box dense_box(const stn_spec *spec, const void *data)
     return box;
 }
 
+int stni_tensor_is_host_array(const stn_tensor *tensor)
+{
+    const stn_box box = row_major_box(tensor->spec, NULL);
+    for (int dim = 0; dim < box.ndim; dim++)
+        if (box.shape[dim] > 1 && tensor->strides[dim] != box.strides[dim])
+            return 0;
+    return tensor->context->device->is_cpu;
+}
+
 static stn_status wait(stn_context *context, stn_status launched)
 {
     STNI_TRY(stni_fail_queue(context, launched));

@@ -117,6 +117,9 @@ stn_tensor *stni_tensor_publish(stn_tensor *tensor);
 /* 1 if the chunk is dense in its spec's memory order. */
 int stni_tensor_is_dense(const stn_tensor *tensor);
 
+/* 1 if the host may take the chunk for a row-major array: it is one, of the CPU. Once the queue has come so far. */
+int stni_tensor_is_host_array(const stn_tensor *tensor);
+
 /* The chunk as a box of the tensor's dims; outside the mesh, of a tensor without dims, one dim of no elements. */
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
