@@ -68,6 +68,7 @@ void bench_fail(struct bench *bench, const char *format, ...);
 
 /* The benchmarks */
 
+void bench_ckpt(struct bench *bench);
 void bench_dispatch(struct bench *bench);
 void bench_dispatch_scale(struct bench *bench);
 void bench_latency(struct bench *bench);
@@ -75,6 +76,7 @@ void bench_allreduce(struct bench *bench);
 void bench_alltoallv(struct bench *bench);
 void bench_reshard(struct bench *bench);
 void bench_mpi_ranks(struct bench *bench);
+void bench_fft(struct bench *bench);
 void bench_haloconv(struct bench *bench);
 void bench_index(struct bench *bench);
 void bench_breadth(struct bench *bench);
@@ -84,6 +86,8 @@ void bench_pointwise(struct bench *bench);
 void bench_reduce(struct bench *bench);
 void bench_overlap(struct bench *bench);
 void bench_plan_scale(struct bench *bench);
+void bench_ring(struct bench *bench);
+void bench_sht(struct bench *bench);
 void bench_spec_mem(struct bench *bench);
 
 #endif

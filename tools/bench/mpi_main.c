@@ -1,6 +1,8 @@
 /* stn-bench-mpi: the peer process of peer_mpi.h. Rank 0 reads orders; the others sleep until it wakes them by a
  * signal: looking for an order now and then takes a core that is being measured away from who measures. It serves as
  * the peer of thread ranks, and measures the library's own ranks of MPI beside it. */
+#include "mpi_fftw.h"
+
 #include <shardtensor/mpi.h>
 #include <shardtensor/shardtensor.h>
 
@@ -10,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TAG = 1, COLLECTIVES = 6, MOST_RANKS = 64, WAKE = SIGUSR1 };
+enum { BARRIER, ALLREDUCE, ALLTOALLV, OUR_BARRIER, OUR_ALLREDUCE, OUR_ALLTOALLV, FFT, RFFT, COLLECTIVES };
+enum { TAG = 1, MOST_RANKS = 64, WAKE = SIGUSR1 };
 
 struct order {
     long long coll, first, second, n; /* collective -1: the end */
@@ -22,7 +25,8 @@ struct buffers {
 };
 
 static const char *const collectives[COLLECTIVES] = {"barrier",     "allreduce",     "alltoallv",
-                                                     "our-barrier", "our-allreduce", "our-alltoallv"};
+                                                     "our-barrier", "our-allreduce", "our-alltoallv",
+                                                     "fft",         "rfft"};
 
 static int reserve(struct buffers *b, long long n)
 {
@@ -42,9 +46,9 @@ static stn_status run_ours(const struct order *o, struct buffers *b, stn_comm *c
 {
     const int64_t counts[2] = {stn_comm_rank(comm) == 0 ? o->first : o->second,
                                stn_comm_rank(comm) == 0 ? o->second : o->first};
-    if (o->coll == 3)
+    if (o->coll == OUR_BARRIER)
         return stn_comm_barrier(comm, NULL);
-    if (o->coll == 4)
+    if (o->coll == OUR_ALLREDUCE)
         return stn_comm_all_reduce(comm, b->send, b->recv, o->first, STN_DTYPE_F32, STN_SUM, NULL);
     return stn_comm_all_to_all(comm, b->send, counts, b->recv, counts, STN_DTYPE_F32, NULL);
 }
@@ -58,17 +62,27 @@ static void run_collective(const struct order *o, struct buffers *b, int rank)
     }
     at[0] = 0;
     at[1] = counts[0];
-    if (o->coll == 0)
+    if (o->coll == BARRIER)
         MPI_Barrier(MPI_COMM_WORLD);
-    else if (o->coll == 1)
+    else if (o->coll == ALLREDUCE)
         MPI_Allreduce(b->send, b->recv, (int)o->first, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     else /* the counts are symmetric: what goes to the other comes from it */
         MPI_Alltoallv(b->send, counts, at, MPI_FLOAT, b->recv, counts, at, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
+/* Of the slowest rank. */
+static double run_fftw(const struct order *o)
+{
+    double seconds = mpi_fftw_run(o->first, o->coll == RFFT, o->n), slowest;
+    MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
 static double run_order(const struct order *o, struct buffers *b, int rank, stn_comm *comm)
 {
-    int ours = o->coll >= 3, good = reserve(b, o->first + o->second + 1) && (!ours || comm != NULL), all;
+    if (o->coll == FFT || o->coll == RFFT)
+        return run_fftw(o);
+    int ours = o->coll >= OUR_BARRIER, good = reserve(b, o->first + o->second + 1) && (!ours || comm != NULL), all;
     MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (!all)
         return -1;
@@ -137,6 +151,7 @@ int main(int argc, char **argv)
             fflush(stdout);
         }
     }
+    mpi_fftw_end();
     stn_comm_destroy(&comm);
     free(buffers.send);
     free(buffers.recv);

@@ -26,6 +26,23 @@ void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struc
     team_fini(&world->team);
 }
 
+void world_contest(struct world *world, stn_context *context, const struct contest *contest, struct row *row)
+{
+    const int rank = stn_context_rank(context);
+    team_measure(&world->team, rank, contest, &world->samples);
+    row_measure(row, &world->samples, bench_times, 0, 1e-6);
+    row->unit = "us";
+    stn_context_stats_reset(context);
+    const stn_stats before = world_stats(context);
+    contest->ours(contest->ours_arg, 1);
+    const stn_stats after = world_stats(context);
+    row_count(row, "bytes_sent", (double)(after.bytes_sent - before.bytes_sent));
+    row_count(row, "exchanges", (double)(after.collectives - before.collectives));
+    row_count(row, "held_bytes", (double)(after.peak_bytes - before.live_bytes));
+    if (rank == 0)
+        row_print(world->bench, row);
+}
+
 stn_context *world_fake(struct bench *bench, int rank, int size)
 {
     stn_comm *comm;
