@@ -32,7 +32,9 @@ STN_API stn_status stn_save(stn_context *context, const char *path, int n, const
  * file are left alone.
  *
  * All ranks read the same file, also while another job saves to the path.
- * Collective: over the world. Nothing is changed unless the file has all of them.
+ * Collective: over the world. Nothing is changed unless the file has all of them. Their bytes are read straight into
+ * the tensors: where the disk fails meanwhile, or somebody shortens the file, the call gives STN_ERR_IO, and these hold
+ * some of what they held and some of what was read.
  * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name),
  *  STN_ERR_SHAPE, STN_ERR_DTYPE, or the kept error. */
 STN_API stn_status stn_load(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
@@ -104,7 +106,8 @@ typedef struct stn_checkpoint {
 STN_API stn_status stn_checkpoint_save(stn_context *context, const char *path, const stn_checkpoint *checkpoint);
 
 /** Loads a run into what `checkpoint` names, in place, whatever the layouts are now; sets its `step` and the state of
- *  the random numbers. Collective over the world. Nothing is changed unless the file has everything.
+ *  the random numbers. Collective over the world. Nothing is changed unless the file has everything;
+ *  as stn_load, where bytes cannot be read then.
  *
  *  A mesh of some ranks goes on from the stream of the one with the same ranks, grid and names, also where it is made
  *  after this call. One that the run did not have, because it goes on on other ranks, begins where

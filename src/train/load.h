@@ -25,8 +25,8 @@ stn_status stni_load_check(stn_context *context, const char *path, int n, const 
  * rank finds is left in `error`. */
 stn_status stni_load_open(struct stni_load *load);
 
-/* Finds all tensors in the file that has been opened, and the memory that reading takes. Local; what it finds is left in
- * `error`. */
+/* Finds all tensors in the file that has been opened, and the memory that reading takes. Local; what it finds is left
+ * in `error`. */
 stn_status stni_load_find(struct stni_load *load);
 
 /* Ranks agree on the error of any; the kept error, or STN_OK. Collective. */

@@ -3,6 +3,7 @@
 #include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
+#include "ops/placement/unshard.h"
 #include "ops/redistribute/action.h"
 #include "train/file_bytes.h"
 #include "train/file_header.h"
@@ -53,30 +54,66 @@ static int writes_here(const stn_spec *spec, int rank)
     return mesh->member;
 }
 
+static stn_status write_runs(struct saving *s, int file, const stn_spec *spec, const char *data, int64_t begin)
+{
+    const struct stni_file_runs runs = stni_file_runs(spec);
+    for (int64_t i = 0; i < runs.count; i++)
+        if (!stni_file_write_at(file, data + i * runs.length, (size_t)runs.length, begin + stni_file_run_at(&runs, i)))
+            return fail(s, "cannot be written");
+    return STN_OK;
+}
+
 static stn_status write_chunk(struct saving *s, int file, stn_tensor *tensor, int64_t begin)
 {
     const stn_spec *spec = tensor->spec;
     if (spec->local_numel == 0 || !writes_here(spec, s->context->rank))
         return STN_OK;
+    if (stni_tensor_is_host_array(tensor)) {
+        STNI_TRY(stni_fail_queue(s->context, stni_queue_sync_for(s->context->queue, STN_SYNC_VALUES)));
+        return write_runs(s, file, spec, tensor->data, begin);
+    }
     char *data = stni_malloc(spec->local_bytes);
     if (!data)
         return stni_error_set(&s->error, STN_ERR_MEMORY, "save: no memory for %zu bytes", spec->local_bytes);
     stn_status status = stn_to_host(tensor, data, spec->local_bytes);
-    struct stni_file_runs runs = stni_file_runs(spec);
-    for (int64_t i = 0; i < runs.count && status == STN_OK; i++)
-        if (!stni_file_write_at(file, data + i * runs.length, (size_t)runs.length, begin + stni_file_run_at(&runs, i)))
-            status = fail(s, "cannot be written");
+    if (status == STN_OK)
+        status = write_runs(s, file, spec, data, begin);
     stni_free(data);
     return status;
 }
 
-static stn_status reduced(stn_tensor *tensor, stn_tensor **out)
+/* Bytes of a chunk that lie together in the file, where only this dim and those behind it decide. */
+static int64_t run_bytes(const struct stni_layout *layout, int dim)
+{
+    int64_t bytes = (int64_t)stn_dtype_size(layout->dtype) * layout->shape[dim] / layout->split[dim]->n_parts;
+    for (int d = dim + 1; d < layout->ndim; d++)
+        bytes *= layout->shape[d];
+    return bytes;
+}
+
+/* Where chunks would be many short pieces of the file, ranks exchange first, so that each has one long piece: what cuts
+ * later dims cuts the first one. */
+static stn_status join_runs(stn_context *context, struct stni_layout *layout)
+{
+    enum { SHORT = 1 << 16 };
+    int first = 0;
+    while (first < layout->ndim - 1 && layout->shape[first] == 1)
+        first++;
+    for (int d = layout->ndim - 1; d > first; d--)
+        if (layout->split[d] && run_bytes(layout, d) < SHORT)
+            STNI_TRY(stni_layout_recut(context, layout, d, first));
+    return STN_OK;
+}
+
+/* The tensor as it is written: nothing pending, and in long pieces. */
+static stn_status lay_out(stn_tensor *tensor, stn_tensor **out)
 {
     struct stni_layout layout = tensor->spec->layout;
     const stn_spec *spec;
     for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
         if (layout.placement[a].kind == STN_PLACE_PARTIAL)
             layout.placement[a] = stn_replicate();
+    STNI_TRY(join_runs(tensor->context, &layout));
     STNI_TRY(stni_spec_intern(tensor->context, &layout, &spec));
     return stni_redistribute(tensor, spec, out);
 }
@@ -91,14 +128,14 @@ static stn_status finish(struct saving *s, int file)
     return failed ? fail(s, "cannot be written") : STN_OK;
 }
 
-/* A rank that cannot write goes on: reductions are collective. */
+/* A rank that cannot write goes on: reductions and exchanges are collective. */
 static stn_status write_all(struct saving *s)
 {
     int file = open(s->part.path, O_WRONLY | O_CLOEXEC);
     stn_status status = file < 0 ? fail(s, "cannot be opened") : STN_OK;
     for (int i = 0; i < s->n; i++) {
         stn_tensor *tensor;
-        STNI_TRY_GOTO(reduced(s->tensors[i].tensor, &tensor), out);
+        STNI_TRY_GOTO(lay_out(s->tensors[i].tensor, &tensor), out);
         if (s->error.status == STN_OK)
             write_chunk(s, file, tensor, (int64_t)s->header_size + s->entries[i].begin);
         stni_tensor_drop(&tensor);

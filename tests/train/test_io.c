@@ -265,19 +265,74 @@ static void damaged_files_are_refused_on_all_ranks(void)
     test_ranks(2, damaged_body, NULL);
 }
 
+/* Chunks that are many pieces of the file: short ones, of which whole windows are read, and some behind the last whole
+ * window; long ones; ones that lie far apart. Cut along each dim, on some ranks unevenly or not at all. */
+static const struct {
+    int ndim;
+    int64_t shape[3];
+} large[] = {{2, {300, 5000}}, {2, {5, 20000}}, {3, {40, 3, 3000}}, {3, {3, 400, 7}}, {3, {1, 9, 70001}}};
+
+enum { LARGE = sizeof large / sizeof *large };
+
+static stn_tensor *large_tensor(stn_context *context, const stn_mesh *mesh, int i, int dim, double (*value)(int64_t))
+{
+    const stn_placement shard = stn_shard(dim);
+    return test_tensor(context, mesh, &shard, STN_DTYPE_F32, large[i].ndim, large[i].shape, NULL, value);
+}
+
+static void check_large(stn_tensor *got, stn_context *context, const stn_mesh *mesh, int i, int dim)
+{
+    double different = -1;
+    stn_tensor *wrong = stn_ne(got, large_tensor(context, mesh, i, dim, test_value));
+    CHECK_STATUS(stn_item(stn_sum(wrong, 0, NULL, 0), &different), STN_OK);
+    if (!CHECK_NEAR(different, 0, 0))
+        fprintf(stderr, "    tensor %d along dim %d\n", i, dim);
+}
+
+static stn_status large_body(stn_context *context, void *arg)
+{
+    static const char *const names[LARGE] = {"a", "b", "c", "d", "e"};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_named_tensor list[LARGE];
+    char path[128];
+    (void)arg;
+    for (int from = 0; from < 3; from++)
+        for (int to = 0; to < 3; to++) {
+            stn_scope_begin(context);
+            for (int i = 0; i < LARGE; i++)
+                list[i] =
+                    (stn_named_tensor){names[i], large_tensor(context, mesh, i, from % large[i].ndim, test_value)};
+            CHECK_STATUS(stn_save(context, file_at("large.safetensors", path), LARGE, list, 0, NULL), STN_OK);
+            for (int i = 0; i < LARGE; i++)
+                list[i].tensor = large_tensor(context, mesh, i, to % large[i].ndim, other_value);
+            CHECK_STATUS(stn_load(context, path, LARGE, list), STN_OK);
+            for (int i = 0; i < LARGE; i++)
+                check_large(list[i].tensor, context, mesh, i, to % large[i].ndim);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void pieces_of_any_length_are_written_and_read(void)
+{
+    for (int ranks = 2; ranks <= 3; ranks++)
+        test_ranks(ranks, large_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"every_layout_loads_what_every_other_saved", every_layout_loads_what_every_other_saved},
         {"an_optimizer_goes_on_after_loading", an_optimizer_goes_on_after_loading},
         {"what_is_saved_can_be_loaded_whatever_it_is_called", what_is_saved_can_be_loaded_whatever_it_is_called},
+        {"pieces_of_any_length_are_written_and_read", pieces_of_any_length_are_written_and_read},
         {"damaged_files_are_refused_on_all_ranks", damaged_files_are_refused_on_all_ranks},
     };
     if (!mkdtemp(folder))
         return 1;
     int code = TEST_MAIN(argc, argv, cases);
-    static const char *const names[] = {"x",      "optimizer", "names", "short",   "tiny",
-                                        "length", "json",      "deep",  "offsets", "shape"};
+    static const char *const names[] = {"x",    "optimizer", "names",   "short", "tiny", "length",
+                                        "json", "deep",      "offsets", "shape", "large"};
     char path[160];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s.safetensors", folder, names[i]);

@@ -6,8 +6,9 @@
 
 struct peer_sharp;
 
-/** Fields in f32 on a Gauss grid of `degrees` latitudes and twice as many longitudes, and their coefficients below that degree. It plans nothing
- * beforehand that costs time, and transforms one field after the other. NULL where libsharp was not found or there is no memory. */
+/** Fields in f32 on a Gauss grid of `degrees` latitudes and twice as many longitudes, and their coefficients below
+ * that degree. It plans nothing beforehand that costs time, and transforms one field after the other. NULL where
+ * libsharp was not found or there is no memory. */
 struct peer_sharp *peer_sharp_create(int64_t degrees, int64_t fields);
 void peer_sharp_destroy(struct peer_sharp **peer);
 

@@ -41,8 +41,7 @@ static stn_status make(struct ring_side *side, int64_t length, const stn_mesh *m
     const int64_t shape[] = {HEADS, length, WIDTH};
     const stn_placement placement = stn_shard(cut);
     const stn_spec *spec;
-    const stn_status status =
-        stn_spec_create(side->context, mesh, &placement, STN_DTYPE_F32, 3, shape, NULL, &spec);
+    const stn_status status = stn_spec_create(side->context, mesh, &placement, STN_DTYPE_F32, 3, shape, NULL, &spec);
     if (status != STN_OK)
         return status;
     for (int k = 0; k < 4; k++)
@@ -51,7 +50,8 @@ static stn_status make(struct ring_side *side, int64_t length, const stn_mesh *m
     return stn_context_status(side->context);
 }
 
-static void measure(struct ring_world *world, struct ring_side *ours, struct ring_side *peer, int is_causal, int with_gradients)
+static void measure(struct ring_world *world, struct ring_side *ours, struct ring_side *peer, int is_causal,
+                    int with_gradients)
 {
     const struct contest contest = {.ours = run, .peer = run, .ours_arg = ours, .peer_arg = peer};
     struct row row = {.name = "ring", .gate = 0.95, .goal = 0.98};

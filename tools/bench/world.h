@@ -14,8 +14,8 @@ struct world {
 /** Runs `rank_main` on thread ranks; `world` is its argument. A failure is printed and counted. */
 void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struct world *world);
 
-/** Measures a contest and prints its row from rank 0, with what one repetition of ours does on that rank: `label` and gates are filled in. All ranks
- * call it. */
+/** Measures a contest and prints its row from rank 0, with what one repetition of ours does on that rank: `label` and
+ * gates are filled in. All ranks call it. */
 void world_contest(struct world *world, stn_context *context, const struct contest *contest, struct row *row);
 
 /** A context that plays rank `rank` of a fake world; NULL, printed and counted, where that fails. */

@@ -10,20 +10,20 @@ static int64_t NAME(batch_at)(const struct stni_legendre_args *a, const int64_t 
 }
 
 /* Where field f begins, with the first of the orders. */
-static const ACC *NAME(input)(const struct NAME(work) *w, int64_t f)
+static const ACC *NAME(input)(const struct NAME(work) * w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     return (const ACC *)a->in + 2 * (NAME(batch_at)(a, a->in_batch, w->field + f) + w->order * a->in_order);
 }
 
-static ACC *NAME(output)(const struct NAME(work) *w, int64_t f)
+static ACC *NAME(output)(const struct NAME(work) * w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     return (ACC *)a->out + 2 * (NAME(batch_at)(a, a->out_batch, w->field + f) + w->order * a->out_order);
 }
 
 /* Reads columns of latitudes as their even and their odd parts; what the equator has is even. */
-static void NAME(fold)(const struct NAME(work) *w, int64_t f)
+static void NAME(fold)(const struct NAME(work) * w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     const ACC *in = NAME(input)(w, f);
@@ -41,7 +41,7 @@ static void NAME(fold)(const struct NAME(work) *w, int64_t f)
     }
 }
 
-static void NAME(unfold)(const struct NAME(work) *w, int64_t f)
+static void NAME(unfold)(const struct NAME(work) * w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     ACC *out = NAME(output)(w, f);
@@ -61,7 +61,7 @@ static void NAME(unfold)(const struct NAME(work) *w, int64_t f)
 }
 
 /* Degrees below the order get 0. */
-static void NAME(store_pairs)(const struct NAME(work) *w, int64_t f)
+static void NAME(store_pairs)(const struct NAME(work) * w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     ACC *out = NAME(output)(w, f);
@@ -80,7 +80,7 @@ static void NAME(store_pairs)(const struct NAME(work) *w, int64_t f)
 }
 
 /* Reads coefficients, and makes room for what they give. */
-static void NAME(load_pairs)(const struct NAME(work) *w, int64_t f)
+static void NAME(load_pairs)(const struct NAME(work) * w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     const ACC *in = NAME(input)(w, f);

@@ -6,9 +6,9 @@
 
 enum {
     STNI_LEGENDRE_LINE = 64,
-    STNI_LEGENDRE_FIELDS = 32, /* that are in the workspace at once */
-    STNI_LEGENDRE_GROUP = 8,   /* and of these so many orders: a cache line's, where they lie together */
-    STNI_LEGENDRE_BLOCK = 16,  /* rows are padded to a multiple of so many latitudes */
+    STNI_LEGENDRE_FIELDS = 32,     /* that are in the workspace at once */
+    STNI_LEGENDRE_GROUP = 8,       /* and of these so many orders: a cache line's, where they lie together */
+    STNI_LEGENDRE_BLOCK = 16,      /* rows are padded to a multiple of so many latitudes */
     STNI_LEGENDRE_TABLE = 1 << 15, /* bytes of functions that are in the table at once, or those of LEAST degrees */
     STNI_LEGENDRE_LEAST = 16,
     STNI_LEGENDRE_MOST = 64
@@ -16,15 +16,14 @@ enum {
 
 struct stni_legendre_space {
     int64_t half, pitch; /* latitudes of half the grid; the same with padding */
-    int64_t column;      /* numbers from a column to the next: another line than pitch, whose multiples may all share one place in the caches */
+    int64_t column;      /* numbers from a column to the next: multiples of pitch may share one place in the caches */
     int64_t degrees;     /* in the table at once: even ones, then odd ones, as many of each */
     int64_t rows;        /* pairs of even functions, and as many of odd ones */
-    size_t cosine, sine, weight,              /* doubles of each latitude */
+    size_t cosine, sine, weight,                /* doubles of each latitude */
         power, power_scale, here, below, scale, /* also: the recurrence */
-        a, b, row_here, row_below,            /* doubles of each degree */
-        table,
-        columns,      /* of a field and an order: even part and odd part along latitudes, real and imaginary each */
-        coefficients, /* of a field and an order: pairs of even functions, then of odd ones */
+        a, b, row_here, row_below,              /* doubles of each degree */
+        table, columns, /* of a field and an order: even part and odd part along latitudes, real and imaginary each */
+        coefficients,   /* of a field and an order: pairs of even functions, then of odd ones */
         bytes;
 };
 
