@@ -19,7 +19,7 @@ int both_on_standin(void)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EVERY = 12 };
+enum { EVERY = 20 };
 #else
 enum { EVERY = 8 };
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLE, INDEX, SOURCE, ROUNDS = 60, MANY = 40, MAX_BYTES = 8 * LAYOUT_MAX_ELEMENTS };
+enum { TABLE, INDEX, SOURCE, ROUNDS = 24, MANY = 40, MAX_BYTES = 8 * LAYOUT_MAX_ELEMENTS };
 
 static stn_tensor *gather(stn_tensor *const *in, int dim) { return stn_gather(in[TABLE], dim, in[INDEX]); }
 static stn_tensor *along(stn_tensor *const *in, int dim) { return stn_take_along_dim(in[TABLE], in[INDEX], &dim); }
