@@ -70,15 +70,21 @@ static void log_cost(const stn_op_call *call)
              call->op->desc->name, text, bytes);
 }
 
+/* That of all inputs; NULL: they are local, or there are none. */
+static const stn_mesh *mesh_of(const stn_op_call *call)
+{
+    int i = 0;
+    while (i < call->n_in && !call->in_spec[i])
+        i++;
+    return i < call->n_in ? call->in_spec[i]->layout.mesh : NULL;
+}
+
 stn_status stni_fallback_place(stn_op_call *call)
 {
-    const stn_mesh *mesh = NULL;
-    for (int i = 0; i < call->n_in; i++) {
-        if (!call->in_spec[i])
-            continue;
-        mesh = call->in_spec[i]->layout.mesh;
-        STNI_TRY(replicated(call->context, call->in_spec[i], &call->want[i]));
-    }
+    const stn_mesh *mesh = mesh_of(call);
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in_spec[i])
+            STNI_TRY(replicated(call->context, call->in_spec[i], &call->want[i]));
     for (int k = 0; k < call->n_out; k++)
         STNI_TRY(output_spec(call, mesh, &call->out_meta[k], &call->out_spec[k]));
     if (mesh)
@@ -167,7 +173,7 @@ static stn_status outside(stn_op_call *call)
 
 stn_status stni_fallback_run(stn_op_call *call)
 {
-    const stn_mesh *mesh = call->out_spec[0] ? call->out_spec[0]->layout.mesh : NULL;
+    const stn_mesh *mesh = mesh_of(call);
     call->context->stats.fallbacks++;
     if (mesh && !mesh->member)
         return outside(call);

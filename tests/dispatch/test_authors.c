@@ -266,12 +266,49 @@ static void in_place_without_a_rule_changes_what_was_given(void)
     test_ranks(3, in_place_body, NULL);
 }
 
+static stn_status check_nothing(stn_op_call *call)
+{
+    (void)call;
+    return STN_OK;
+}
+
+/* Rank 2 is outside of the mesh. */
+static stn_status look_run(stn_op_call *call)
+{
+    CHECK(stn_context_rank(call->context) < 2);
+    CHECK(stn_spec_mesh(stn_tensor_spec(call->in[0])) == NULL);
+    return STN_OK;
+}
+
+static stn_status nothing_body(stn_context *context, void *arg)
+{
+    static const stn_input_schema input[] = {{.name = "input"}};
+    static const stn_op_impl impl = {.check = check_nothing, .run = look_run};
+    const stn_op_desc desc = {.size = sizeof desc, .name = "look", STN_INPUTS(input), .impl = &impl};
+    const int64_t n = 7;
+    const stn_placement shard = stn_shard(0);
+    const stn_op *op;
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F32, 1, &n, NULL, test_value);
+    CHECK_STATUS(stn_op_apply(op, 1, &x, NULL, 0, NULL), STN_OK);
+    return stn_scope_end(context);
+}
+
+static void an_op_without_outputs_or_a_rule_runs_on_its_mesh_alone(void)
+{
+    test_ranks(3, nothing_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"what_an_author_gets_wrong_is_an_error", what_an_author_gets_wrong_is_an_error},
         {"a_handler_that_gives_nothing_has_failed", a_handler_that_gives_nothing_has_failed},
         {"in_place_without_a_rule_changes_what_was_given", in_place_without_a_rule_changes_what_was_given},
+        {"an_op_without_outputs_or_a_rule_runs_on_its_mesh_alone",
+         an_op_without_outputs_or_a_rule_runs_on_its_mesh_alone},
     };
     return TEST_MAIN(argc, argv, cases);
 }
