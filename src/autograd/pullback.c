@@ -25,6 +25,7 @@ stn_status stni_pullback_create(stn_context *context, stn_pullback **out)
 
 stn_status stni_pullback_detach(stn_tensor *tensor, stn_tensor **out)
 {
+    STNI_TRY(stni_tensor_arrive(tensor));
     STNI_TRY(stni_tensor_on(tensor->context, tensor->spec, tensor->storage, tensor->data, tensor->strides, 0, out));
     stni_tensor_show_as(*out, tensor);
     return STN_OK;

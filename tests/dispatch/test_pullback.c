@@ -2,6 +2,7 @@
 #include "ranks.h"
 #include "stats.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static stn_tensor *numbers(stn_context *context, const stn_mesh *mesh, const char *placement, int ndim,
@@ -316,6 +317,46 @@ static void a_pullback_may_outlive_its_context(void)
     CHECK(pullback == NULL);
 }
 
+enum { MANY = 1 << 20 };
+
+static void expect_whole(stn_tensor *got, double factor)
+{
+    double *values = malloc(MANY * sizeof *values);
+    int64_t wrong = 0;
+    if (!CHECK_PTR(values))
+        return;
+    CHECK_STATUS(stn_to_host(got, values, MANY * sizeof *values), STN_OK);
+    for (int64_t i = 0; i < MANY; i++)
+        wrong += values[i] != factor * test_value(i);
+    CHECK_I64(wrong, 0);
+    free(values);
+}
+
+/* An input, and a cotangent, of stn_redistribute_begin. */
+static stn_status arriving_body(stn_context *context, void *arg)
+{
+    const int64_t n = MANY;
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_spec *whole = stn_spec_of(mesh, STN_DTYPE_F64, "R", 1, &n);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value), *in = stn_redistribute_begin(x, whole);
+    stn_tensor *out, *grad;
+    stn_pullback *pullback = NULL;
+    CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, "neg"), 1, &in, 0, NULL, 1, 1, &out, &pullback), STN_OK);
+    expect_whole(out, -1);
+    stn_tensor *cotangent = stn_redistribute_begin(x, whole);
+    CHECK_STATUS(stn_pullback_apply(pullback, 1, &cotangent, 1, &grad, NULL), STN_OK);
+    expect_whole(grad, -1);
+    stn_pullback_release(&pullback);
+    return stn_scope_end(context);
+}
+
+static void what_is_under_way_is_waited_for(void)
+{
+    test_ranks(2, arriving_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -326,6 +367,7 @@ int main(int argc, char **argv)
          an_op_in_place_gives_its_input_and_gradients_of_what_it_was},
         {"what_cannot_be_applied_is_refused_with_its_reason", what_cannot_be_applied_is_refused_with_its_reason},
         {"a_collective_of_per_rank_programs_stays_off_the_tape", a_collective_of_per_rank_programs_stays_off_the_tape},
+        {"what_is_under_way_is_waited_for", what_is_under_way_is_waited_for},
         {"a_pullback_may_outlive_its_context", a_pullback_may_outlive_its_context},
     };
     return TEST_MAIN(argc, argv, cases);
