@@ -125,11 +125,38 @@ static void bad_arguments_are_named(void)
     test_ranks(2, refused_body, NULL);
 }
 
+/* On every rank alike, the one that gets nothing included. */
+static stn_status change_body(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {ROWS, COLUMNS};
+    const int one = 1, root = 0;
+    const stn_placement shard = stn_shard(0);
+    const stn_mesh *mesh;
+    (void)arg;
+    CHECK_STATUS(stn_mesh_create(context, 1, &one, NULL, &root, &mesh), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *t =
+        test_tensor(context, test_mesh(context, 2, 0), &shard, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    stn_tensor *whole = stn_gather_to(t, 0);
+    CHECK(!stn_tensor_is_view(whole));
+    stn_mul_number_(whole, 2);
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    t = test_tensor(context, mesh, &shard, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    CHECK(stn_tensor_is_view(stn_gather_to(t, 0))); /* it was there already */
+    return stn_scope_end(context);
+}
+
+static void what_was_gathered_may_be_changed_in_place(void)
+{
+    test_ranks(2, change_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"one_rank_gets_the_whole_of_any_layout", one_rank_gets_the_whole_of_any_layout},
         {"tensors_without_dims_are_gathered", tensors_without_dims_are_gathered},
+        {"what_was_gathered_may_be_changed_in_place", what_was_gathered_may_be_changed_in_place},
         {"bad_arguments_are_named", bad_arguments_are_named},
     };
     return TEST_MAIN(argc, argv, cases);
