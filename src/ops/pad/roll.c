@@ -136,6 +136,8 @@ static stn_status run_flat(stn_op_call *call)
     status = stn_context_status(context);
     if (status == STN_OK)
         status = stni_redistribute(back, call->out_spec[0], &call->out[0]);
+    if (status == STN_OK) /* a view of nothing but what has been rolled */
+        stni_tensor_show_nothing(call->out[0]);
     context->no_grad--;
     stni_scope_leave(context);
     return status;
@@ -151,11 +153,17 @@ static stn_status run(stn_op_call *call)
     return stni_remap_run(call, 1, &map, call->in, call->out[0], (uint32_t)call->note, NULL);
 }
 
+/* Back by as much: a shift whose negative is no int64_t has one that is the same. */
 static stn_status roll_backward(stn_backward_call *call)
 {
     struct roll_attrs attrs = *(const struct roll_attrs *)call->attrs;
-    for (int64_t i = 0; i < attrs.shifts.n; i++)
-        attrs.shifts.v[i] = attrs.shifts.v[i] == INT64_MIN ? attrs.shifts.v[i] : -attrs.shifts.v[i];
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    for (int64_t i = 0; i < attrs.shifts.n; i++) {
+        int64_t n = call->in_spec[0]->numel;
+        if (attrs.dims.n > 0 && in->ndim > 0)
+            n = in->shape[attrs.dims.v[i] + (attrs.dims.v[i] < 0 ? in->ndim : 0)];
+        attrs.shifts.v[i] = n > 0 ? -(attrs.shifts.v[i] % n) : 0;
+    }
     call->grad_in[0] = stni_call(STNI_OP_roll, 1, &call->grad_out[0], &attrs);
     return stn_context_status(call->context);
 }

@@ -222,6 +222,61 @@ static void sums_of_halves_are_taken_in_f32(void)
     test_ranks(2, halves_body, NULL);
 }
 
+/* A roll of all elements in one line is no view of what was rolled. */
+static stn_status flat_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {2, 3}, one = 1;
+    stn_placement rows[] = {stn_shard(0)};
+    double got[6];
+    (void)arg;
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_tensor *x = test_tensor(context, mesh, rows, STN_DTYPE_F64, 2, shape, NULL, test_value);
+    stn_tensor *y = stn_roll(x, 1, &one, NULL);
+    CHECK(!stn_tensor_is_view(y));
+    test_read(stn_mul_number_(y, 2), got, 6);
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(got[i], 2 * test_value((i + 5) % 6), 0);
+    return stn_scope_end(context);
+}
+
+static void a_flat_roll_may_be_changed_in_place(void)
+{
+    test_ranks(1, flat_body, NULL);
+    test_ranks(2, flat_body, NULL);
+}
+
+/* INT64_MIN is 1 modulo 3. */
+static stn_status far_body(stn_context *context, void *arg)
+{
+    const int64_t n = 3, shift = INT64_MIN;
+    const int dim = 0;
+    stn_placement rows[] = {stn_shard(0)};
+    double got[3];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F64, 1, &n, NULL, test_value);
+    stn_tensor *cotangent = stn_detach(x), *grad;
+    stn_set_requires_grad(x, 1);
+    for (int flat = 0; flat < 2; flat++) {
+        stn_tensor *y = stn_roll(x, 1, &shift, flat ? NULL : &dim);
+        test_read(y, got, 3);
+        for (int i = 0; i < 3; i++)
+            CHECK_NEAR(got[i], test_value((i + 2) % 3), 0);
+        CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &x, 0, 0, &grad), STN_OK);
+        test_read(grad, got, 3);
+        for (int i = 0; i < 3; i++)
+            CHECK_NEAR(got[i], test_value((i + 1) % 3), 0);
+    }
+    return stn_scope_end(context);
+}
+
+static void the_gradient_of_any_shift_is_rolled_back(void)
+{
+    test_ranks(2, far_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {4}, three[] = {1, 1, 1}, four[] = {4, 0}, cut[] = {-3, -2}, shift[] = {1};
@@ -260,6 +315,8 @@ int main(int argc, char **argv)
         {"margins_are_those_of_a_plain_loop", margins_are_those_of_a_plain_loop},
         {"only_what_changes_ranks_travels", only_what_changes_ranks_travels},
         {"sums_of_halves_are_taken_in_f32", sums_of_halves_are_taken_in_f32},
+        {"a_flat_roll_may_be_changed_in_place", a_flat_roll_may_be_changed_in_place},
+        {"the_gradient_of_any_shift_is_rolled_back", the_gradient_of_any_shift_is_rolled_back},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
