@@ -131,8 +131,8 @@ static stn_status unflatten(stn_op_call *call)
 {
     const struct unflatten_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    int64_t shape[2 * STN_MAX_NDIM], known = 1;
-    int dim, n = 0;
+    int64_t shape[2 * STN_MAX_NDIM], known = 1, product = 1;
+    int dim, n = 0, is_open = 0;
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &dim));
     if (attrs->sizes.n < 1 || in->ndim == 0 || in->ndim - 1 + attrs->sizes.n > STN_MAX_NDIM)
         return stn_op_fail(call, STN_ERR_ARGUMENT,
@@ -151,6 +151,15 @@ static stn_status unflatten(stn_op_call *call)
             shape[n++] = attrs->sizes.v[i] == -1 && known != 0 && in->shape[d] % known == 0 ? in->shape[d] / known
                                                                                             : attrs->sizes.v[i];
     }
+    for (int64_t i = 0; i < attrs->sizes.n; i++) {
+        is_open |= shape[dim + i] == -1;
+        if (__builtin_mul_overflow(product, shape[dim + i], &product))
+            product = -1;
+    }
+    if (!is_open && product != in->shape[dim]) /* a tensor without elements would take any shape without, too */
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'sizes' got a product of %" PRId64 ", wanted the %" PRId64 " elements of dim %d", product,
+                           in->shape[dim], dim);
     call->out[0] = stn_view(call->in[0], n, shape);
     return STN_OK;
 }

@@ -159,9 +159,9 @@ static stn_status repeat(stn_op_call *call)
     return STN_OK;
 }
 
-static stn_tensor *difference(stn_tensor *later, stn_tensor *earlier, stn_dtype dtype)
+static stn_tensor *difference(stn_tensor *later, stn_tensor *earlier)
 {
-    return dtype == STN_DTYPE_BOOL ? stn_ne(later, earlier) : stn_add_scaled(later, earlier, -1);
+    return stn_tensor_dtype(later) == STN_DTYPE_BOOL ? stn_ne(later, earlier) : stn_add_scaled(later, earlier, -1);
 }
 
 static stn_status diff(stn_op_call *call)
@@ -180,9 +180,9 @@ static stn_status diff(stn_op_call *call)
     all[n++] = call->in[0];
     if (call->in[2])
         all[n++] = call->in[2];
-    stn_tensor *x = n > 1 ? stn_cat(n, all, dim) : call->in[0];
+    stn_tensor *x = n > 1 && attrs->n > 0 ? stn_cat(n, all, dim) : call->in[0];
     for (int64_t i = 0; i < attrs->n && !stn_tensor_is_error(x) && stn_tensor_shape(x)[dim] > 0; i++)
-        x = difference(stn_slice(x, dim, 1, INT64_MAX, 1), stn_slice(x, dim, 0, -1, 1), in->dtype);
+        x = difference(stn_slice(x, dim, 1, INT64_MAX, 1), stn_slice(x, dim, 0, -1, 1));
     call->out[0] = x;
     return STN_OK;
 }

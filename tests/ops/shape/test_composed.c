@@ -168,9 +168,50 @@ static void no_repeats_need_no_memory(void)
         test_ranks(ranks, empty_body, NULL);
 }
 
+static double one_then_zero(int64_t i)
+{
+    return i == 0;
+}
+
+static double always_five(int64_t i)
+{
+    (void)i;
+    return 5;
+}
+
+/* Of what stands before and behind too, whose dtype may be a wider one; no difference at all looks at neither. */
+static stn_status differences_body(stn_context *context, void *arg)
+{
+    const int64_t two = 2, one = 1;
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement shard = stn_shard(0), whole = stn_replicate();
+    double got[2];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x =
+        stn_cast(test_tensor(context, mesh, &shard, STN_DTYPE_F64, 1, &two, NULL, one_then_zero), STN_DTYPE_BOOL);
+    stn_tensor *five =
+        stn_cast(test_tensor(context, mesh, &whole, STN_DTYPE_F64, 1, &one, NULL, always_five), STN_DTYPE_I64);
+    stn_tensor *y = stn_diff(x, 1, 0, five, NULL);
+    CHECK_I64(stn_tensor_dtype(y), STN_DTYPE_I64);
+    test_read(stn_cast(y, STN_DTYPE_F64), got, 2);
+    CHECK_NEAR(got[0], -4, 0);
+    CHECK_NEAR(got[1], -1, 0);
+    CHECK_I64(stn_tensor_dtype(stn_diff(x, 1, 0, x, NULL)), STN_DTYPE_BOOL);
+    y = stn_diff(x, 0, 0, five, NULL);
+    CHECK_I64(stn_tensor_shape(y)[0], 2);
+    CHECK_I64(stn_tensor_dtype(y), STN_DTYPE_BOOL);
+    return stn_scope_end(context);
+}
+
+static void differences_are_pytorchs(void)
+{
+    test_ranks(2, differences_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
-    const int64_t shape[] = {3, 4, 5}, one[] = {1};
+    const int64_t shape[] = {3, 4, 5}, one[] = {1}, empty[] = {0, 6}, sizes[] = {3, 4}, open[] = {-1, -1};
     stn_tensor *parts[2];
     (void)arg;
     stn_scope_begin(context);
@@ -190,6 +231,11 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_SHAPE, "pixel_shuffle: 'input' got 3 channels, wanted a multiple of 4");
     stn_flatten(x, 2, 1);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "flatten: 'end_dim' got 1, wanted one not before start_dim, 2");
+    x = cut_rows(context, 2, empty, 1); /* which has elements enough for any shape with a 0 */
+    stn_unflatten(x, 1, 2, sizes);
+    CHECK_ERROR(context, STN_ERR_SHAPE, "unflatten: 'sizes' got a product of 12, wanted the 6 elements of dim 1");
+    CHECK(stn_tensor_is_error(stn_unflatten(x, 1, 2, open)));
+    stn_context_take_error(context, NULL, 0);
     return stn_scope_end(context);
 }
 
@@ -207,6 +253,7 @@ int main(int argc, char **argv)
         {"rearranging_what_a_rank_has_moves_nothing", rearranging_what_a_rank_has_moves_nothing},
         {"what_is_repeated_without_a_copy_is_so_at_last", what_is_repeated_without_a_copy_is_so_at_last},
         {"no_repeats_need_no_memory", no_repeats_need_no_memory},
+        {"differences_are_pytorchs", differences_are_pytorchs},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
