@@ -199,9 +199,9 @@ stn_status stni_leaf_tell(struct stni_leaf *leaf)
     if (!leaf->due || leaf->pending || leaf->reducing)
         return STN_OK;
     leaf->due = 0;
-    if (!leaf->handle || !leaf->grad)
+    if (!leaf->grad)
         return STN_OK;
-    for (struct stni_grad_hook_entry *e = leaf->hooks; e; e = e->next) {
+    for (struct stni_grad_hook_entry *e = leaf->hooks; e && leaf->handle; e = e->next) { /* a hook may give it up */
         const int outer = stni_scope_fence(leaf->context);
         stn_status status = e->hook(leaf->handle, e->arg);
         stni_scope_unfence(leaf->context, outer, "stn_add_grad_hook", "a gradient hook");

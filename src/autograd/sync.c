@@ -31,7 +31,8 @@ stn_status stni_leaves_sync(struct stni_reducer *reducer, int n, struct stni_lea
     return stni_reducer_end(reducer, add_all(reducer, n, leaves));
 }
 
-/* A hook may run a backward of its own, which runs the other hooks and shortens the list. */
+/* A hook may shorten the list: by a backward of its own, which runs the other hooks, or by forgetting its gradient.
+ * Then what has not been told stands elsewhere; those that were are due no more. */
 static stn_status tell_open_leaves(stn_context *context)
 {
     const struct stni_tape *tape = context->tape;
@@ -39,6 +40,8 @@ static stn_status tell_open_leaves(stn_context *context)
         struct stni_leaf *leaf = tape->open[l];
         stni_leaf_retain(leaf);
         stn_status status = stni_leaf_tell(leaf);
+        if (l >= tape->n_open || tape->open[l] != leaf)
+            l = -1;
         stni_leaf_release(leaf);
         STNI_TRY(status);
     }

@@ -138,6 +138,68 @@ static void hook_of_one_rank_does_not_change_what_is_sent(void)
     test_ranks(3, lonely_hook_body, NULL);
 }
 
+static stn_status forget(stn_tensor *tensor, void *arg)
+{
+    ++*(int *)arg;
+    return stn_zero_grad(tensor);
+}
+
+/* As an optimizer does that runs in backward. */
+static stn_status forget_body(stn_context *context, void *arg)
+{
+    int calls[3] = {0};
+    stn_tensor *leaves[3], *grad;
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    for (int i = 0; i < 3; i++) {
+        leaves[i] = leaf(context, mesh, stn_replicate());
+        CHECK_STATUS(stn_add_grad_hook(leaves[i], forget, &calls[i], NULL), STN_OK);
+    }
+    CHECK_STATUS(stn_backward(product_sum(stn_add(leaves[0], leaves[1]), leaves[2])), STN_OK);
+    for (int i = 0; i < 3; i++) {
+        CHECK_I64(calls[i], 1);
+        CHECK_STATUS(stn_grad_of(leaves[i], &grad), STN_OK);
+        CHECK(grad == NULL);
+    }
+    return stn_scope_end(context);
+}
+
+static void a_hook_may_forget_the_gradient(void)
+{
+    test_ranks(1, forget_body, NULL);
+    test_ranks(2, forget_body, NULL);
+}
+
+static stn_status give_up(stn_tensor *tensor, void *arg)
+{
+    stn_context *context = stn_tensor_context(tensor);
+    stn_tensor_release(arg);
+    stn_context_trim(context); /* what has died is freed by the next action */
+    return STN_OK;
+}
+
+static stn_status give_up_body(stn_context *context, void *arg)
+{
+    struct heard heard = {0, 0};
+    const int64_t n = N;
+    (void)arg;
+    stn_tensor *p = test_tensor(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, test_value);
+    CHECK_STATUS(stn_set_requires_grad(p, 1), STN_OK);
+    CHECK_STATUS(stn_add_grad_hook(p, give_up, &p, NULL), STN_OK);
+    CHECK_STATUS(stn_add_grad_hook(p, hear, &heard, NULL), STN_OK);
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_backward(stn_sum(p, 0, NULL, 0)), STN_OK);
+    CHECK(p == NULL);
+    CHECK_I64(heard.calls, 0);
+    return stn_scope_end(context);
+}
+
+static void no_hook_is_told_of_a_leaf_that_is_gone(void)
+{
+    test_ranks(1, give_up_body, NULL);
+}
+
 static int64_t allocations(stn_context *context)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -197,6 +259,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"hooks_run_after_every_completion", hooks_run_after_every_completion},
         {"hooks_do_not_run_for_what_was_zeroed", hooks_do_not_run_for_what_was_zeroed},
+        {"a_hook_may_forget_the_gradient", a_hook_may_forget_the_gradient},
+        {"no_hook_is_told_of_a_leaf_that_is_gone", no_hook_is_told_of_a_leaf_that_is_gone},
         {"only_what_somebody_else_holds_is_copied", only_what_somebody_else_holds_is_copied},
         {"hook_of_one_rank_does_not_change_what_is_sent", hook_of_one_rank_does_not_change_what_is_sent},
     };
