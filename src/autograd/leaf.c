@@ -205,8 +205,9 @@ stn_status stni_leaf_tell(struct stni_leaf *leaf)
         const int outer = stni_scope_fence(leaf->context);
         stn_status status = e->hook(leaf->handle, e->arg);
         stni_scope_unfence(leaf->context, outer, "stn_add_grad_hook", "a gradient hook");
-        STNI_TRY(leaf->context->error.status);
-        if (status != STN_OK)
+        if (leaf->context->error.status != STN_OK)
+            STNI_TRY(stni_tape_hook_kept(leaf->context));
+        else if (status != STN_OK)
             STNI_TRY(stni_tape_hook_failed(leaf->context, "a gradient hook returned \"%s\"", stn_status_text(status)));
     }
     return leaf->context->error.status;

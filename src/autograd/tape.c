@@ -34,6 +34,24 @@ stn_status stni_tape_hook_failed(stn_context *context, const char *format, ...)
     return STN_OK;
 }
 
+/* Rank errors, and what ranks agreed on, peers know of already. */
+static int is_told(const stn_context *context)
+{
+    const stn_status status = context->error.status;
+    return context->error_agreed || status == STN_ERR_MEMORY || status == STN_ERR_DEVICE || status == STN_ERR_COMM ||
+           status == STN_ERR_PEER || status == STN_ERR_TIMEOUT || stn_queue_error_text(context->queue)[0] != '\0';
+}
+
+stn_status stni_tape_hook_kept(stn_context *context)
+{
+    struct stni_error *failure = context->tape->hook_failure;
+    if (context->error.status == STN_OK || context->size == 1 || !failure || is_told(context))
+        return context->error.status;
+    stni_error_set(failure, context->error.status, "%s", context->error.text);
+    context->error.status = STN_OK;
+    return STN_OK;
+}
+
 void stni_tape_clear_collectives(stn_context *context)
 {
     struct stni_tape *tape = context->tape;

@@ -48,6 +48,10 @@ stn_status stni_tape_add_open(stn_context *context, struct stni_leaf *leaf);
  * them. Outside of a pass the failure is kept at once. */
 stn_status stni_tape_hook_failed(stn_context *context, const char *format, ...) STN_PRINTF(2, 3);
 
+/* The same where a hook has left an error in the context, which is the pass's unless peers know of it already. Returns
+ * what is still kept. */
+stn_status stni_tape_hook_kept(stn_context *context);
+
 /* Forgets the leaves that are open no more. */
 void stni_tape_settle(stn_context *context);
 

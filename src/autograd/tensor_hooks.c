@@ -29,7 +29,8 @@ static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gr
     const int outer = stni_scope_fence(context);
     stn_status status = entry->hook(*gradient, &instead, entry->arg);
     stni_scope_unfence(context, outer, "stn_add_tensor_hook", "a tensor hook");
-    STNI_TRY(context->error.status);
+    if (context->error.status != STN_OK)
+        return stni_tape_hook_kept(context);
     if (status != STN_OK)
         return stni_tape_hook_failed(context, "a tensor hook returned \"%s\"", stn_status_text(status));
     if (!instead || instead == *gradient)

@@ -199,6 +199,43 @@ static void hook_of_a_leaf_that_waits(stn_context *context, stn_tensor *x, int f
     stn_grad_sync(context, 1, &x);
 }
 
+/* What ops of hooks find on the failing rank alone. */
+static stn_status multiply(stn_context *context, int fails)
+{
+    const int64_t n[] = {3, 6};
+    if (fails)
+        stn_matmul(test_tensor(context, NULL, NULL, STN_DTYPE_F64, 1, &n[0], NULL, test_value),
+                   test_tensor(context, NULL, NULL, STN_DTYPE_F64, 1, &n[1], NULL, test_value));
+    return stn_context_status(context);
+}
+
+static stn_status multiply_in_tensor_hook(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)instead;
+    return multiply(stn_tensor_context(gradient), *(const int *)arg);
+}
+
+static void op_in_a_hook_of_a_tensor(stn_context *context, stn_tensor *x, int fails)
+{
+    const stn_placement replicate = stn_replicate();
+    (void)context;
+    stn_tensor *y = stn_mul(x, x);
+    stn_add_tensor_hook(y, multiply_in_tensor_hook, &fails, NULL);
+    stn_backward(stn_sum(stn_redistribute_to(y, &replicate), 0, NULL, 0));
+}
+
+static stn_status multiply_in_grad_hook(stn_tensor *leaf, void *arg)
+{
+    return multiply(stn_tensor_context(leaf), *(const int *)arg);
+}
+
+static void op_in_a_hook_of_a_leaf(stn_context *context, stn_tensor *x, int fails)
+{
+    (void)context;
+    stn_add_grad_hook(x, multiply_in_grad_hook, &fails, NULL);
+    stn_backward(stn_sum(stn_mul(x, x), 0, NULL, 0));
+}
+
 static int is_job(void)
 {
     return getenv("STN_TEST_MODULES") != NULL;
@@ -243,6 +280,8 @@ static const struct way ways[] = {
     {"hook of a leaf", hook_of_a_leaf, STN_ERR_CALLBACK, "a gradient hook returned \"a value is out of range\"", 1},
     {"hook of a leaf that waits", hook_of_a_leaf_that_waits, STN_ERR_CALLBACK,
      "a gradient hook returned \"a value is out of range\"", 1},
+    {"op in a hook of a tensor", op_in_a_hook_of_a_tensor, STN_ERR_SHAPE, "matmul: got shapes (3) and (6)", 1},
+    {"op in a hook of a leaf", op_in_a_hook_of_a_leaf, STN_ERR_SHAPE, "matmul: got shapes (3) and (6)", 1},
     {"missing file", missing_file, STN_ERR_IO, "load: /nowhere/x.safetensors: ", 1},
     {"folder that is not there", folder_that_is_not_there, STN_ERR_IO, "save: /nowhere/x.safetensors: ", 1},
 };
