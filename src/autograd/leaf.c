@@ -80,15 +80,15 @@ static stn_status pending_spec(const stn_spec *whole, uint32_t axes, const stn_s
 static int is_alone(const stn_tensor *t)
 {
     const struct stni_storage *storage = t->storage;
-    if (atomic_load(&t->refs) != 1 || t->shown || t->under_way || !storage || atomic_load(&storage->refs) != 1)
+    if (atomic_load(&t->refs) != 1 || t->node || (t->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED)) ||
+        atomic_load(&storage->refs) != 1)
         return 0;
     const size_t bytes = (size_t)t->spec->local_numel * stn_dtype_size(t->spec->layout.dtype);
     return atomic_load(&storage->views) == 0 && !storage->frozen && storage->capacity > 0 && storage->bytes == bytes &&
            memcmp(t->strides, t->spec->strides, (size_t)t->spec->layout.ndim * sizeof t->strides[0]) == 0;
 }
 
-/* Takes `tensor` over: gives it back where nobody else holds its memory, else a copy. */
-static stn_status own(stn_tensor *tensor, stn_tensor **out)
+stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out)
 {
     if (is_alone(tensor)) {
         *out = tensor;
@@ -103,15 +103,6 @@ static stn_status own(stn_tensor *tensor, stn_tensor **out)
     }
     stni_tensor_drop(&tensor);
     return status;
-}
-
-/* The first of a sum, which is taken over. With a graph the sum is made of ops, so that it can be differentiated. */
-static stn_status begin_sum(stn_tensor **slot, stn_tensor *tensor)
-{
-    if (!tensor->node)
-        return own(tensor, slot);
-    *slot = tensor;
-    return STN_OK;
 }
 
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient)
@@ -154,7 +145,7 @@ static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, ui
     if (leaf->pending)
         STNI_TRY(stni_cotangent_add(spec, &leaf->pending, *cotangent));
     else
-        STNI_TRY(begin_sum(&leaf->pending, take(cotangent)));
+        STNI_TRY(stni_gradient_own(take(cotangent), &leaf->pending));
     return stni_tape_add_open(leaf->context, leaf);
 }
 
@@ -191,7 +182,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor **cotangent)
         return take_pending(leaf, whole, axes, cotangent);
     leaf->counted_elsewhere = 0;
     STNI_TRY(move(cotangent, whole));
-    return leaf->grad ? stni_leaf_add(leaf, whole, *cotangent) : begin_sum(&leaf->grad, take(cotangent));
+    return leaf->grad ? stni_leaf_add(leaf, whole, *cotangent) : stni_gradient_own(take(cotangent), &leaf->grad);
 }
 
 stn_status stni_leaf_tell(struct stni_leaf *leaf)

@@ -44,6 +44,10 @@ void stni_leaf_release(struct stni_leaf *leaf);
  * Replicate. */
 stn_status stni_gradient_spec(const stn_spec *forward, const stn_spec **out);
 
+/* Takes over `tensor`, the first of a gradient that is kept: gives it back where nobody else holds its memory, else a
+ * copy without history. */
+stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out);
+
 /* Forgets both gradients. */
 void stni_leaf_drop_gradients(struct stni_leaf *leaf);
 

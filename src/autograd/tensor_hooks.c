@@ -50,6 +50,8 @@ static stn_status keep(struct stni_tensor_hooks *entry, const stn_spec *forward,
     stn_tensor *complete;
     STNI_TRY(stni_gradient_spec(forward, &whole));
     STNI_TRY(stni_redistribute(gradient, whole, &complete));
+    if (!entry->grad)
+        return stni_gradient_own(complete, &entry->grad);
     stn_status status = stni_cotangent_add(whole, &entry->grad, complete);
     stni_tensor_drop(&complete);
     return status;

@@ -214,6 +214,20 @@ static const double *gradient(stn_tensor *t)
     return grad ? stn_tensor_data(grad) : NULL;
 }
 
+/* Handles that views have had before say nothing of the tensors that have them now. */
+static int64_t allocated_after_views(stn_context *context, stn_tensor *leaf, stn_tensor *cotangent)
+{
+    CHECK_STATUS(stn_zero_grad(leaf), STN_OK);
+    stn_scope_begin(context);
+    for (int i = 0; i < 20; i++)
+        stn_slice(leaf, 0, 0, N, 1);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_tensor *y = stn_exp(leaf);
+    const int64_t before = allocations(context);
+    CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
+    return allocations(context) - before;
+}
+
 /* The derivative of exp is a product, which nobody but its leaf gets. That of a sum of leaves is one tensor for both,
  * and at the root the caller's own cotangent. */
 static stn_status owner_body(stn_context *context, void *arg)
@@ -227,6 +241,7 @@ static stn_status owner_body(stn_context *context, void *arg)
     const int64_t n = stn_spec_local_numel(stn_tensor_spec(a)), before = allocations(context);
     CHECK_STATUS(stn_backward_many(context, 1, &y, &cotangent, 0), STN_OK);
     CHECK_I64(allocations(context) - before, n > 0);
+    CHECK_I64(allocated_after_views(context, a, cotangent), n > 0);
 
     y = stn_add(stn_exp(stn_add(b, c)), a);
     CHECK_STATUS(stn_zero_grad(a), STN_OK);
@@ -254,6 +269,34 @@ static void only_what_somebody_else_holds_is_copied(void)
     test_ranks(8, owner_body, NULL); /* the last has no element */
 }
 
+/* Of a leaf that is the loss itself, where the caller's cotangent is the result of ops. */
+static stn_status history_body(stn_context *context, void *arg)
+{
+    stn_tensor *grad = NULL;
+    double values[N];
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *a = leaf(context, mesh, stn_shard(0)), *cotangent = stn_exp(leaf(context, mesh, stn_shard(0)));
+    CHECK_STATUS(stn_backward_many(context, 1, &a, &cotangent, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(a, &grad), STN_OK);
+    CHECK(grad != cotangent);
+    CHECK(!stn_requires_grad(grad));
+    stn_no_grad_begin(context);
+    stn_mul_number_(grad, 100);
+    stn_no_grad_end(context);
+    test_read(cotangent, values, N);
+    for (int i = 0; i < N; i++)
+        CHECK_NEAR(values[i], exp(test_value(i)), 1e-12);
+    return stn_scope_end(context);
+}
+
+static void a_gradient_has_no_history_and_is_nobody_elses(void)
+{
+    test_ranks(1, history_body, NULL);
+    test_ranks(3, history_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -261,6 +304,7 @@ int main(int argc, char **argv)
         {"hooks_do_not_run_for_what_was_zeroed", hooks_do_not_run_for_what_was_zeroed},
         {"a_hook_may_forget_the_gradient", a_hook_may_forget_the_gradient},
         {"no_hook_is_told_of_a_leaf_that_is_gone", no_hook_is_told_of_a_leaf_that_is_gone},
+        {"a_gradient_has_no_history_and_is_nobody_elses", a_gradient_has_no_history_and_is_nobody_elses},
         {"only_what_somebody_else_holds_is_copied", only_what_somebody_else_holds_is_copied},
         {"hook_of_one_rank_does_not_change_what_is_sent", hook_of_one_rank_does_not_change_what_is_sent},
     };

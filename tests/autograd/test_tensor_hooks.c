@@ -222,6 +222,36 @@ static void results_keep_their_gradients_where_told_to(void)
         }
 }
 
+/* One cotangent goes through both results and on: each keeps one of its own. */
+static stn_status own_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    stn_tensor *grad = NULL;
+    stn_scope_begin(context);
+    stn_tensor *y = stn_add_number(leaf(context, *placement), 1), *z = stn_add_number(y, 2);
+    stn_tensor *cotangent = vector(context, *placement, whole_number);
+    CHECK_STATUS(stn_retain_grad(y), STN_OK);
+    CHECK_STATUS(stn_retain_grad(z), STN_OK);
+    CHECK_STATUS(stn_backward_many(context, 1, &z, &cotangent, 0), STN_OK);
+    CHECK_STATUS(stn_grad_of(y, &grad), STN_OK);
+    stn_mul_number_(grad, 100);
+    check_grad(y, 100, 1);
+    check_grad(z, 1, 1);
+    double want[N];
+    for (int i = 0; i < N; i++)
+        want[i] = whole_number(i);
+    test_compare(cotangent, want, N, 0);
+    return stn_scope_end(context);
+}
+
+static void kept_gradients_are_nobody_elses(void)
+{
+    stn_placement placements[] = {stn_replicate(), stn_shard(0)};
+    for (int ranks = 1; ranks <= 3; ranks++)
+        for (int p = 0; p < 2; p++)
+            test_ranks(ranks, own_body, &placements[p]);
+}
+
 /* Accumulation: one batch of 2 and two batches of 1. */
 
 enum mode { ONE_BATCH, SYNC_EACH, SYNC_LAST, SYNC_NONE, MODES };
@@ -294,6 +324,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"hooks_see_whole_gradients_and_replace_them_in_order", hooks_see_whole_gradients_and_replace_them_in_order},
         {"hooks_that_fail_or_give_nonsense_are_refused", hooks_that_fail_or_give_nonsense_are_refused},
+        {"kept_gradients_are_nobody_elses", kept_gradients_are_nobody_elses},
         {"results_keep_their_gradients_where_told_to", results_keep_their_gradients_where_told_to},
         {"one_batch_of_two_is_two_batches_of_one_whenever_they_are_synchronised",
          one_batch_of_two_is_two_batches_of_one_whenever_they_are_synchronised},
