@@ -215,6 +215,7 @@ static stn_status run_node(struct stni_pass *pass, int at)
         return STN_OK; /* captured itself, leads nowhere further */
     if (coll)
         STNI_TRY(zero_missing(node));
+    STNI_TRY(stni_pass_check_graph(node)); /* a hook may have run it meanwhile */
     STNI_TRY(stni_recomputation_prepare(node));
     STNI_TRY(check_versions(node));
     STNI_TRY(stni_gather_again(pass, at));
@@ -250,6 +251,7 @@ static stn_status finish_leaves(struct stni_pass *pass)
         struct stni_leaf *leaf = pass->leaves[l];
         if (leaf->cotangent)
             STNI_TRY(stni_leaf_take(leaf, &leaf->cotangent));
+        stni_tensor_drop(&leaf->cotangent); /* a hook may run a backward that comes here, too */
     }
     return context->no_sync ? stni_reducer_end(&pass->reducer, STN_OK) : stni_tape_sync(&pass->reducer);
 }
@@ -378,6 +380,8 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
         return stni_fail(context, STN_ERR_STATE,
                          "stn_backward: called inside of a function of stn_recompute, whose graph is not whole");
     struct stni_error *outer_failure = context->tape->hook_failure;
+    pass->outer = context->tape->running;
+    context->tape->running = pass;
     context->tape->part = NULL;
     context->tape->hook_failure = &pass->hook_failure;
     context->tape->has_grad_hooks = 0;
@@ -404,6 +408,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     context->no_grad = no_grad;
     context->tape->part = part;
     context->tape->hook_failure = outer_failure;
+    context->tape->running = pass->outer;
     context->tape->has_grad_hooks = outer_hooks;
     stni_thread_state_restore(guard);
     if (context->trace)

@@ -53,17 +53,77 @@ stn_status stni_pass_touch_collective(struct stni_pass *pass, const stn_mesh *me
     return touch(pass, mesh, 0);
 }
 
+/* Whether a backward that has called this one, by a hook or by the backward of an op, has given that mark. */
+static int is_outer(const struct stni_pass *pass, uint64_t mark)
+{
+    const struct stni_pass *outer = pass->context->tape->running;
+    while (outer && outer->mark != mark && outer->mark + 1 != mark)
+        outer = outer->outer;
+    return outer != NULL;
+}
+
+/* What it has left in a node or a leaf waits until this one is over. */
+static stn_status set_aside(struct stni_pass *pass, struct stni_node *node, struct stni_leaf *leaf)
+{
+    struct stni_aside *aside = stni_calloc(1, sizeof *aside);
+    if (!aside)
+        return stni_fail_memory(pass->context, "what a backward has left", sizeof *aside);
+    *aside = (struct stni_aside){.node = node, .leaf = leaf, .next = pass->asides};
+    pass->asides = aside;
+    if (leaf) {
+        aside->mark = leaf->mark;
+        aside->last = leaf->last;
+        aside->cotangents[0] = leaf->cotangent;
+        leaf->cotangent = NULL;
+        return STN_OK;
+    }
+    aside->mark = node->mark;
+    aside->gathered = node->gathered;
+    node->gathered = NULL;
+    for (int k = 0; k < node->n_out; k++) {
+        aside->cotangents[k] = node->cotangents[k];
+        node->cotangents[k] = NULL;
+    }
+    return STN_OK;
+}
+
+static void give_back(const struct stni_aside *aside)
+{
+    struct stni_node *node = aside->node;
+    if (aside->leaf) {
+        aside->leaf->mark = aside->mark;
+        aside->leaf->last = aside->last;
+        aside->leaf->cotangent = aside->cotangents[0];
+        return;
+    }
+    node->mark = aside->mark;
+    node->gathered = aside->gathered;
+    for (int k = 0; k < node->n_out; k++)
+        node->cotangents[k] = aside->cotangents[k];
+}
+
 static stn_status meet_leaf(struct stni_pass *pass, struct stni_leaf *leaf)
 {
     void *list = pass->leaves;
     if (leaf->mark == pass->mark)
         return STN_OK;
+    if (is_outer(pass, leaf->mark))
+        STNI_TRY(set_aside(pass, NULL, leaf));
     STNI_TRY(grow(pass->context, &list, pass->n_leaves, &pass->cap_leaves));
     pass->leaves = list;
     leaf->mark = pass->mark;
     stni_leaf_retain(leaf);
     pass->leaves[pass->n_leaves++] = leaf;
     return STN_OK;
+}
+
+stn_status stni_pass_check_graph(const struct stni_node *node)
+{
+    return node->consumed
+               ? stni_fail(node->context, STN_ERR_STATE,
+                           "stn_backward: '%s' was run backward before and its graph is gone; retain_graph keeps it",
+                           node->desc->name)
+               : STN_OK;
 }
 
 static stn_status meet_node(struct stni_pass *pass, struct stni_node *node)
@@ -73,10 +133,9 @@ static stn_status meet_node(struct stni_pass *pass, struct stni_node *node)
         return STN_OK;
     if (node->consumed && pass->looking)
         return STN_OK;
-    if (node->consumed)
-        return stni_fail(pass->context, STN_ERR_STATE,
-                         "stn_backward: '%s' was run backward before and its graph is gone; retain_graph keeps it",
-                         node->desc->name);
+    STNI_TRY(stni_pass_check_graph(node));
+    if (is_outer(pass, node->mark))
+        STNI_TRY(set_aside(pass, node, NULL));
     STNI_TRY(grow(pass->context, &list, pass->n_nodes, &pass->cap_nodes));
     pass->nodes = list;
     node->mark = pass->mark;
@@ -175,15 +234,21 @@ void stni_pass_prune(struct stni_pass *pass)
 
 void stni_pass_fini(struct stni_pass *pass)
 {
-    for (int n = 0; n < pass->n_nodes; n++) {
+    for (int n = 0; n < pass->n_nodes; n++)
         for (int k = 0; k < pass->nodes[n]->n_out; k++)
             stni_tensor_drop(&pass->nodes[n]->cotangents[k]);
-        stni_node_release(pass->nodes[n]);
-    }
-    for (int l = 0; l < pass->n_leaves; l++) {
+    for (int l = 0; l < pass->n_leaves; l++)
         stni_tensor_drop(&pass->leaves[l]->cotangent);
-        stni_leaf_release(pass->leaves[l]);
+    while (pass->asides) {
+        struct stni_aside *aside = pass->asides;
+        pass->asides = aside->next;
+        give_back(aside);
+        stni_free(aside);
     }
+    for (int n = 0; n < pass->n_nodes; n++)
+        stni_node_release(pass->nodes[n]);
+    for (int l = 0; l < pass->n_leaves; l++)
+        stni_leaf_release(pass->leaves[l]);
     for (int c = 0; c < pass->n_captures; c++)
         stni_tensor_drop(&pass->captures[c].gradient);
     stni_free(pass->nodes);

@@ -59,8 +59,21 @@ struct stni_line {
     int64_t words[STNI_LINE_WORDS];
 };
 
+/* Of a node or a leaf: what a backward that is under way has left in it, while one that was called from there runs. */
+struct stni_aside {
+    struct stni_node *node; /* one of the two; the outer pass holds it */
+    struct stni_leaf *leaf;
+    uint64_t mark;
+    int last;
+    stn_tensor **gathered;
+    stn_tensor *cotangents[STN_MAX_OUTPUTS]; /* of a leaf: one */
+    struct stni_aside *next;
+};
+
 struct stni_pass {
     stn_context *context;
+    const struct stni_pass *outer; /* that runs, and has called this one; NULL: none */
+    struct stni_aside *asides;     /* of its nodes and leaves, until the end */
     uint64_t mark;
     int retain_graph, create_graph;
     stn_status status; /* what this rank found wrong with its own graph; told to the others before anything is done */
@@ -92,6 +105,9 @@ stn_status stni_pass_run(struct stni_pass *pass);
 
 /* Adds what an edge leads to, and everything reachable from there. */
 stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge);
+
+/* STN_ERR_STATE if a backward without retain has run the node. */
+stn_status stni_pass_check_graph(const struct stni_node *node);
 
 /* The graph has a tensor on this mesh (NULL: nothing to note). */
 stn_status stni_pass_touch(struct stni_pass *pass, const stn_mesh *mesh);

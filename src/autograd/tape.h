@@ -33,6 +33,7 @@ struct stni_tape {
     const stn_mesh *failed_mesh; /* of the first tensor on a mesh that a failed op, or a later one in its wake, was called with */
     uint64_t failure;            /* a hash of the error that was kept then */
     struct stn_pullback *pullbacks; /* all that live, of their owners */
+    const struct stni_pass *running; /* the innermost backward; NULL: none */
     int has_grad_hooks; /* some rank of the backward that runs has hooks of leaves */
     struct stni_error *hook_failure; /* the first of the hooks of the pass that runs, which goes on; NULL: none runs */
     struct stni_recomputation *part; /* whose function is being called, the first time or again; NULL else */

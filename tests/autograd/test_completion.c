@@ -200,6 +200,42 @@ static void no_hook_is_told_of_a_leaf_that_is_gone(void)
     test_ranks(1, give_up_body, NULL);
 }
 
+struct nested {
+    stn_tensor *loss;
+    int calls;
+};
+
+static stn_status run_once(stn_tensor *tensor, void *arg)
+{
+    struct nested *nested = arg;
+    (void)tensor;
+    return nested->calls++ == 0 ? stn_backward(nested->loss) : STN_OK;
+}
+
+/* The leaf has a gradient before, which both add to. */
+static stn_status again_body(stn_context *context, void *arg)
+{
+    struct heard heard = {0, 0};
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    stn_scope_begin(context);
+    stn_tensor *p = leaf(context, mesh, stn_shard(0)), *x = stn_detach(leaf(context, mesh, stn_shard(0)));
+    CHECK_STATUS(stn_backward(product_sum(x, p)), STN_OK);
+    struct nested nested = {product_sum(x, stn_mul_number(p, 10)), 0};
+    CHECK_STATUS(stn_add_grad_hook(p, run_once, &nested, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(product_sum(x, stn_mul_number(p, 100))), STN_OK);
+    CHECK_STATUS(hear(p, &heard), STN_OK);
+    check_heard(&heard, 1, 111);
+    CHECK_I64(nested.calls, 2);
+    return stn_scope_end(context);
+}
+
+static void a_hook_may_run_a_backward_to_its_own_leaf(void)
+{
+    test_ranks(1, again_body, NULL);
+    test_ranks(2, again_body, NULL);
+}
+
 static int64_t allocations(stn_context *context)
 {
     stn_stats stats = {.size = sizeof stats};
@@ -304,6 +340,7 @@ int main(int argc, char **argv)
         {"hooks_do_not_run_for_what_was_zeroed", hooks_do_not_run_for_what_was_zeroed},
         {"a_hook_may_forget_the_gradient", a_hook_may_forget_the_gradient},
         {"no_hook_is_told_of_a_leaf_that_is_gone", no_hook_is_told_of_a_leaf_that_is_gone},
+        {"a_hook_may_run_a_backward_to_its_own_leaf", a_hook_may_run_a_backward_to_its_own_leaf},
         {"a_gradient_has_no_history_and_is_nobody_elses", a_gradient_has_no_history_and_is_nobody_elses},
         {"only_what_somebody_else_holds_is_copied", only_what_somebody_else_holds_is_copied},
         {"hook_of_one_rank_does_not_change_what_is_sent", hook_of_one_rank_does_not_change_what_is_sent},

@@ -153,6 +153,88 @@ static void hooks_that_fail_or_give_nonsense_are_refused(void)
     test_ranks(2, refused_body, NULL);
 }
 
+/* A backward inside of another */
+
+struct nested {
+    stn_tensor *loss, *x;
+    int by_grad, retain, calls;
+    double seen; /* element 1 of its gradient; of stn_grad alone */
+};
+
+static stn_status run_another(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    struct nested *nested = arg;
+    stn_context *context = stn_tensor_context(gradient);
+    stn_tensor *grad = NULL;
+    double values[N];
+    (void)instead;
+    if (nested->calls++ > 0)
+        return STN_OK;
+    if (!nested->by_grad)
+        return stn_backward_many(context, 1, &nested->loss, NULL, nested->retain);
+    stn_status status = stn_grad(context, 1, &nested->loss, NULL, 1, &nested->x, nested->retain, 0, &grad);
+    if (status != STN_OK)
+        return status;
+    test_read(grad, values, N);
+    nested->seen = values[1];
+    return STN_OK;
+}
+
+/* Both come through `trunk`, which has got one part of its gradient from the outer one, and to the leaf x. The outer
+ * derivative is (5 + 1) 2, that of the inner one 10 2. */
+static stn_status nested_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    for (int way = 0; way < 4; way++) {
+        const int outer_by_grad = way & 1;
+        stn_tensor *grad = NULL;
+        stn_scope_begin(context);
+        stn_tensor *x = leaf(context, *placement), *trunk = stn_mul_number(x, 2);
+        struct nested nested = {sum(stn_mul_number(trunk, 10)), x, way >> 1, 1, 0, 0};
+        stn_tensor *hooked = stn_mul_number(trunk, 1), *late = stn_mul_number(trunk, 5);
+        CHECK_STATUS(stn_add_tensor_hook(hooked, run_another, &nested, NULL), STN_OK);
+        stn_tensor *loss = stn_add(sum(late), sum(hooked));
+        if (outer_by_grad) {
+            CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &x, 1, 0, &grad), STN_OK);
+            test_compare(grad, (const double[]){12, 12, 12, 12, 12, 12, 12}, N, 0);
+        } else {
+            CHECK_STATUS(stn_backward(loss), STN_OK);
+        }
+        if (nested.by_grad)
+            CHECK_NEAR(nested.seen, 20, 0);
+        if (!outer_by_grad || !nested.by_grad)
+            check_grad(x, (outer_by_grad ? 0 : 12) + (nested.by_grad ? 0 : 20), 0);
+        CHECK_I64(nested.calls, 1);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+/* Without retain it leaves nothing to the outer one. */
+static stn_status consumed_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, *placement), *trunk = stn_mul(x, x);
+    struct nested nested = {sum(stn_mul_number(trunk, 10)), x, 0, 0, 0, 0};
+    stn_tensor *hooked = stn_mul_number(trunk, 1);
+    CHECK_STATUS(stn_add_tensor_hook(hooked, run_another, &nested, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(sum(hooked)), STN_ERR_STATE);
+    CHECK_ERROR(context, STN_ERR_STATE,
+                "stn_backward: 'mul' was run backward before and its graph is gone; retain_graph keeps it");
+    return stn_scope_end(context);
+}
+
+static void a_backward_in_a_hook_leaves_the_outer_one_what_it_has(void)
+{
+    stn_placement placements[] = {stn_replicate(), stn_shard(0)};
+    for (int ranks = 1; ranks <= 3; ranks++)
+        for (int p = 0; p < 2; p++) {
+            test_ranks(ranks, nested_body, &placements[p]);
+            test_ranks(ranks, consumed_body, &placements[p]);
+        }
+}
+
 /* Kept gradients */
 
 /* y = x w, z = y^2: dz/dy = 2 y, in the layout of y though it arrives as it may; twice into the same tensor; forgotten.
@@ -324,6 +406,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"hooks_see_whole_gradients_and_replace_them_in_order", hooks_see_whole_gradients_and_replace_them_in_order},
         {"hooks_that_fail_or_give_nonsense_are_refused", hooks_that_fail_or_give_nonsense_are_refused},
+        {"a_backward_in_a_hook_leaves_the_outer_one_what_it_has",
+         a_backward_in_a_hook_leaves_the_outer_one_what_it_has},
         {"kept_gradients_are_nobody_elses", kept_gradients_are_nobody_elses},
         {"results_keep_their_gradients_where_told_to", results_keep_their_gradients_where_told_to},
         {"one_batch_of_two_is_two_batches_of_one_whenever_they_are_synchronised",
