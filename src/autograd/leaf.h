@@ -23,6 +23,7 @@ struct stni_leaf {
     stn_tensor *pending;   /* Partial where the leaf is Replicate, still to be reduced */
     stn_tensor *cotangent; /* while a backward runs */
     uint64_t mark;         /* the last traversal that met it */
+    uint64_t named;        /* the last list of leaves that it stood in; a hook may give one while a traversal goes on */
     int last;              /* while a backward runs: the last of its nodes that leads here */
     int reducing;          /* gradients of it that a reduction holds */
     int due;               /* it has hooks, and something was added since they ran last */

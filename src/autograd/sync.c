@@ -19,9 +19,9 @@ static stn_status add_all(struct stni_reducer *reducer, int n, struct stni_leaf 
 {
     const uint64_t mark = reducer->context->tape->mark += 2;
     for (int i = 0; i < n; i++) {
-        if (leaves[i]->pending && leaves[i]->mark != mark)
+        if (leaves[i]->pending && leaves[i]->named != mark)
             STNI_TRY(add_pending(reducer, leaves[i]));
-        leaves[i]->mark = mark; /* a caller may name one twice */
+        leaves[i]->named = mark; /* a caller may name one twice */
     }
     return STN_OK;
 }

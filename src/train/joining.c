@@ -31,9 +31,9 @@ static stn_status check_parameter(const struct stni_joining *j, int i, uint64_t 
     if (!t || stni_is_error(t) || t->context != j->context || !t->leaf)
         return stni_fail(j->context, STN_ERR_STATE, "%s: parameters[%d] is no leaf of this context that requires grad",
                          collective, i);
-    if (t->leaf->mark == mark)
+    if (t->leaf->named == mark)
         return stni_fail(j->context, STN_ERR_ARGUMENT, "%s: parameters[%d] stands in the list before", collective, i);
-    t->leaf->mark = mark;
+    t->leaf->named = mark;
     const stn_mesh *mesh = t->spec->layout.mesh;
     if (mesh && !mesh->member)
         return stni_fail(j->context, STN_ERR_LAYOUT, "%s: parameters[%d] is on a mesh that rank %d is outside of",

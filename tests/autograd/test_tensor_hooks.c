@@ -225,6 +225,34 @@ static stn_status consumed_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+static stn_status synchronise(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)instead;
+    return stn_grad_sync(stn_tensor_context(gradient), 1, arg);
+}
+
+/* Of the leaf whose gradient the outer one has still to find. */
+static stn_status sync_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    stn_tensor *grad = NULL;
+    double want[N];
+    stn_scope_begin(context);
+    stn_tensor *p = leaf(context, stn_replicate()), *x = vector(context, *placement, whole_number);
+    stn_no_sync_begin(context);
+    CHECK_STATUS(stn_backward(sum(stn_mul(x, p))), STN_OK);
+    stn_no_sync_end(context);
+    stn_tensor *product = stn_mul(x, p), *loss = sum(product);
+    CHECK_STATUS(stn_add_tensor_hook(product, synchronise, &p, NULL), STN_OK);
+    CHECK_STATUS(stn_grad(context, 1, &loss, NULL, 1, &p, 0, 0, &grad), STN_OK);
+    for (int i = 0; i < N; i++)
+        want[i] = whole_number(i);
+    if (CHECK_PTR(grad))
+        test_compare(grad, want, N, 0);
+    check_grad(p, 1, 1);
+    return stn_scope_end(context);
+}
+
 static void a_backward_in_a_hook_leaves_the_outer_one_what_it_has(void)
 {
     stn_placement placements[] = {stn_replicate(), stn_shard(0)};
@@ -232,6 +260,7 @@ static void a_backward_in_a_hook_leaves_the_outer_one_what_it_has(void)
         for (int p = 0; p < 2; p++) {
             test_ranks(ranks, nested_body, &placements[p]);
             test_ranks(ranks, consumed_body, &placements[p]);
+            test_ranks(ranks, sync_body, &placements[p]);
         }
 }
 
