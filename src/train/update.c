@@ -119,14 +119,14 @@ stn_status stni_update_add(struct stni_update *update, const struct stni_update_
     const stn_spec *spec = tensors[0]->spec;
     struct stni_update_chunk chunk = {.n = spec->local_numel};
     stn_status status = fits(args, spec->layout.dtype, numbers) ? STN_OK : launch(update);
-    if (status != STN_OK || chunk.n == 0) {
-        stni_tensor_drop(&hold);
-        return status;
-    }
     for (int i = 0; i < n; i++) {
         chunk.at[i] = tensors[i]->data;
         if (written >> i & 1)
-            tensors[i]->storage->version++;
+            tensors[i]->storage->version++; /* of an empty chunk too: ranks refuse alike what has saved it */
+    }
+    if (status != STN_OK || chunk.n == 0) {
+        stni_tensor_drop(&hold);
+        return status;
     }
     args->dtype = spec->layout.dtype;
     args->numbers = *numbers;

@@ -366,6 +366,38 @@ static void what_does_not_fit_is_refused(void)
     test_ranks(2, refusals_body, NULL);
 }
 
+/* What a graph has saved of a parameter was changed on ranks without a chunk of it too. */
+static stn_status stale_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    static const char *const text = "stn_backward: 'input' of mul was changed in place after it was saved";
+    stn_optimizer *o = NULL;
+    stn_average *average = NULL;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *p = parameter(context, mesh, stn_shard(0), STN_DTYPE_F64);
+    CHECK_STATUS(stn_sgd_create(context, NULL, &o), STN_OK);
+    CHECK_STATUS(add_one(o, "p", p), STN_OK);
+    CHECK_STATUS(stn_average_create(context, 1, &(stn_named_tensor){"p", p}, &average), STN_OK);
+    give_gradient(context, p, 0);
+    stn_tensor *loss = stn_sum(stn_mul(p, p), 0, NULL, 0);
+    CHECK_STATUS(stn_optimizer_step(o), STN_OK);
+    CHECK_STATUS(stn_backward(loss), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, text);
+    loss = stn_sum(stn_mul(p, p), 0, NULL, 0);
+    CHECK_STATUS(stn_average_swap(average), STN_OK);
+    CHECK_STATUS(stn_backward(loss), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, text);
+    stn_average_destroy(&average);
+    stn_optimizer_destroy(&o);
+    return stn_scope_end(context);
+}
+
+static void all_ranks_refuse_what_saved_a_parameter_before_a_step(void)
+{
+    test_ranks(3, stale_body, NULL);
+}
+
 static void schedules_rise_and_fall(void)
 {
     CHECK_NEAR(stn_schedule_constant(0, 4), 0.2, 1e-15);
@@ -407,6 +439,8 @@ int main(int argc, char **argv)
          gradients_are_unscaled_and_known_to_be_finite_on_all_ranks},
         {"averages_follow_and_change_places", averages_follow_and_change_places},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
+        {"all_ranks_refuse_what_saved_a_parameter_before_a_step",
+         all_ranks_refuse_what_saved_a_parameter_before_a_step},
         {"schedules_rise_and_fall", schedules_rise_and_fall},
         {"schedules_take_any_numbers", schedules_take_any_numbers},
     };
