@@ -148,6 +148,9 @@ static stn_status check(stn_context *context, const char *what, int n, stn_tenso
     for (int i = 0; i < n; i++) {
         stn_tensor *grad;
         STNI_TRY(stni_update_check(context, what, "parameter", parameters[i]));
+        if (!stn_is_leaf(parameters[i])) /* also one that keeps its gradient */
+            return stni_fail(context, STN_ERR_STATE, "%s: parameters[%d] is the result of an op, wanted a leaf", what,
+                             i);
         STNI_TRY(stn_grad_of(parameters[i], &grad));
     }
     return STN_OK;

@@ -357,6 +357,13 @@ static stn_status refusals_body(stn_context *context, void *arg)
             "optimizer: 'q' is bf16, wanted f32 or f64");
     refused(context, stn_clip_grad_norm(context, 1, &p, 0, NULL), STN_ERR_ARGUMENT,
             "clip_grad_norm: most got 0, wanted more than 0");
+    stn_tensor *result = stn_mul_number(p, 2);
+    CHECK_STATUS(stn_retain_grad(result), STN_OK);
+    CHECK_STATUS(stn_backward(stn_sum(result, 0, NULL, 0)), STN_OK);
+    refused(context, stn_clip_grad_norm(context, 1, &result, 1, NULL), STN_ERR_STATE,
+            "clip_grad_norm: parameters[0] is the result of an op, wanted a leaf");
+    refused(context, stn_grad_unscale(context, 1, &result, 2, NULL), STN_ERR_STATE,
+            "grad_unscale: parameters[0] is the result of an op, wanted a leaf");
     stn_optimizer_destroy(&o);
     return stn_scope_end(context);
 }
