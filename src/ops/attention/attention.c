@@ -2,7 +2,7 @@
  *
  * The layout of the result leads (ops/placement/follow.h): batch, heads and query rows stay sharded, keys and values
  * are whole along their rows. Every rank works on its own chunk; only what has to follow the leader's layout is sent.
- * Saved for backward: the log-sum-exp of each query row, and the number of dropout's random stream. */
+ * Saved for backward: the log-sum-exp of each query row, and dropout's random stream. */
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_merge_kernel.h"
 
@@ -52,7 +52,7 @@ static stn_status check(stn_op_call *call)
     call->out_meta[LSE] =
         (stn_meta){.dtype = out->dtype == STN_DTYPE_F64 ? STN_DTYPE_F64 : STN_DTYPE_F32, .ndim = out->ndim - 1};
     memcpy(call->out_meta[LSE].shape, out->shape, (size_t)(out->ndim - 1) * sizeof *out->shape);
-    call->out_meta[STREAM] = (stn_meta){.dtype = STN_DTYPE_I64};
+    call->out_meta[STREAM] = stni_rng_stream_meta();
     return STN_OK;
 }
 

@@ -36,12 +36,13 @@ static stn_status check_like(const stn_op_call *call, int k, stn_dtype dtype, in
 static stn_status check(stn_op_call *call)
 {
     const struct stni_attention_attrs *attrs = call->attrs;
+    const stn_meta stream = stni_rng_stream_meta();
     stn_meta out;
     STNI_TRY(stni_attention_check(call, &out));
     STNI_TRY(check_like(call, GRAD, out.dtype, out.ndim, out.shape));
     STNI_TRY(check_like(call, OUT, out.dtype, out.ndim, out.shape));
     STNI_TRY(check_like(call, LSE, stni_wide_dtype(out.dtype), out.ndim - 1, out.shape));
-    STNI_TRY(check_like(call, STREAM, STN_DTYPE_I64, 0, NULL));
+    STNI_TRY(check_like(call, STREAM, stream.dtype, stream.ndim, stream.shape));
     call->n_out =
         attrs->wants_mask && call->in_spec[MASK] && stni_dtype_is_floating(call->in_spec[MASK]->layout.dtype) ? 4 : 3;
     for (int k = QUERY; k < call->n_out; k++) {

@@ -230,7 +230,6 @@ static void fill_dropout(const stn_op_call *call, const stn_spec *out, const stn
         p->base += (uint64_t)out->local_offset[d] * below;
         below *= (uint64_t)out->layout.shape[d];
     }
-    p->seed = call->context->seed;
     p->stream = stream->data;
     p->threshold = (uint64_t)(attrs->dropout_p * 4294967296.0 + 0.5);
     p->kept_scale = attrs->dropout_p < 1 ? 1 / (1 - attrs->dropout_p) : 0;

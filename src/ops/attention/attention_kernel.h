@@ -36,7 +36,7 @@ struct stni_attention_args {
     int is_causal;
     enum stni_attention_mask mask_kind;
     double scale;
-    uint64_t threshold, seed;          /* dropout as in dropout_kernel.h; 0: none */
+    uint64_t threshold;                /* dropout as in dropout_kernel.h; 0: none */
     double kept_scale;
     const int64_t *stream;
     uint64_t base, count[STN_MAX_NDIM]; /* numbers of elements of (batch…, l, s) */

@@ -65,7 +65,8 @@ STNI_DEVICE double kept(const arguments &p, const place &at, int64_t i, int64_t 
     if (p.threshold == 0)
         return 1;
     const uint64_t number = at.number + (uint64_t)i * p.row_count + (uint64_t)j;
-    return stni_rng_block(p.seed, (uint64_t)*p.stream, number / 4).v[number % 4] < p.threshold ? 0 : p.kept_scale;
+    const stni_philox words = stni_rng_block((uint64_t)p.stream[1], (uint64_t)p.stream[0], number / 4);
+    return words.v[number % 4] < p.threshold ? 0 : p.kept_scale;
 }
 
 /* Of a tile: the first query row and the first key. */

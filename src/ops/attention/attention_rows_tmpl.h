@@ -82,7 +82,7 @@ static void NAME(drop)(const struct stni_attention_args *p, const struct at *at,
         for (int64_t c = 0; c < b->keys; c++) {
             const uint64_t number = first + (uint64_t)c;
             if (c == 0 || number % 4 == 0)
-                words = stni_rng_block(p->seed, (uint64_t)*p->stream, number / 4);
+                words = stni_rng_block((uint64_t)p->stream[1], (uint64_t)p->stream[0], number / 4);
             block[r * KEYS + c] *= words.v[number % 4] < p->threshold ? 0 : (ACC)p->kept_scale;
         }
     }

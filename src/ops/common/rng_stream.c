@@ -11,10 +11,16 @@
 /* Streams of ops, distinct from the streams of other users of the generator. */
 static const uint64_t STREAMS = UINT64_C(1) << 62;
 
+stn_meta stni_rng_stream_meta(void)
+{
+    return (stn_meta){.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {2}};
+}
+
 stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out)
 {
     struct stni_layout layout;
-    stni_layout_init(&layout, mesh, STN_DTYPE_I64, 0, NULL);
+    const stn_meta meta = stni_rng_stream_meta();
+    stni_layout_init(&layout, mesh, meta.dtype, meta.ndim, meta.shape);
     return stni_spec_intern(call->context, &layout, out);
 }
 
@@ -73,9 +79,11 @@ stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot)
 {
     const stn_tensor *out = call->out[k];
     struct stni_remap_fill_args args;
+    /* Both numbers as one element. */
     memset(&args, 0, sizeof args);
     args.box.data = out->data;
-    args.element_size = sizeof(uint64_t);
+    args.element_size = 2 * sizeof(uint64_t);
+    memcpy(args.value + sizeof(uint64_t), &call->context->seed, sizeof(uint64_t));
     return stni_rng_launch(&(struct stni_rng_use){.context = call->context,
                                                   .mesh = out->spec->layout.mesh,
                                                   .op = call->op,

@@ -1,16 +1,19 @@
 /* The stream of random numbers that an op draws from. The op uses the next stream of its mesh and saves the stream's
- * number in an output of its own, in device memory: backward draws the same numbers again, and no mask is stored. */
+ * number and the seed in an output of its own, in device memory: backward draws the same numbers again, whatever the
+ * context's seed is then, and no mask is stored. */
 #ifndef STNI_OPS_COMMON_RNG_STREAM_H
 #define STNI_OPS_COMMON_RNG_STREAM_H
 
 #include "core/tensor/tensor.h"
 #include "ops/exchange/remap_kernel.h"
 
-/* The spec of the number: one i64 on every rank of `mesh`. */
+/* What that output is: two i64, a stream's number and the seed. */
+stn_meta stni_rng_stream_meta(void);
+
+/* Its spec, with all of it on every rank of `mesh`. */
 stn_status stni_rng_stream_spec(const stn_op_call *call, const stn_mesh *mesh, const stn_spec **out);
 
-/* Takes the next stream of the mesh that output `k` is on, and writes the stream's number into output `k`, by the
- * op's slot `slot`. */
+/* Takes the next stream of the mesh that output `k` is on, and writes that output, by the op's slot `slot`. */
 stn_status stni_rng_stream_take(const stn_op_call *call, int k, int slot);
 
 /* A kernel that is given the next stream of a mesh, and in each repetition of a captured step the next one then. The

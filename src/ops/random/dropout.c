@@ -1,8 +1,8 @@
 /* dropout: each element, or each channel, is zeroed with probability p, and what stays is scaled by 1 / (1 - p).
  *
  * The numbers belong to global elements (core/box/rng.h), so that any layout drops the same ones. A call uses the
- * next stream of its mesh and saves the stream's number in a second output, in device memory: backward draws the
- * same numbers again, and no mask is stored. */
+ * next stream of its mesh and saves the stream's number and the seed in a second output, in device memory: backward
+ * draws the same numbers again, and no mask is stored. */
 #include "core/context/context.h"
 #include "core/tensor/tensor.h"
 #include "ops/random/dropout_kernel.h"
@@ -66,7 +66,7 @@ static stn_status check(stn_op_call *call)
     call->out_meta[0] = stni_meta_of(in);
     if (call->n_in > 1)
         return STN_OK;
-    call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_I64};
+    call->out_meta[1] = stni_rng_stream_meta();
     return STN_OK;
 }
 
@@ -106,7 +106,6 @@ static void fill_args(const stn_op_call *call, const stn_tensor *x, const stn_te
     if (a->ndim == 0)
         a->shape[a->ndim++] = 1;
     a->dtype = spec->layout.dtype;
-    a->seed = call->context->seed;
     a->stream = stream->data;
     a->threshold = (uint64_t)(attrs->p * 4294967296.0 + 0.5);
     a->scale = attrs->p < 1 ? 1 / (1 - attrs->p) : 0;

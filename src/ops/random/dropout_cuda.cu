@@ -15,17 +15,17 @@ enum { X, OUT, NUMBER, FIRST /* of the run along the last dim */, SIDES };
 struct dropped {
     operands<SIDES> runs;
     int64_t n, x_step, out_step, number_step; /* the last dim */
-    uint64_t base, seed, threshold;
+    uint64_t base, threshold;
     const int64_t *stream;
     double scale;
 };
 
 /* The factor of the element with this number; `block` is the one of `drawn`, which was drawn last. */
-STNI_DEVICE double factor_of(const dropped &d, uint64_t stream, uint64_t number, stni_philox &block, uint64_t &drawn)
+STNI_DEVICE double factor_of(const dropped &d, uint64_t number, stni_philox &block, uint64_t &drawn)
 {
     if (drawn != number / 4) {
         drawn = number / 4;
-        block = stni_rng_block(d.seed, stream, drawn);
+        block = stni_rng_block((uint64_t)d.stream[1], (uint64_t)d.stream[0], drawn);
     }
     return block.v[number % 4] < d.threshold ? 0 : d.scale;
 }
@@ -41,9 +41,9 @@ __global__ void __launch_bounds__(THREADS) drop(const __grid_constant__ dropped 
     if (run >= d.runs.count)
         return;
     any_offsets_of(d.runs, run, at);
-    const uint64_t stream = (uint64_t)*d.stream, number = d.base + (uint64_t)at[NUMBER];
+    const uint64_t number = d.base + (uint64_t)at[NUMBER];
     for (int64_t i = 0; i < RUN && at[FIRST] + i < d.n; i++) {
-        const A factor = (A)factor_of(d, stream, number + (uint64_t)(i * d.number_step), block, drawn);
+        const A factor = (A)factor_of(d, number + (uint64_t)(i * d.number_step), block, drawn);
         store(out[at[OUT] + i * d.out_step], load(x[at[X] + i * d.x_step]) * factor);
     }
 }
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(THREADS) drop(const __grid_constant__ dropped 
 void launch_drop(const stni_dropout_args &a, cudaStream_t stream)
 {
     const int last = a.ndim - 1;
-    dropped d = {no_dims<SIDES>(), 1, 1, 1, 0, a.base, a.seed, a.threshold, a.stream, a.scale};
+    dropped d = {no_dims<SIDES>(), 1, 1, 1, 0, a.base, a.threshold, a.stream, a.scale};
     if (last >= 0) {
         d.n = a.shape[last];
         d.x_step = a.x_strides[last];

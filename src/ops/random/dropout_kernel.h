@@ -14,8 +14,7 @@ struct stni_dropout_args {
     int ndim; /* dims from the slowest in memory; the last one may be vectorised */
     int64_t shape[STN_MAX_NDIM], x_strides[STN_MAX_NDIM], out_strides[STN_MAX_NDIM], count[STN_MAX_NDIM]; /* elements; words */
     uint64_t base;
-    uint64_t seed;
-    const int64_t *stream; /* one number, in device memory */
+    const int64_t *stream; /* its number and the seed, in device memory */
     uint64_t threshold;    /* of 2^32 */
     double scale;
     const void *x;

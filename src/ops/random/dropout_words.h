@@ -27,7 +27,7 @@ struct blocks {
  * vectors. */
 static void cipher(const struct stni_dropout_args *a, const uint64_t *restrict number, struct blocks *restrict out)
 {
-    const uint64_t stream = (uint64_t)*a->stream;
+    const uint64_t stream = (uint64_t)a->stream[0], seed = (uint64_t)a->stream[1];
     const uint32_t s0 = (uint32_t)stream, s1 = (uint32_t)(stream >> 32);
     uint32_t *restrict v0 = out->v[0], *restrict v1 = out->v[1], *restrict v2 = out->v[2], *restrict v3 = out->v[3];
     for (int i = 0; i < LANES; i++) {
@@ -36,7 +36,7 @@ static void cipher(const struct stni_dropout_args *a, const uint64_t *restrict n
         v2[i] = s0;
         v3[i] = s1;
     }
-    uint32_t k0 = (uint32_t)a->seed, k1 = (uint32_t)(a->seed >> 32);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
 #pragma omp simd
         for (int i = 0; i < LANES; i++) {
@@ -89,7 +89,7 @@ static void draw_apart(const struct stni_dropout_args *a, uint64_t index, uint64
 static void draw(const struct stni_dropout_args *a, uint64_t index, uint64_t step, int64_t n, uint32_t *words)
 {
     if (n == 1)
-        words[0] = stni_rng_block(a->seed, (uint64_t)*a->stream, index / 4).v[index % 4];
+        words[0] = stni_rng_block((uint64_t)a->stream[1], (uint64_t)a->stream[0], index / 4).v[index % 4];
     else if (step == 1)
         draw_consecutive(a, index, n, words);
     else

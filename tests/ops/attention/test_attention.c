@@ -238,6 +238,37 @@ static void dropout_keeps_the_mean_of_weights(void)
     test_ranks(1, dropout_body, NULL);
 }
 
+/* Whatever the seed is by the time of the backward. */
+static stn_status reseeded_body(stn_context *context, void *arg)
+{
+    enum { L = 6, E = 2 };
+    const struct random_shape rows = {2, {L, E}};
+    const stn_attention_attrs attrs = {.size = sizeof attrs, .dropout_p = 0.5};
+    double values[L * E], want[L * E], got[L * E];
+    stn_tensor *grad;
+    (void)arg;
+    for (int i = 0; i < L * E; i++)
+        values[i] = test_value(i);
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &rows, values);
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    for (int again = 0; again < 2; again++) {
+        stn_context_set_random_state(context, 5, 1);
+        stn_tensor *y = stn_scaled_dot_product_attention(x, x, x, NULL, &attrs);
+        if (again)
+            stn_context_set_random_state(context, 6, 1);
+        CHECK_STATUS(stn_grad(context, 1, &y, &x, 1, &x, 1, 0, &grad), STN_OK);
+        test_read(grad, again ? got : want, L * E);
+    }
+    CHECK_BYTES(got, want, sizeof got);
+    return stn_scope_end(context);
+}
+
+static void a_new_seed_changes_no_gradient_of_what_was_drawn_before(void)
+{
+    test_ranks(1, reseeded_body, NULL);
+}
+
 static stn_status nothing_body(stn_context *context, void *arg)
 {
     const struct random_shape shape = {2, {2, 2}};
@@ -390,6 +421,8 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"operands_broadcast_over_sharded_heads_in_every_dtype", operands_broadcast_over_sharded_heads_in_every_dtype},
         {"dropout_keeps_the_mean_of_weights", dropout_keeps_the_mean_of_weights},
+        {"a_new_seed_changes_no_gradient_of_what_was_drawn_before",
+         a_new_seed_changes_no_gradient_of_what_was_drawn_before},
         {"a_row_that_may_attend_to_nothing_gives_zeros", a_row_that_may_attend_to_nothing_gives_zeros},
         {"batch_heads_and_rows_stay_cut", batch_heads_and_rows_stay_cut},
         {"memory_does_not_grow_with_the_product_of_rows", memory_does_not_grow_with_the_product_of_rows},

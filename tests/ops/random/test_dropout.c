@@ -171,6 +171,34 @@ static void each_draw_takes_a_stream_and_a_stream_can_be_taken_again(void)
     test_ranks(2, stream_body, NULL);
 }
 
+/* Whatever the seed is by the time of the backward. */
+static stn_status reseeded_body(stn_context *context, void *arg)
+{
+    enum { ELEMENTS = 9 * 9 };
+    const int64_t shape[] = {9, 9};
+    stn_placement rows[] = {stn_shard(0)};
+    double mask[ELEMENTS], got[ELEMENTS];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 2, shape, NULL, one), *grad;
+    stn_set_requires_grad(x, 1);
+    for (int by_channel = 0; by_channel < 2; by_channel++) {
+        stn_context_set_random_state(context, 5, 1);
+        stn_tensor *y = by_channel ? stn_dropout_channels(x, 0.5, 1) : stn_dropout(x, 0.5, 1);
+        stn_context_set_random_state(context, 6, 1);
+        CHECK_STATUS(stn_grad(context, 1, &y, &x, 1, &x, 1, 0, &grad), STN_OK);
+        test_read(y, mask, ELEMENTS);
+        test_read(grad, got, ELEMENTS);
+        CHECK_BYTES(got, mask, sizeof got);
+    }
+    return stn_scope_end(context);
+}
+
+static void a_new_seed_changes_no_gradient_of_what_was_drawn_before(void)
+{
+    test_ranks(2, reseeded_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {9};
@@ -204,6 +232,8 @@ int main(int argc, char **argv)
         {"numbers_are_those_of_the_generator", numbers_are_those_of_the_generator},
         {"each_draw_takes_a_stream_and_a_stream_can_be_taken_again",
          each_draw_takes_a_stream_and_a_stream_can_be_taken_again},
+        {"a_new_seed_changes_no_gradient_of_what_was_drawn_before",
+         a_new_seed_changes_no_gradient_of_what_was_drawn_before},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
     };
     return TEST_MAIN(argc, argv, cases);
