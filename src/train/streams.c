@@ -10,11 +10,13 @@ static const char start_key[] = "stn.stream_start", prefix[] = "stn.stream.";
 
 enum { COUNTS = STN_MAX_AGREE / sizeof(int64_t), PIECE = STN_MAX_AGREE / sizeof(struct stni_stream) };
 
-/* Of the ranks of a mesh the first tells of it. One that has not drawn is where it would be anyway. */
+/* Of the ranks of a mesh the first tells of it. One that has not drawn is where it would be anyway, but for what a file
+ * has told of it. */
 static int tells_of(const stn_context *context, const stn_mesh *mesh)
 {
+    const uint64_t start = context->random_start;
     return mesh->size < context->size && mesh->member && stni_mesh_rank(mesh, 0) == context->rank &&
-           mesh->random_stream != context->random_start;
+           (mesh->random_stream != start || stni_random_first(context, mesh) != start);
 }
 
 static int64_t count_own(const stn_context *context)
@@ -72,6 +74,24 @@ static stn_status add_all(struct stni_contents *contents, int64_t n, const struc
     return STN_OK;
 }
 
+static int is_among(const char *mesh, int64_t n, const struct stni_stream *list)
+{
+    int64_t i = 0;
+    while (i < n && strcmp(list[i].mesh, mesh) != 0)
+        i++;
+    return i < n;
+}
+
+/* What a file told of meshes that no rank has made since is told on: the run may yet make them. */
+static stn_status add_told(const stn_context *context, struct stni_contents *contents, int64_t n,
+                           const struct stni_stream *list)
+{
+    for (int i = 0; i < context->n_random_told; i++)
+        if (!is_among(context->random_told[i].mesh, n, list))
+            STNI_TRY(add_all(contents, 1, &context->random_told[i]));
+    return STN_OK;
+}
+
 static stn_status gather(stn_context *context, struct stni_contents *contents, int64_t *counts)
 {
     int64_t n = 0;
@@ -84,6 +104,8 @@ static stn_status gather(stn_context *context, struct stni_contents *contents, i
     stn_status status = tell(context, counts, list);
     if (status == STN_OK)
         status = add_all(contents, n, list);
+    if (status == STN_OK)
+        status = add_told(context, contents, n, list);
     stni_free(list);
     return status;
 }
@@ -92,7 +114,7 @@ stn_status stni_streams_add(stn_context *context, struct stni_contents *contents
 {
     STNI_TRY(stni_contents_add_number(contents, start_key, NULL, context->random_start));
     if (context->size == 1)
-        return STN_OK;
+        return add_told(context, contents, 0, NULL);
     int64_t *counts = stni_calloc((size_t)context->size, sizeof *counts);
     if (!counts)
         return stni_fail_memory(context, "counts of streams", (size_t)context->size * sizeof *counts);

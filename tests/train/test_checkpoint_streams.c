@@ -110,10 +110,24 @@ static stn_status elsewhere_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
+/* A run that makes none of the meshes that a file tells of, or does not draw on them, saves what it was told. */
+static stn_status pass_on_body(stn_context *context, void *arg)
+{
+    stn_checkpoint c = checkpoint_of(0);
+    (void)arg;
+    CHECK_STATUS(stn_checkpoint_load(context, path, &c, NULL), STN_OK);
+    if (stn_context_size(context) == 4)
+        slice_of(test_mesh(context, 2, 2), 1);
+    CHECK_STATUS(stn_checkpoint_save(context, path, &c), STN_OK);
+    return STN_OK;
+}
+
 static void streams_of_meshes_go_on_where_they_were(void)
 {
     struct drawn kept = {0};
     test_ranks(4, stop_body, &kept);
+    test_ranks(1, pass_on_body, NULL);
+    test_ranks(4, pass_on_body, NULL);
     test_ranks(4, go_on_body, &kept);
     test_ranks(6, elsewhere_body, NULL);
 }
