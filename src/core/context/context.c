@@ -255,6 +255,7 @@ static void stop(stn_context *context)
     stni_values_destroy(context);
     destroy_op_caches(context); /* their last kernels have ended */
     stni_trace_destroy(&context->trace);
+    stni_trace_destroy(&context->idle_trace);
 }
 
 /* From here on no call reaches the functions of the caller or the layers above, and every op returns the error that

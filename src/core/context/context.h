@@ -65,7 +65,8 @@ struct stn_context {
     struct stni_scope_stack scopes;
     struct stni_shard_tables shard;
     char *module_path;        /* where modules are looked for first; NULL: nowhere */
-    struct stni_trace *trace; /* NULL while off */
+    struct stni_trace *trace;      /* NULL while off */
+    struct stni_trace *idle_trace; /* one that is off again: a collective with a request may still tell it of itself */
     int64_t clock_offset;     /* nanoseconds from this rank's clock to rank 0's; 0 until it was measured */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
     _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */

@@ -22,6 +22,7 @@ stn_status stni_trace_create(struct stni_trace **out)
     return STN_OK;
 }
 
+/* With the mutex held, or while no thread has the trace. */
 static void forget_spans(struct stni_trace *trace)
 {
     for (int64_t i = 0; i < trace->n; i++) {
@@ -42,14 +43,20 @@ static void end_marks(struct stni_trace *trace)
     }
 }
 
+static void forget_ranges(struct stni_trace *trace)
+{
+    end_marks(trace);
+    for (int i = 0; i < trace->n_ranges && i < STNI_TRACE_RANGES; i++)
+        stni_free(trace->ranges[i].name);
+    trace->n_ranges = 0;
+}
+
 void stni_trace_destroy(struct stni_trace **trace)
 {
     if (!*trace)
         return;
-    end_marks(*trace);
+    forget_ranges(*trace);
     pthread_mutex_destroy(&(*trace)->mutex);
-    for (int i = 0; i < (*trace)->n_ranges && i < STNI_TRACE_RANGES; i++)
-        stni_free((*trace)->ranges[i].name);
     forget_spans(*trace);
     stni_free((*trace)->kernels);
     stni_free(*trace);
@@ -101,14 +108,13 @@ static void drop(struct stni_trace_span *span)
 
 static void add(struct stni_trace *trace, struct stni_trace_span span)
 {
-    if (!trace->records) {
-        drop(&span);
-        return;
-    }
+    struct stni_trace_span *slot = NULL;
     span.end = stni_trace_now();
     pthread_mutex_lock(&trace->mutex);
-    span.thread = thread_number(trace);
-    struct stni_trace_span *slot = span_new(trace);
+    if (trace->records) {
+        span.thread = thread_number(trace);
+        slot = span_new(trace);
+    }
     if (slot)
         *slot = span;
     pthread_mutex_unlock(&trace->mutex);
@@ -257,8 +263,10 @@ static stn_status find_or_create(stn_context *context, const char *call)
         stni_queue_sync_for(context->queue, STN_SYNC_TRACE);
         return STN_OK;
     }
-    if (stni_trace_create(&context->trace) != STN_OK)
+    if (!context->idle_trace && stni_trace_create(&context->idle_trace) != STN_OK)
         return stni_fail(context, STN_ERR_MEMORY, "%s: out of memory", call);
+    context->trace = context->idle_trace;
+    context->idle_trace = NULL;
     context->trace->records = 0;
     return STN_OK;
 }
@@ -279,11 +287,16 @@ stn_status stn_trace_begin(stn_context *context)
     return STN_OK;
 }
 
-/* After a switch: the trace goes where both are off. */
-static void use_or_destroy(stn_context *context)
+/* After a switch: the trace is laid aside where both are off. */
+static void use_or_lay_aside(stn_context *context)
 {
-    if (!context->trace->marks && !context->trace->records)
-        stni_trace_destroy(&context->trace);
+    struct stni_trace *trace = context->trace;
+    if (!trace->marks && !trace->records) {
+        forget_ranges(trace);
+        trace->op = NULL;
+        context->idle_trace = trace;
+        context->trace = NULL;
+    }
     atomic_store(&context->queue->trace, context->trace);
 }
 
@@ -299,10 +312,12 @@ stn_status stn_trace_end(stn_context *context, const char *path)
         return stni_fail(context, STN_ERR_STATE, "trace_end: no trace is on");
     stni_queue_sync_for(context->queue, STN_SYNC_TRACE);
     atomic_store(&context->queue->trace, NULL);
+    pthread_mutex_lock(&context->trace->mutex);
     stn_status status = stni_trace_write(context->trace, context->rank, path);
     forget_spans(context->trace);
     context->trace->records = 0;
-    use_or_destroy(context);
+    pthread_mutex_unlock(&context->trace->mutex);
+    use_or_lay_aside(context);
     if (status != STN_OK)
         return stni_fail(context, status, "trace_end: cannot write \"%s\"", path);
     return STN_OK;
@@ -322,7 +337,7 @@ stn_status stn_trace_nvtx(stn_context *context, int on)
     if (!on)
         end_marks(context->trace);
     context->trace->marks = on != 0;
-    use_or_destroy(context);
+    use_or_lay_aside(context);
     return STN_OK;
 }
 

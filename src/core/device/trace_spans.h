@@ -5,6 +5,7 @@
 #include "core/device/trace.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { STNI_TRACE_THREADS = 16, STNI_TRACE_RANGES = 64 };
 
@@ -31,7 +32,9 @@ struct stni_trace_range {
 
 struct stni_trace {
     pthread_mutex_t mutex;
-    int records, marks; /* spans are kept; ranges of NVTX are on: one of the two, or both. Set while nothing runs */
+    /* Spans are kept; ranges of NVTX are on: one of the two, or both. Set while nothing runs but collectives with a
+     * request. */
+    atomic_int records, marks;
     struct stni_trace_span *spans;
     int64_t n, cap, dropped;
     struct stni_trace_kernel *kernels;

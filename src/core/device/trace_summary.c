@@ -224,7 +224,9 @@ static stn_status summary(stn_context *context, char *text, size_t size)
     struct row *rows = stni_malloc(ROWS * sizeof *rows);
     if (!rows)
         return stni_fail_memory(context, "a trace's summary", ROWS * sizeof *rows);
+    pthread_mutex_lock(&context->trace->mutex);
     const int64_t n = add_up(context->trace, rows, ROWS);
+    pthread_mutex_unlock(&context->trace->mutex);
     const stn_status status = gather_rows(context, rows, n, text, size);
     stni_free(rows);
     return status;

@@ -160,6 +160,36 @@ static void the_trace_tells_it_of_each_collective(void)
     test_ranks(ranks(), trace_body, NULL);
 }
 
+/* A collective that began before the trace ended and ends behind it. */
+static stn_status ended_body(stn_context *context, void *arg)
+{
+    const int is_late = stn_context_rank(context) == LATE;
+    char path[] = "/tmp/stn-waited-XXXXXX";
+    float data[FEW] = {0};
+    stn_request *request = NULL;
+    stn_comm *comm = stn_context_comm(context);
+    (void)arg;
+    close(mkstemp(path));
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
+    CHECK_STATUS(stn_trace_begin(context), STN_OK);
+    if (is_late)
+        pass_time(delay);
+    CHECK_STATUS(stn_comm_all_reduce(comm, data, data, FEW, STN_DTYPE_F32, STN_SUM, &request), STN_OK);
+    if (!is_late)
+        pass_time(delay / 6); /* it waits by then */
+    CHECK_STATUS(stn_trace_end(context, path), STN_OK);
+    CHECK_STATUS(stn_request_wait(&request), STN_OK);
+    CHECK_STATUS(stn_trace_begin(context), STN_OK);
+    CHECK_STATUS(stn_trace_end(context, path), STN_OK);
+    unlink(path);
+    return STN_OK;
+}
+
+static void a_trace_ends_while_a_request_is_under_way(void)
+{
+    test_ranks(ranks(), ended_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -167,6 +197,7 @@ int main(int argc, char **argv)
          a_late_rank_shows_in_what_its_peers_waited_and_not_in_what_they_moved},
         {"a_request_counts_what_it_waited", a_request_counts_what_it_waited},
         {"the_trace_tells_it_of_each_collective", the_trace_tells_it_of_each_collective},
+        {"a_trace_ends_while_a_request_is_under_way", a_trace_ends_while_a_request_is_under_way},
     };
     return TEST_MAIN(argc, argv, cases);
 }
