@@ -23,6 +23,7 @@ stn_status stn_params_create(stn_context *context, stn_params **out)
     if (!params)
         return stni_fail_memory(context, "a list of parameters", sizeof *params);
     params->context = context;
+    stni_context_keep(context);
     *out = params;
     return STN_OK;
 }
@@ -163,6 +164,7 @@ void stn_params_destroy(stn_params **params)
         stni_free((void *)(uintptr_t)(*params)->named[i].name);
         stn_tensor_release(&(*params)->named[i].tensor);
     }
+    stni_context_unkeep((*params)->context);
     stni_free((*params)->named);
     stni_free((*params)->tensors);
     stni_free(*params);

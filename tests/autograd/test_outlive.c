@@ -92,17 +92,23 @@ static void what_ranks_hand_out_can_be_read_and_released_after_them(void)
         release(&handed[r]);
 }
 
-/* The tensor is the world's last; nothing else may be needed for what an optimizer without parameters does. */
-static void empty_optimizers_outlive_their_context(void)
+/* The tensor is the world's last; nothing else may be needed for what an optimizer or a list without parameters
+ * does. */
+static void empty_optimizers_and_lists_outlive_their_context(void)
 {
     stn_context *context;
     stn_optimizer *optimizer = NULL;
+    stn_params *params = NULL;
     CHECK_STATUS(stn_context_create(NULL, &context), STN_OK);
     CHECK_STATUS(stn_sgd_create(context, NULL, &optimizer), STN_OK);
+    CHECK_STATUS(stn_params_create(context, &params), STN_OK);
     stn_context_destroy(&context);
     CHECK_STATUS(stn_optimizer_step(optimizer), STN_ERR_STATE);
     stn_optimizer_destroy(&optimizer);
     CHECK(optimizer == NULL);
+    CHECK_STATUS(stn_params_add(params, "w", NULL), STN_ERR_STATE);
+    stn_params_destroy(&params);
+    CHECK(params == NULL);
 }
 
 static void count_call(void *arg)
@@ -148,7 +154,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"what_ranks_hand_out_can_be_read_and_released_after_them",
          what_ranks_hand_out_can_be_read_and_released_after_them},
-        {"empty_optimizers_outlive_their_context", empty_optimizers_outlive_their_context},
+        {"empty_optimizers_and_lists_outlive_their_context", empty_optimizers_and_lists_outlive_their_context},
         {"contexts_end_with_scopes_and_graphs_alive", contexts_end_with_scopes_and_graphs_alive},
     };
     return TEST_MAIN(argc, argv, cases);
