@@ -145,8 +145,8 @@ static stn_status tell_all(struct stni_tcp_member *member, const void *mine, voi
 
 static int64_t combine(int64_t a, int64_t b, stn_reduce_op op)
 {
-    if (op == STN_SUM)
-        return a + b;
+    if (op == STN_SUM) /* wraps, as sums of hashes do */
+        return (int64_t)((uint64_t)a + (uint64_t)b);
     return op == STN_MIN ? (a < b ? a : b) : a > b ? a : b;
 }
 
