@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -437,15 +438,16 @@ static void a_rank_twice_and_another_number_of_ranks_are_refused(void)
 static void options_that_cannot_be_are_refused(void)
 {
     struct caller callers[] = {caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1), caller_of(0, 1, NULL, 1),
-                               caller_of(2, 2, NULL, 1), caller_of(0, 0, NULL, 1)};
+                               caller_of(2, 2, NULL, 1), caller_of(0, 0, NULL, 1), caller_of(1, 2, NULL, NAN)};
     static const char *const wanted[] = {"host got NULL, wanted the name or address of rank 0's machine",
                                          "port got 0, wanted 1 to 65520", "port got 65521, wanted 1 to 65520",
                                          "rank got 2 of 2 ranks, wanted 0 <= rank < ranks",
-                                         "rank got 0 of 0 ranks, wanted 0 <= rank < ranks"};
+                                         "rank got 0 of 0 ranks, wanted 0 <= rank < ranks",
+                                         "deadline_seconds got nan, wanted a finite number"};
     callers[0].options.host = NULL;
     callers[1].options.port = 0;
     callers[2].options.port = 65521;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         call(&callers[i]);
         CHECK_STATUS(callers[i].status, STN_ERR_ARGUMENT);
         CHECK_STR(callers[i].why, wanted[i]);

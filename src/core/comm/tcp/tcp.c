@@ -7,6 +7,7 @@
 
 #include <shardtensor/tcp.h>
 
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -316,6 +317,9 @@ static stn_status check(const stn_tcp_options *o, struct stni_error *error)
     if (o->ranks < 1 || o->rank < 0 || o->rank >= o->ranks)
         return stni_error_set(error, STN_ERR_ARGUMENT, "rank got %d of %d ranks, wanted 0 <= rank < ranks", o->rank,
                               o->ranks);
+    if (!isfinite(o->deadline_seconds)) /* one that is no number never passes */
+        return stni_error_set(error, STN_ERR_ARGUMENT, "deadline_seconds got %g, wanted a finite number",
+                              o->deadline_seconds);
     return STN_OK;
 }
 
