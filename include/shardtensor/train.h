@@ -100,7 +100,7 @@ STN_API stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_p
 
 /** One step from the parameters' complete gradients; one without a gradient stays as it is, its state too. Local:
  *  nothing is communicated. Does nothing and returns the kept error after a failure. @return STN_ERR_PARTIAL (a
- *  gradient is pending). */
+ *  gradient is pending), STN_ERR_STATE (a parameter has become immutable). */
 STN_API stn_status stn_optimizer_step(stn_optimizer *optimizer);
 
 /** Forgets the gradients of all parameters. Local. @return as stn_zero_grad. */
@@ -144,11 +144,13 @@ STN_API stn_status stn_average_create(stn_context *context, int n, const stn_nam
                                       stn_average **out);
 
 /** mean = decay * mean + (1 - decay) * parameter, in place; without a gradient. Local.
- *  @return STN_ERR_ARGUMENT (no average; decay: wanted 0 to 1), STN_ERR_MEMORY, or the kept error. */
+ *  @return STN_ERR_ARGUMENT (no average; decay: wanted 0 to 1), STN_ERR_STATE (a mean has become immutable),
+ *  STN_ERR_MEMORY, or the kept error. */
 STN_API stn_status stn_average_update(stn_average *average, double decay);
 
 /** Parameters and means change places, for scoring with the means; a second call changes them back. Local.
- *  @return STN_ERR_ARGUMENT (no average), STN_ERR_STATE (in a captured step), STN_ERR_MEMORY, or the kept error. */
+ *  @return STN_ERR_ARGUMENT (no average), STN_ERR_STATE (in a captured step; one of them has become immutable),
+ *  STN_ERR_MEMORY, or the kept error. */
 STN_API stn_status stn_average_swap(stn_average *average);
 
 /** The i-th mean, borrowed; named as its parameter; NULL for a bad i. Local. */

@@ -70,6 +70,12 @@ static stn_status apply(stn_average *average, enum stni_update_kind kind, double
 {
     struct stni_update update;
     const struct stni_update_numbers numbers = {.decay = decay};
+    for (int i = 0; i < average->n; i++) {
+        const struct stni_average_entry *entry = &average->entry[i];
+        STNI_TRY(stni_update_check_writable(average->context, "average", entry->name, entry->mean));
+        if (written >> 1 & 1)
+            STNI_TRY(stni_update_check_writable(average->context, "average", entry->name, entry->parameter));
+    }
     stni_update_begin(&update, average->context, kind);
     stn_status status = STN_OK;
     for (int i = 0; i < average->n && status == STN_OK; i++) {

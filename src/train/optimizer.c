@@ -217,6 +217,9 @@ static stn_status step(stn_optimizer *optimizer)
     struct stni_update_renewal renewal;
     struct stni_optimizer_counts *counts = NULL;
     stn_status status = STN_OK;
+    for (int i = 0; i < optimizer->n; i++)
+        STNI_TRY(stni_update_check_writable(optimizer->context, "optimizer", optimizer->parameters[i].name,
+                                            optimizer->parameters[i].tensor));
     stni_update_begin(&update, optimizer->context, optimizer->rule->update);
     if (optimizer->context->capture) {
         STNI_TRY(stni_optimizer_record(optimizer, &renewal, &counts));

@@ -144,6 +144,13 @@ stn_status stni_update_end(struct stni_update *update, stn_status status)
     return status;
 }
 
+stn_status stni_update_check_writable(stn_context *context, const char *what, const char *name, const stn_tensor *tensor)
+{
+    if (!tensor->storage->frozen)
+        return STN_OK;
+    return stni_fail(context, STN_ERR_STATE, "%s: '%s' is immutable, wanted a tensor that may be changed", what, name);
+}
+
 stn_status stni_update_check(stn_context *context, const char *what, const char *name, const stn_tensor *tensor)
 {
     if (!tensor)
@@ -162,9 +169,7 @@ stn_status stni_update_check(stn_context *context, const char *what, const char 
     if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
         return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what,
                          name);
-    if (tensor->storage->frozen)
-        return stni_fail(context, STN_ERR_STATE, "%s: '%s' is immutable, wanted a tensor that may be changed", what,
-                         name);
+    STNI_TRY(stni_update_check_writable(context, what, name, tensor));
     if (!update_op(context)->slots[0].winner[layout->dtype].function)
         return stni_fail(context, STN_ERR_UNSUPPORTED, "%s: no kernel for device %s", what, context->device->name);
     return STN_OK;

@@ -45,6 +45,10 @@ stn_status stni_update_end(struct stni_update *update, stn_status status);
  * Keeps the failure. */
 stn_status stni_update_check(stn_context *context, const char *what, const char *name, const stn_tensor *tensor);
 
+/* Whether they may change it now: by another handle it may have become immutable since. Keeps the failure. */
+stn_status stni_update_check_writable(stn_context *context, const char *what, const char *name,
+                                      const stn_tensor *tensor);
+
 /* The complete gradient of a leaf in its own spec, dense, with a reference; NULL where there is none. */
 stn_status stni_update_gradient(stn_tensor *leaf, stn_tensor **out);
 

@@ -171,11 +171,40 @@ static stn_status written_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+/* By another handle, when an optimizer and a mean have it already. */
+static stn_status frozen_later_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *trained = local_vector(context, N, 1);
+    const stn_named_tensor named = {.name = "w", .tensor = trained};
+    const stn_parameter_group group = {.size = sizeof group, .parameters = &named, .n = 1};
+    stn_optimizer *optimizer = NULL;
+    stn_average *average = NULL;
+    CHECK_STATUS(stn_set_requires_grad(trained, 1), STN_OK);
+    CHECK_STATUS(stn_sgd_create(context, NULL, &optimizer), STN_OK);
+    CHECK_STATUS(stn_optimizer_add_group(optimizer, &group), STN_OK);
+    CHECK_STATUS(stn_average_create(context, 1, &named, &average), STN_OK);
+    CHECK_STATUS(stn_backward(stn_sum(trained, 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_tensor_freeze(stn_detach(trained)), STN_OK);
+    CHECK_STATUS(stn_average_update(average, 0.5), STN_OK);
+    CHECK_STATUS(stn_average_swap(average), STN_ERR_STATE);
+    CHECK_ERROR(context, STN_ERR_STATE, "average: 'w' is immutable, wanted a tensor that may be changed");
+    CHECK_STATUS(stn_optimizer_step(optimizer), STN_ERR_STATE);
+    CHECK_ERROR(context, STN_ERR_STATE, "optimizer: 'w' is immutable, wanted a tensor that may be changed");
+    CHECK_I64(stn_optimizer_steps(optimizer), 0);
+    CHECK_I64((int64_t)stn_tensor_version(trained), 0);
+    stn_average_destroy(&average);
+    stn_optimizer_destroy(&optimizer);
+    return stn_scope_end(context);
+}
+
 static void immutable_memory_is_read_and_never_written(void)
 {
     for (int ranks = 1; ranks <= 3; ranks++) {
         test_ranks(ranks, frozen_body, NULL);
         test_ranks(ranks, written_body, NULL);
+        test_ranks(ranks, frozen_later_body, NULL);
     }
 }
 
