@@ -211,15 +211,25 @@ static stn_status step_one(stn_optimizer *optimizer, struct stni_update *update,
     return stni_update_add(update, &numbers, 2 + optimizer->rule->n_state, operands, written, grad);
 }
 
+/* All parameters or none are changed. */
+static stn_status check_step(const stn_optimizer *optimizer)
+{
+    for (int i = 0; i < optimizer->n; i++) {
+        const struct stni_parameter *p = &optimizer->parameters[i];
+        stn_tensor *grad;
+        STNI_TRY(stni_update_check_writable(optimizer->context, "optimizer", p->name, p->tensor));
+        STNI_TRY(stn_grad_of(p->tensor, &grad));
+    }
+    return STN_OK;
+}
+
 static stn_status step(stn_optimizer *optimizer)
 {
     struct stni_update update;
     struct stni_update_renewal renewal;
     struct stni_optimizer_counts *counts = NULL;
     stn_status status = STN_OK;
-    for (int i = 0; i < optimizer->n; i++)
-        STNI_TRY(stni_update_check_writable(optimizer->context, "optimizer", optimizer->parameters[i].name,
-                                            optimizer->parameters[i].tensor));
+    STNI_TRY(check_step(optimizer));
     stni_update_begin(&update, optimizer->context, optimizer->rule->update);
     if (optimizer->context->capture) {
         STNI_TRY(stni_optimizer_record(optimizer, &renewal, &counts));

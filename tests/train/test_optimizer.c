@@ -400,6 +400,46 @@ static stn_status stale_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+/* The first would be launched for the second, whose rate is another, before the third is looked at. */
+static stn_status pending_body(stn_context *context, void *arg)
+{
+    enum { PARAMETERS = 3 };
+    static const double rates[PARAMETERS] = {0.5, 0.25, 0.125};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement places[PARAMETERS] = {stn_shard(0), stn_shard(0), stn_replicate()};
+    stn_tensor *p[PARAMETERS];
+    stn_optimizer *o = NULL;
+    double want[N];
+    (void)arg;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_sgd_create(context, NULL, &o), STN_OK);
+    for (int k = 0; k < PARAMETERS; k++) {
+        p[k] = parameter(context, mesh, places[k], STN_DTYPE_F64);
+        const stn_named_tensor named = {(const char *[]){"a", "b", "c"}[k], p[k]};
+        const stn_parameter_group group = {sizeof group, 1, &named, rates[k], 0, 0};
+        CHECK_STATUS(stn_optimizer_add_group(o, &group), STN_OK);
+        stn_no_sync_begin(context);
+        give_gradient(context, p[k], 0);
+        stn_no_sync_end(context);
+    }
+    CHECK_STATUS(stn_optimizer_step(o), STN_ERR_PARTIAL);
+    CHECK_ERROR_PART(context, STN_ERR_PARTIAL, "a reduction is pending");
+    CHECK_STATUS(stn_grad_sync(context, PARAMETERS, p), STN_OK);
+    CHECK_STATUS(stn_optimizer_step(o), STN_OK);
+    for (int k = 0; k < PARAMETERS; k++) {
+        for (int i = 0; i < N; i++)
+            want[i] = start(i) - rates[k] * slope(i, 0);
+        check_values(p[k], want, 1e-13);
+    }
+    stn_optimizer_destroy(&o);
+    return stn_scope_end(context);
+}
+
+static void a_step_that_finds_a_pending_gradient_changes_nothing(void)
+{
+    test_ranks(2, pending_body, NULL);
+}
+
 static void all_ranks_refuse_what_saved_a_parameter_before_a_step(void)
 {
     test_ranks(3, stale_body, NULL);
@@ -448,6 +488,7 @@ int main(int argc, char **argv)
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
         {"all_ranks_refuse_what_saved_a_parameter_before_a_step",
          all_ranks_refuse_what_saved_a_parameter_before_a_step},
+        {"a_step_that_finds_a_pending_gradient_changes_nothing", a_step_that_finds_a_pending_gradient_changes_nothing},
         {"schedules_rise_and_fall", schedules_rise_and_fall},
         {"schedules_take_any_numbers", schedules_take_any_numbers},
     };
