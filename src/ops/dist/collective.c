@@ -7,6 +7,8 @@
 
 #include <shardtensor/op.h>
 
+#include <string.h>
+
 const char *const stni_dist_op_names[] = {"sum", "avg", "prod", "min", "max", NULL};
 const char *const stni_dist_convention_names[] = {"per_rank", "replicated", NULL};
 
@@ -163,12 +165,26 @@ static stn_status begin(struct stni_dist *d)
     return STN_OK;
 }
 
+/* The result is a tensor that can be. Its length along the dim may be this rank's alone. */
+static stn_status check_result(const struct stni_dist *d)
+{
+    const stn_spec *spec;
+    int64_t shape[STN_MAX_NDIM];
+    if (d->length == d->n)
+        return STN_OK;
+    memcpy(shape, d->in->shape, sizeof shape);
+    shape[d->dim] = d->length;
+    return stni_spec_local(d->context, d->in->dtype, d->in->ndim, shape, &spec);
+}
+
 /* Outside of the mesh a rank gets its input back. */
 static stn_status plan(struct stni_dist *d)
 {
     STNI_TRY(begin(d));
-    if (d->mesh->member)
-        return ((const struct stni_dist_page *)d->call->arg)->plan(d);
+    if (d->mesh->member) {
+        STNI_TRY(((const struct stni_dist_page *)d->call->arg)->plan(d));
+        return check_result(d);
+    }
     STNI_TRY(stni_dist_send(d, 0, 0, d->n));
     return stni_dist_receive(d, 0, 0, d->n);
 }

@@ -207,7 +207,7 @@ static void all_ranks_refuse_what_one_passes_wrong(void)
 }
 
 /* What pairs alone know. */
-enum pair_fault { PEER, BEGIN, RANGE, RESULT, LENGTH, BOTH_LISTS, SUM, MARGIN, WIDE, STRUCT, N_PAIR_FAULTS };
+enum pair_fault { PEER, BEGIN, RANGE, RESULT, LENGTH, TOO_LONG, BOTH_LISTS, SUM, MARGIN, WIDE, STRUCT, N_PAIR_FAULTS };
 
 static const struct {
     stn_status status;
@@ -221,6 +221,7 @@ static const struct {
     [RESULT] = {STN_ERR_ARGUMENT,
                 "rank 1: dist_exchange: receive[0] got begin 1 and length 2, wanted a range within 2 elements"},
     [LENGTH] = {STN_ERR_ARGUMENT, "rank 1: dist_exchange: length got -2, wanted 0 or more"},
+    [TOO_LONG] = {STN_ERR_SHAPE, "rank 1: spec: shape[0] to shape[0] give more than 2^63 - 1 bytes of f32"},
     [BOTH_LISTS] = {STN_ERR_ARGUMENT,
                     "rank 1: dist_all_to_all: send_sizes got a list of 3 sizes and receive_sizes none, wanted both "
                     "or none"},
@@ -240,7 +241,8 @@ static stn_tensor *call_pairs(stn_context *context, const stn_mesh *mesh, enum p
     const stn_dist_part send = {fault == PEER ? 3 : next, fault == BEGIN ? -1 : fault == RANGE ? 3 : 0, 2};
     const stn_dist_part receive = {before, fault == RESULT ? 1 : 0, 2};
     const stn_dist_messages messages = {
-        fault == STRUCT ? 1 : sizeof messages, 1, 1, &send, &receive, fault == LENGTH ? -2 : 2};
+        fault == STRUCT ? 1 : sizeof messages,      1, 1, &send, &receive,
+        fault == LENGTH ? -2 : fault == TOO_LONG ? INT64_MAX / 2 : 2};
     const stn_dist_margin margin = {sizeof margin, fault == MARGIN ? -1 : fault == WIDE ? INT64_C(1) << 55 : 1, 0,
                                     kind == WIDE ? STN_PADDING_CIRCULAR : STN_PADDING_ZEROS};
     stn_tensor *x = zeros(context, STN_DTYPE_F32, 2, 4, 2);
