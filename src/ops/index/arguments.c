@@ -1,6 +1,7 @@
 #include "ops/index/arguments.h"
 
 #include "ops/common/dims.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops.h>
 
@@ -34,6 +35,15 @@ stn_status stni_index_begin(const stn_op_call *call, int64_t dim, struct stni_ac
     for (int i = 0; i < STNI_OP_COUNT; i++)
         if (stni_op_table[i] == desc)
             out->what = i;
+    return STN_OK;
+}
+
+stn_status stni_index_whole(const stn_op_call *call, const char *name, const stn_number *number, int64_t *out)
+{
+    const stn_number whole = number->kind == STN_NUMBER_FLOAT ? stni_number(number->f) : *number;
+    if (whole.kind == STN_NUMBER_FLOAT)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %g, wanted a whole number", name, number->f);
+    *out = whole.i;
     return STN_OK;
 }
 

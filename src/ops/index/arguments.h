@@ -11,6 +11,9 @@ enum { STNI_INDEXED, STNI_INDEX, STNI_SOURCE };
  * element along dim 0. */
 stn_status stni_index_begin(const stn_op_call *call, int64_t dim, struct stni_access_attrs *out);
 
+/* An attribute that may be absent, and where it is not is whole: 2.0 is 2. */
+stn_status stni_index_whole(const stn_op_call *call, const char *name, const stn_number *number, int64_t *out);
+
 /* i64 or i32. */
 stn_status stni_index_dtype(const stn_op_call *call, int input);
 

@@ -1,6 +1,6 @@
 /* embedding: rows of a table by index. A read of slices; its gradient leaves out the padding row. Where max_norm is
  * given, the rows that are read are scaled down to that norm first, in the table itself. */
-#include "ops/index/access.h"
+#include "ops/index/arguments.h"
 
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
@@ -33,16 +33,16 @@ stn_tensor *stn_embedding(stn_tensor *input, stn_tensor *weight, const int64_t *
 static stn_status find_padding(const stn_op_call *call, int64_t n_rows, int64_t *out)
 {
     const stn_number *padding = &((const struct embedding_attrs *)call->attrs)->padding_idx;
+    int64_t row;
     *out = 0;
     if (padding->kind == STN_NUMBER_NONE)
         return STN_OK;
-    if (padding->kind == STN_NUMBER_FLOAT)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'padding_idx' got %g, wanted a whole number", padding->f);
-    if (padding->i < -n_rows || padding->i >= n_rows)
+    STNI_TRY(stni_index_whole(call, "padding_idx", padding, &row));
+    if (row < -n_rows || row >= n_rows)
         return stn_op_fail(call, STN_ERR_ARGUMENT,
-                           "'padding_idx' got %" PRId64 ", wanted %" PRId64 " <= padding_idx < %" PRId64, padding->i,
-                           -n_rows, n_rows);
-    *out = 1 + (padding->i < 0 ? padding->i + n_rows : padding->i);
+                           "'padding_idx' got %" PRId64 ", wanted %" PRId64 " <= padding_idx < %" PRId64, row, -n_rows,
+                           n_rows);
+    *out = 1 + (row < 0 ? row + n_rows : row);
     return STN_OK;
 }
 

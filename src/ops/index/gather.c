@@ -94,13 +94,15 @@ static stn_status broadcast(const stn_op_call *call, int dim, int64_t *input, in
 
 static stn_status take_along_dim(stn_op_call *call)
 {
-    const stn_number *dim = &((const struct along_attrs *)call->attrs)->dim;
+    const stn_number *given = &((const struct along_attrs *)call->attrs)->dim;
     stn_tensor *input = call->in[STNI_INDEXED], *index = call->in[STNI_INDEX];
     int64_t input_shape[STN_MAX_NDIM], index_shape[STN_MAX_NDIM];
+    int64_t dim = 0;
     struct stni_access_attrs attrs;
     STNI_TRY(stni_index_dtype(call, STNI_INDEX));
-    const int flat = dim->kind == STN_NUMBER_NONE;
-    STNI_TRY(stni_index_begin(call, flat ? 0 : dim->i, &attrs));
+    STNI_TRY(stni_index_whole(call, "dim", given, &dim));
+    const int flat = given->kind == STN_NUMBER_NONE;
+    STNI_TRY(stni_index_begin(call, dim, &attrs));
     attrs.wrap = 1;
     if (flat) {
         call->out[0] = stni_index_read(stn_flatten(input, 0, -1), stn_flatten(index, 0, -1), &attrs);

@@ -77,14 +77,16 @@ static stn_status repeat_interleave(stn_op_call *call)
 {
     const struct interleave_attrs *attrs = call->attrs;
     stn_tensor *x = call->in[INPUT], *repeats = call->in[REPEATS];
+    int64_t along, times;
     int dim = 0;
     if ((repeats != NULL) == (attrs->repeats.kind != STN_NUMBER_NONE))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %s, wanted a number or a tensor",
                            repeats ? "both" : "nothing");
-    if (attrs->dim.kind != STN_NUMBER_NONE)
-        STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim.i, call->in_spec[INPUT]->layout.ndim, &dim));
-    if (!repeats && attrs->repeats.i < 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %" PRId64 ", wanted at least 0", attrs->repeats.i);
+    STNI_TRY(stni_index_whole(call, "dim", &attrs->dim, &along));
+    STNI_TRY(stni_index_whole(call, "repeats", &attrs->repeats, &times));
+    STNI_TRY(stni_dim_wrap(call, "dim", along, call->in_spec[INPUT]->layout.ndim, &dim));
+    if (times < 0)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'repeats' got %" PRId64 ", wanted at least 0", times);
     x = attrs->dim.kind == STN_NUMBER_NONE ? stn_flatten(x, 0, -1) : stni_index_with_dims(x);
     if (stn_tensor_is_error(x))
         return stn_context_status(call->context);
@@ -94,14 +96,14 @@ static stn_status repeat_interleave(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", STN_MAX_NDIM,
                            STN_MAX_NDIM - 1);
     int64_t n = stn_tensor_shape(x)[dim], all;
-    if (__builtin_mul_overflow(n, attrs->repeats.i, &all))
+    if (__builtin_mul_overflow(n, times, &all))
         return stn_op_fail(call, STN_ERR_SHAPE,
                            "'repeats' got %" PRId64 " for %" PRId64 " elements, wanted a size below 2^63",
-                           attrs->repeats.i, n);
+                           times, n);
     if (attrs->output_size >= 0 && attrs->output_size != all)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted %" PRId64, attrs->output_size,
                            all);
-    call->out[0] = by_number(x, dim, attrs->repeats.i);
+    call->out[0] = by_number(x, dim, times);
     return STN_OK;
 }
 

@@ -290,6 +290,56 @@ static void arguments_that_do_not_fit_are_refused_alike(void)
     test_ranks(2, scoped_refusals_body, NULL);
 }
 
+static stn_tensor *call_with(stn_context *context, const char *name, int n_in, stn_tensor *const *in, int n,
+                             const stn_attr *attrs)
+{
+    stn_tensor *out = NULL;
+    stn_call(context, name, n_in, in, n, attrs, 1, &out);
+    return out;
+}
+
+/* 2.0 is 2, as where an attribute takes whole numbers alone, and 2.5 is refused. */
+static stn_status whole_body(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {3, 4}, places[] = {3, 1};
+    static const stn_attr good[] = {{"repeats", STN_ATTR_FLOAT, {.f = 2}}, {"dim", STN_ATTR_FLOAT, {.f = 1}}},
+                          half = {"repeats", STN_ATTR_FLOAT, {.f = 2.5}}, dim = {"dim", STN_ATTR_FLOAT, {.f = 0.5}},
+                          padding = {"padding_idx", STN_ATTR_FLOAT, {.f = 2.5}},
+                          last = {"padding_idx", STN_ATTR_FLOAT, {.f = -1}};
+    struct elements t = drawn(STN_DTYPE_F32, 2, shape, 0), i = drawn(STN_DTYPE_I64, 2, places, 4), twice = t, at = t;
+    const stn_placement cut = stn_shard(0);
+    (void)arg;
+    twice.shape[1] = 8;
+    twice.n = 24;
+    at.shape[1] = 1;
+    at.n = 3;
+    for (int k = 0; k < 24; k++)
+        twice.v[k] = t.v[k / 2];
+    for (int k = 0; k < 3; k++)
+        at.v[k] = t.v[4 * k + (int64_t)creal(i.v[k])];
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_tensor *in[] = {layout_tensor_placed(context, mesh, &t, &cut), layout_tensor_placed(context, mesh, &i, &cut)},
+               *rows[] = {in[1], in[0]};
+    layout_check(call_with(context, "repeat_interleave", 1, in, 2, good), &twice, "twice");
+    layout_check(call_with(context, "take_along_dim", 2, in, 1, &good[1]), &at, "along dim 1");
+    CHECK(!stn_tensor_is_error(call_with(context, "embedding", 2, rows, 1, &last)));
+    call_with(context, "repeat_interleave", 1, in, 1, &half);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "repeat_interleave: 'repeats' got 2.5, wanted a whole number");
+    call_with(context, "take_along_dim", 2, in, 1, &dim);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "take_along_dim: 'dim' got 0.5, wanted a whole number");
+    call_with(context, "embedding", 2, rows, 1, &padding);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "embedding: 'padding_idx' got 2.5, wanted a whole number");
+    stn_agree(context, STN_OK, NULL); /* rows that embedding was given */
+    stn_context_take_error(context, NULL, 0);
+    return stn_scope_end(context);
+}
+
+static void whole_numbers_may_be_written_with_a_point(void)
+{
+    test_ranks(2, whole_body, NULL);
+}
+
 /* Index 7 of 6 rows stands at (4) on rank 2, -1 at (1) on rank 0. */
 static stn_status range_body(stn_context *context, void *arg)
 {
@@ -446,6 +496,7 @@ int main(int argc, char **argv)
         {"the_last_of_several_values_wins_whoever_has_it", the_last_of_several_values_wins_whoever_has_it},
         {"only_cut_indices_of_cut_dims_are_exchanged", only_cut_indices_of_cut_dims_are_exchanged},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+        {"whole_numbers_may_be_written_with_a_point", whole_numbers_may_be_written_with_a_point},
         {"long_lines_are_read_and_written_in_every_dtype", long_lines_are_read_and_written_in_every_dtype},
         {"bad_indices_of_rows_without_elements_are_found", bad_indices_of_rows_without_elements_are_found},
         {"indices_out_of_range_read_zeros_and_write_nothing", indices_out_of_range_read_zeros_and_write_nothing},
