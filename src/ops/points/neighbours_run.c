@@ -138,7 +138,8 @@ stn_status stni_near_backward(stn_backward_call *call)
     stn_tensor *points = call->in[POINTS], *queries = call->in[QUERIES], *indices = call->out[STNI_NEAR_INDICES];
     stn_tensor *distances = call->out[STNI_NEAR_DISTANCES], *grad = call->grad_out[STNI_NEAR_DISTANCES];
     const stn_dtype dtype = call->in_spec[POINTS]->layout.dtype, wide = dtype == STN_DTYPE_F64 ? dtype : STN_DTYPE_F32;
-    struct stni_access_attrs access = {.slices = 1, .what = STNI_OP_index_select, .reads_all = 1};
+    /* Quiet: what stands for no point is index 0, which is out of range where there are none at all. */
+    struct stni_access_attrs access = {.slices = 1, .what = STNI_OP_index_select, .quiet = 1, .reads_all = 1};
     const int near = 1;
     if (!grad)
         return STN_OK;

@@ -98,11 +98,44 @@ static void no_distance_and_no_point_pull_nowhere(void)
     test_ranks(1, none_body, NULL);
 }
 
+/* Where there are no points at all, index 0 stands for none of them and is no index out of range. */
+static stn_status nowhere_body(stn_context *context, void *arg)
+{
+    const struct random_shape points = {2, {0, 2}}, queries = {2, {4, 2}};
+    const double q[] = {1, 2, 3, 4, 5, 6, 7, 8}, want[8] = {0};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement cut = stn_shard(0);
+    stn_tensor *in[2], *distances, *grads[2];
+    const stn_spec *spec;
+    (void)arg;
+    stn_scope_begin(context);
+    for (int k = 0; k < 2; k++) {
+        const struct random_shape *shape = k ? &queries : &points;
+        CHECK_STATUS(stn_spec_create(context, mesh, &cut, STN_DTYPE_F64, 2, shape->shape, NULL, &spec), STN_OK);
+        in[k] = against_one_tensor(context, spec, q);
+        stn_spec_release(&spec);
+        CHECK_STATUS(stn_set_requires_grad(in[k], 1), STN_OK);
+    }
+    stn_radius_search(in[0], in[1], 6, 3, &distances, NULL);
+    stn_tensor *sum = stn_sum(distances, 0, NULL, 0);
+    CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, in, 0, 0, grads), STN_OK);
+    against_one_compare(grads[1], want, 0);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+    return stn_scope_end(context);
+}
+
+static void no_points_at_all_pull_nowhere(void)
+{
+    test_ranks(1, nowhere_body, NULL);
+    test_ranks(2, nowhere_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_the_gradients_of_one_process", random_layouts_give_the_gradients_of_one_process},
         {"no_distance_and_no_point_pull_nowhere", no_distance_and_no_point_pull_nowhere},
+        {"no_points_at_all_pull_nowhere", no_points_at_all_pull_nowhere},
     };
     return TEST_MAIN(argc, argv, cases);
 }
