@@ -56,13 +56,13 @@ static int has_order(const stn_op_call *call)
     return dtype != STN_DTYPE_C64 && dtype != STN_DTYPE_C128;
 }
 
-/* The part of `src` that the index reaches. */
-static stn_tensor *reached(stn_tensor *src, stn_tensor *index)
+/* The part of `tensor` that is not beyond `other`. */
+static stn_tensor *within(stn_tensor *tensor, stn_tensor *other)
 {
-    for (int d = 0; d < stn_tensor_ndim(index) && !stn_tensor_is_error(src); d++)
-        if (stn_tensor_shape(src)[d] > stn_tensor_shape(index)[d])
-            src = stn_slice(src, d, 0, stn_tensor_shape(index)[d], 1);
-    return src;
+    for (int d = 0; d < stn_tensor_ndim(other) && !stn_tensor_is_error(tensor); d++)
+        if (stn_tensor_shape(tensor)[d] > stn_tensor_shape(other)[d])
+            tensor = stn_slice(tensor, d, 0, stn_tensor_shape(other)[d], 1);
+    return tensor;
 }
 
 /* A tensor of the index's shape, whole numbers all. */
@@ -71,12 +71,14 @@ static stn_tensor *numbers_like(stn_tensor *index, int64_t value)
     return stn_add_number(stn_mul_number(stn_cast(index, STN_DTYPE_I64), 0), (double)value);
 }
 
-/* Everything but arguments. `src` NULL: attrs->value. */
+/* Everything but arguments. `src` NULL: attrs->value. An index is longer than `src` only where it has no elements. */
 static stn_tensor *write(const stn_op_call *call, stn_tensor *src, const struct stni_access_attrs *attrs)
 {
     stn_tensor *input = call->in[STNI_INDEXED], *index = stni_index_with_dims(call->in[STNI_INDEX]);
-    if (src)
-        src = reached(stni_index_with_dims(src), index);
+    if (src) {
+        src = within(stni_index_with_dims(src), index);
+        index = within(index, src);
+    }
     return stni_index_as(stni_index_write(stni_index_with_dims(input), index, src, attrs), input);
 }
 

@@ -193,6 +193,35 @@ static void every_layout_gives_what_one_process_gives(void)
         test_ranks(worlds[i], layouts_body, NULL);
 }
 
+/* An index without elements may be longer than the values, and than the table, in its other dims. */
+static stn_status nothing_body(stn_context *context, void *arg)
+{
+    static const struct random_shape shapes[][3] = {{{2, {4, 3}}, {2, {3, 0}}, {2, {1, 0}}},
+                                                    {{2, {4, 3}}, {2, {0, 5}}, {2, {1, 1}}},
+                                                    {{2, {2, 5}}, {2, {8, 0}}, {2, {1, 2}}}};
+    uint64_t state = 41;
+    (void)arg;
+    for (int i = 0; i < 30; i++) {
+        struct arguments a = {.dim = i / 3 % 2, .reduce = i / 6, .include_self = 1};
+        struct against_one_op op = {.arg = &a, .n_in = 3, .tolerance = 1e-14};
+        for (int k = 0; k < 3; k++)
+            op.in[k] = (struct against_one_input){k == INDEX ? STN_DTYPE_I64 : STN_DTYPE_F64, shapes[i % 3][k],
+                                                  against_one_draw(&state, against_one_numel(&shapes[i % 3][k])), 0};
+        for (int k = 0; k < 3; k++) {
+            op.call = (stn_tensor *(*[])(stn_tensor *const *, const void *)){call_scatter, call_scatter_add,
+                                                                             call_reduce}[k];
+            against_one_check(context, &state, random_mesh(&state, context), &op);
+        }
+        free_case(&op);
+    }
+    return STN_OK;
+}
+
+static void an_index_without_elements_writes_nothing(void)
+{
+    test_ranks(3, nothing_body, NULL);
+}
+
 static stn_status differences_body(stn_context *context, void *arg)
 {
     uint64_t state = 37;
@@ -346,6 +375,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case tests[] = {
         {"every_layout_gives_what_one_process_gives", every_layout_gives_what_one_process_gives},
+        {"an_index_without_elements_writes_nothing", an_index_without_elements_writes_nothing},
         {"derivatives_are_those_of_differences", derivatives_are_those_of_differences},
         {"several_indices_are_as_one", several_indices_are_as_one},
         {"elements_are_repeated_as_often_as_they_say", elements_are_repeated_as_often_as_they_say},
