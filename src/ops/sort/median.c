@@ -37,8 +37,7 @@ stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_tensor *
 static stn_status kthvalue(stn_op_call *call)
 {
     const struct kth_attrs *attrs = call->attrs;
-    const int dim = (int)attrs->dim;
-    const struct stni_sort_select_attrs select = {stni_sort_dim(&dim), attrs->k, 0, attrs->keepdim};
+    const struct stni_sort_select_attrs select = {{1, {attrs->dim}}, attrs->k, 0, attrs->keepdim};
     uint32_t dims;
     STNI_TRY(stni_sort_check(call, &select.dim, 1, &dims));
     int64_t n = stni_reduction_count(call->in_spec[0], dims);

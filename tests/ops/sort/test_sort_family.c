@@ -309,6 +309,9 @@ static stn_status refusals_body(stn_context *context, void *arg)
                   "topk: 'k' got 0, wanted 1 <= k <= 1");
     CHECK_I64(stn_tensor_shape(stn_topk(x, 0, 1, 1, NULL))[1], 0);
     CHECK_REFUSED(context, stn_kthvalue(x, 0, 1, 0, NULL), STN_ERR_ARGUMENT, "kthvalue: 'k' got 0, wanted 1 <= k <= 3");
+    const stn_attr far[] = {{"k", STN_ATTR_INT, {.i = 1}}, {"dim", STN_ATTR_INT, {.i = INT64_C(1) << 32}}};
+    stn_call(context, "kthvalue", 1, &x, 2, far, 2, (stn_tensor *[2]){NULL});
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "kthvalue: 'dim' got 4294967296, wanted -2 <= dim < 2");
     CHECK_REFUSED(context, stn_argmin(empty, NULL, 0), STN_ERR_SHAPE,
                   "argmin: 'input' got shape (2, 0), wanted at least one element in all");
     CHECK_REFUSED(context, stn_median_dim(empty, 1, 0, NULL), STN_ERR_SHAPE,
