@@ -67,10 +67,14 @@ struct stni_access_write_args {
     void *work;       /* as many bytes as the kernel asks for; NULL where that is 0 */
 };
 
-/* Of bools the sum is "or", the product "and". */
+/* Of bools the sum is "or", the product "and"; what is scaled by 0 is false. */
 STNI_INLINE void stni_access_for_bool(struct stni_access_write_args *a)
 {
-    a->mode = a->mode == STNI_ACCESS_ADD ? STNI_ACCESS_MAX : a->mode == STNI_ACCESS_MUL ? STNI_ACCESS_MIN : a->mode;
+    const int adds_nothing = a->scale.kind != STN_NUMBER_NONE && a->scale.f == 0;
+    if (a->mode == STNI_ACCESS_ADD && !adds_nothing)
+        a->mode = STNI_ACCESS_MAX;
+    else if (a->mode == STNI_ACCESS_MUL)
+        a->mode = STNI_ACCESS_MIN;
     a->value.kind = STN_NUMBER_INT;
     a->value.i = a->value.f != 0;
 }

@@ -340,6 +340,30 @@ static void whole_numbers_may_be_written_with_a_point(void)
     test_ranks(2, whole_body, NULL);
 }
 
+/* Bools are joined by "or", and by nothing where they are multiplied with 0. */
+static stn_status bools_body(stn_context *context, void *arg)
+{
+    static const int64_t rows[] = {6};
+    struct elements t = drawn(STN_DTYPE_BOOL, 1, rows, 2), i = drawn(STN_DTYPE_I64, 1, rows, 6), ones = t, all = t;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement cut = stn_shard(0);
+    (void)arg;
+    stn_scope_begin(context);
+    for (int k = 0; k < 6; k++)
+        ones.v[k] = 1, all.v[(int64_t)creal(i.v[k])] = 1;
+    stn_tensor *in = layout_tensor_placed(context, mesh, &t, &cut), *index = layout_tensor_placed(context, mesh, &i, &cut),
+               *source = layout_tensor_placed(context, mesh, &ones, &cut);
+    layout_check(stn_index_add(in, 0, index, source, 0), &t, "times 0");
+    layout_check(stn_index_add(in, 0, index, source, 2), &all, "times 2");
+    return stn_scope_end(context);
+}
+
+static void bools_times_zero_add_nothing(void)
+{
+    test_ranks(1, bools_body, NULL);
+    test_ranks(3, bools_body, NULL);
+}
+
 /* Index 7 of 6 rows stands at (4) on rank 2, -1 at (1) on rank 0. */
 static stn_status range_body(stn_context *context, void *arg)
 {
@@ -496,6 +520,7 @@ int main(int argc, char **argv)
         {"the_last_of_several_values_wins_whoever_has_it", the_last_of_several_values_wins_whoever_has_it},
         {"only_cut_indices_of_cut_dims_are_exchanged", only_cut_indices_of_cut_dims_are_exchanged},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+        {"bools_times_zero_add_nothing", bools_times_zero_add_nothing},
         {"whole_numbers_may_be_written_with_a_point", whole_numbers_may_be_written_with_a_point},
         {"long_lines_are_read_and_written_in_every_dtype", long_lines_are_read_and_written_in_every_dtype},
         {"bad_indices_of_rows_without_elements_are_found", bad_indices_of_rows_without_elements_are_found},
