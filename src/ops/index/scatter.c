@@ -98,10 +98,10 @@ static stn_status scatter(stn_op_call *call)
     attrs.mode = mode_of[own->reduce];
     attrs.value = own->value;
     if (!src && own->reduce != REDUCE_NONE) {
-        stn_tensor *ones = stn_cast(numbers_like(call->in[STNI_INDEX], 1), call->in_spec[STNI_INDEXED]->layout.dtype);
-        src = own->value.f == 1
-                  ? ones
-                  : stn_cast(stn_mul_number(ones, own->value.f), call->in_spec[STNI_INDEXED]->layout.dtype);
+        const stn_dtype dtype = call->in_spec[STNI_INDEXED]->layout.dtype;
+        src = stn_cast(numbers_like(call->in[STNI_INDEX], 1), dtype);
+        if (own->value.f != 1) /* as it is: a double has not all digits of an integer */
+            src = stn_cast(stni_call(STNI_OP_mul, 2, (stn_tensor *[]){src, NULL}, &own->value), dtype);
     }
     call->out[0] = write(call, src, &attrs);
     return STN_OK;

@@ -80,7 +80,7 @@ static stn_status index_add(stn_op_call *call)
     STNI_TRY(stni_index_begin(call, own->dim, &attrs));
     STNI_TRY(stni_index_is_line(call));
     STNI_TRY(check_source(call, attrs.dim));
-    attrs.scale = stni_number(own->alpha.f);
+    attrs.scale = own->alpha.kind == STN_NUMBER_FLOAT ? stni_number(own->alpha.f) : own->alpha;
     if (attrs.scale.kind == STN_NUMBER_FLOAT && !stn_dtype_is_differentiable(dtype))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'alpha' got %g, wanted a whole number for %s", own->alpha.f,
                            stn_dtype_name(dtype));

@@ -340,6 +340,37 @@ static void whole_numbers_may_be_written_with_a_point(void)
     test_ranks(2, whole_body, NULL);
 }
 
+/* Integers that a double rounds. */
+static stn_status large_body(stn_context *context, void *arg)
+{
+    static const int64_t large = (INT64_C(1) << 53) + 1, shape[] = {2}, table[] = {10, 1}, at[] = {1}, one[] = {1};
+    const stn_attr alpha = {"alpha", STN_ATTR_INT, {.i = large}},
+                   add[] = {{"value", STN_ATTR_INT, {.i = large}}, {"reduce", STN_ATTR_STRING, {.s = "add"}}},
+                   multiply[] = {add[0], {"reduce", STN_ATTR_STRING, {.s = "multiply"}}};
+    int64_t got[2];
+    (void)arg;
+    stn_scope_begin(context);
+    const stn_spec *two, *single;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, shape, NULL, &two), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, one, NULL, &single), STN_OK);
+    stn_tensor *in[] = {stn_from_host(context, two, table), stn_from_host(context, single, at),
+                        stn_from_host(context, single, one)};
+    CHECK_STATUS(stn_to_host(call_with(context, "index_add", 3, in, 1, &alpha), got, sizeof got), STN_OK);
+    CHECK_I64(got[1], large + 1);
+    CHECK_STATUS(stn_to_host(call_with(context, "scatter", 2, in, 2, add), got, sizeof got), STN_OK);
+    CHECK_I64(got[1], large + 1);
+    CHECK_STATUS(stn_to_host(call_with(context, "scatter", 2, in, 2, multiply), got, sizeof got), STN_OK);
+    CHECK_I64(got[1], large);
+    stn_spec_release(&two);
+    stn_spec_release(&single);
+    return stn_scope_end(context);
+}
+
+static void integers_keep_all_their_digits(void)
+{
+    test_ranks(1, large_body, NULL);
+}
+
 /* Bools are joined by "or", and by nothing where they are multiplied with 0. */
 static stn_status bools_body(stn_context *context, void *arg)
 {
@@ -520,6 +551,7 @@ int main(int argc, char **argv)
         {"the_last_of_several_values_wins_whoever_has_it", the_last_of_several_values_wins_whoever_has_it},
         {"only_cut_indices_of_cut_dims_are_exchanged", only_cut_indices_of_cut_dims_are_exchanged},
         {"arguments_that_do_not_fit_are_refused_alike", arguments_that_do_not_fit_are_refused_alike},
+        {"integers_keep_all_their_digits", integers_keep_all_their_digits},
         {"bools_times_zero_add_nothing", bools_times_zero_add_nothing},
         {"whole_numbers_may_be_written_with_a_point", whole_numbers_may_be_written_with_a_point},
         {"long_lines_are_read_and_written_in_every_dtype", long_lines_are_read_and_written_in_every_dtype},
