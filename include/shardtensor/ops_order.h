@@ -105,8 +105,8 @@ STN_API stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_
  *             where the same axis shards both, the smaller of the two is gathered. Partial is reduced first.
  * Collective: over the mesh where an operand has to move.
  * Gradient:   none.
- * @param sorter  NULL, or indices that put the sequence in ascending order; where its last dim is sharded, the sequence
- *                is sorted instead.
+ * @param sorter  NULL, or indices that put the sequence in ascending order, of which one out of range reads 0 and is
+ *                STN_ERR_VALUE at the next agreement; where its last dim is sharded, the sequence is sorted instead.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (input absent; side and right differ),
  * STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_searchsorted(stn_tensor *sorted_sequence, stn_tensor *input, int right, stn_tensor *sorter);

@@ -4,6 +4,7 @@
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/common/promote.h"
+#include "ops/index/access.h"
 #include "ops/placement/unshard.h"
 
 #include <shardtensor/ops.h>
@@ -95,11 +96,11 @@ static stn_tensor *in_order(const stn_op_call *call, stn_tensor *sequence, stn_t
 {
     const struct stni_layout *layout = &call->in_spec[0]->layout;
     const int dim = layout->ndim - 1;
-    const int64_t along[] = {dim, 1};
+    const struct stni_access_attrs along = {.dim = dim, .what = STNI_OP_searchsorted};
     uint32_t axes;
     if (stni_dim_ranks(layout, dim, &axes) > 1)
         return stn_sort(sequence, dim, 0, NULL);
-    return stni_call(STNI_OP_order_take, 2, (stn_tensor *[]){sequence, sorter}, along);
+    return stni_index_read(sequence, sorter, &along);
 }
 
 static stn_status searchsorted(stn_op_call *call)

@@ -181,6 +181,34 @@ static void edges_are_as_documented(void)
     test_ranks(2, edges_body, NULL);
 }
 
+/* A place of the sorter that the sequence does not have reads 0, and is told. */
+static stn_status sorter_body(stn_context *context, void *arg)
+{
+    struct elements e = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {3}, .n = 3, .v = {3, -1, 2}},
+                    sorter = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {3}, .n = 3, .v = {1, 7, 0}},
+                    want = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {3}, .n = 3, .v = {3, 1, 2}};
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement whole = stn_replicate(), cut = stn_shard(0);
+    char text[512];
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        stn_scope_begin(context);
+        stn_tensor *x = layout_tensor_placed(context, mesh, &e, &whole),
+                   *places = layout_tensor_placed(context, mesh, &sorter, i ? &cut : &whole);
+        layout_check(stn_searchsorted(x, layout_tensor_placed(context, mesh, &e, &cut), 1, places), &want, "sorter");
+        CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_ERR_VALUE);
+        stn_context_take_error(context, text, sizeof text);
+        CHECK(strstr(text, "searchsorted: index 7 at (1) is outside 0 … 2") != NULL);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void a_sorter_out_of_range_is_told(void)
+{
+    test_ranks(2, sorter_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -188,6 +216,7 @@ int main(int argc, char **argv)
         {"numbers_and_sides_are_taken_by_name", numbers_and_sides_are_taken_by_name},
         {"elements_are_counted_by_bins_in_every_layout", elements_are_counted_by_bins_in_every_layout},
         {"edges_are_as_documented", edges_are_as_documented},
+        {"a_sorter_out_of_range_is_told", a_sorter_out_of_range_is_told},
     };
     return TEST_MAIN(argc, argv, cases);
 }
