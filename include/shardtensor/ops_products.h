@@ -105,7 +105,7 @@ STN_API stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int di
  * Shapes:     (d0, …) -> same shape and dtype, a floating or complex one.
  * Placement:  kept; Partial is reduced first, and so are the norms where one of the dims is sharded.
  * Collective: over the mesh where a reduction is done.
- * Gradient:   yes, twice differentiable; a norm's is 0 where eps stands for it.
+ * Gradient:   yes, twice differentiable, of complex numbers once; a norm's is 0 where eps stands for it.
  * @return new tensor; STN_ERR_ARGUMENT (dims), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps);
 
