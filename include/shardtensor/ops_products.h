@@ -36,7 +36,8 @@ STN_API stn_tensor *stn_dot(stn_tensor *input, stn_tensor *tensor);
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_outer(stn_tensor *input, stn_tensor *vec2);
 
-/** beta input + alpha (mat1 mat2). Where beta is 0, `input` is not read: NaN in it does not matter.
+/** beta input + alpha (mat1 mat2). Where beta is 0, `input` is not read: NaN in it does not matter. Of 16-bit floats the
+ *  product is rounded before it is scaled and added to.
  *
  * Shapes:     mat1 (m, k), mat2 (k, n) -> (m, n); input broadcasts to the product. Dtypes are equal, as of stn_matmul.
  * Placement:  that of the product, as of stn_matmul. The input goes there: beside Partial(sum) it becomes so, which
@@ -69,7 +70,7 @@ STN_API stn_tensor *stn_baddbmm(stn_tensor *input, stn_tensor *batch1, stn_tenso
  *         STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (too many dims), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_einsum(const char *equation, int n, stn_tensor *const *operands);
 
-/** input weight^T + bias, row by row.
+/** input weight^T + bias, row by row. Of 16-bit floats the product is rounded before the bias is added.
  *
  * Shapes:     input (…, in), weight (out, in), bias (out) or NULL -> (…, out). Dtypes are equal, as of stn_matmul.
  * Placement:  per axis: a leading dim of input, or out in weight, sharded stays sharded; in sharded in both gives
