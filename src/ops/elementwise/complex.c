@@ -72,12 +72,13 @@ static stn_tensor *real_part(const stn_backward_call *call, stn_tensor *grad)
     return stn_real(grad);
 }
 
-/* i z / |z|^2, and 0 where z is, of ops that are differentiated again. */
+/* i z / |z|^2, and 0 where z is, of ops that are differentiated again: nothing is divided by 0, which would make NaN of
+ * a further derivative even where its result is left out. */
 static stn_tensor *angle_again(stn_tensor *grad, stn_tensor *z)
 {
-    stn_tensor *re = stn_real(z), *im = stn_imag(z);
-    stn_tensor *over = stn_div(grad, stn_add(stn_square(re), stn_square(im)));
-    return stn_masked_fill(stn_complex(stn_neg(stn_mul(im, over)), stn_mul(re, over)), stn_eq_number(z, 0), 0);
+    stn_tensor *re = stn_real(z), *im = stn_imag(z), *origin = stn_eq_number(z, 0);
+    stn_tensor *over = stn_div(grad, stn_masked_fill(stn_add(stn_square(re), stn_square(im)), origin, 1));
+    return stn_masked_fill(stn_complex(stn_neg(stn_mul(im, over)), stn_mul(re, over)), origin, 0);
 }
 
 static stn_tensor *angle_derivative(const stn_backward_call *call, stn_tensor *grad)
@@ -102,23 +103,37 @@ static stn_tensor *turn_derivative(const stn_backward_call *call, stn_tensor *gr
     return stn_mul(call->in[0], stn_sub(stn_mul(stn_imag(grad), stn_cos(angle)), stn_mul(re, stn_sin(angle))));
 }
 
+/* b / (a^2 + b^2) of ops that are differentiated again: q is the smaller of a and b over the larger, so that on the
+ * axes, too, nothing is divided by 0. */
+static stn_tensor *over_square_again(stn_tensor *grad, stn_tensor *a, stn_tensor *b, stn_tensor *origin)
+{
+    const stn_dtype dtype = stn_tensor_dtype(grad);
+    a = stn_cast(a, dtype), b = stn_cast(b, dtype);
+    stn_tensor *steep = stn_gt(stn_abs(a), stn_abs(b)), *small = stn_where(steep, b, a);
+    stn_tensor *large = stn_masked_fill(stn_where(steep, a, b), origin, 1), *q = stn_div(small, large);
+    stn_tensor *part = stn_mul(grad, stn_masked_fill(q, stn_logical_not(steep), 1));
+    return stn_masked_fill(stn_div(part, stn_add(large, stn_mul(small, q))), origin, 0);
+}
+
 /* The angle of (a, b) has the derivatives b / (a^2 + b^2) and -a / (a^2 + b^2). The first is one over b + a (a / b),
  * the second likewise: squares would overflow where lengths do not, and in a narrower dtype. At the origin they are 0,
  * as in PyTorch. */
-static stn_tensor *over_square(stn_tensor *grad, stn_tensor *a, stn_tensor *b)
+static stn_tensor *over_square(const stn_backward_call *call, stn_tensor *grad, stn_tensor *a, stn_tensor *b)
 {
-    stn_tensor *quotient = stn_div(grad, stn_add(b, stn_mul(a, stn_div(a, b))));
-    return stn_masked_fill(quotient, stn_logical_not(stn_logical_or(a, b)), 0);
+    stn_tensor *origin = stn_logical_not(stn_logical_or(a, b));
+    if (stn_grad_enabled(call->context))
+        return over_square_again(grad, a, b, origin);
+    return stn_masked_fill(stn_div(grad, stn_add(b, stn_mul(a, stn_div(a, b)))), origin, 0);
 }
 
 static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)
 {
-    return over_square(grad, call->in[0], call->in[1]);
+    return over_square(call, grad, call->in[0], call->in[1]);
 }
 
 static stn_tensor *atan2_by_other(const stn_backward_call *call, stn_tensor *grad)
 {
-    return stn_neg(over_square(grad, call->in[1], call->in[0]));
+    return stn_neg(over_square(call, grad, call->in[1], call->in[0]));
 }
 
 static stn_tensor *hypot_by_input(const stn_backward_call *call, stn_tensor *grad)

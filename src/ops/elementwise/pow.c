@@ -78,18 +78,15 @@ static stn_tensor *input_derivative(const stn_backward_call *call, stn_tensor *g
     return stn_masked_fill(stn_mul(grad, stni_conjugate(derivative)), stn_eq_number(n, 0), 0);
 }
 
-/* x^n log x, and 0 where x is 0 and the power is not infinite. The logarithm is one of the result's dtype, as x was
- * taken. */
+/* x^n log x, and 0 where x is 0 and the power is not infinite, without its logarithm, which would make NaN of a further
+ * derivative. The logarithm is one of the result's dtype, as x was taken. */
 static stn_tensor *exponent_derivative(const stn_backward_call *call, stn_tensor *grad)
 {
-    stn_tensor *x = call->in[0], *n = call->in[1], *zero = stn_eq_number(x, 0);
-    stn_tensor *log = stn_log(stn_cast(x, stn_tensor_dtype(grad)));
-    stn_tensor *product = stn_mul(grad, stni_conjugate(stn_mul(call->out[0], log)));
-    if (stn_tensor_is_error(product))
-        return product;
-    if (STNI_COMPLEX >> stn_tensor_dtype(n) & 1)
-        return stn_masked_fill(product, zero, 0);
-    return stn_masked_fill(product, stn_logical_and(zero, stn_ge_number(n, 0)), 0);
+    stn_tensor *x = call->in[0], *n = call->in[1], *none = stn_eq_number(x, 0);
+    if (!(STNI_COMPLEX >> stn_tensor_dtype(n) & 1))
+        none = stn_logical_and(none, stn_ge_number(n, 0));
+    stn_tensor *log = stn_log(stn_masked_fill(stn_cast(x, stn_tensor_dtype(grad)), none, 1));
+    return stn_masked_fill(stn_mul(grad, stni_conjugate(stn_mul(call->out[0], log))), none, 0);
 }
 
 static const stn_input_schema inputs[] = {{"input", 0, 0}, {"exponent", 1, 0}};

@@ -31,7 +31,8 @@
     X(imag,        NONE,                NONE,   NONE,   IMAG(x))                                      \
     X(imag_backward, NONE,              NONE,   NONE,   COMPLEX((R)0, REAL(x)))                       \
     X(angle,       x < 0 ? (R)STNI_PI : x != x ? x : 0, NONE, NONE, ATAN2(IMAG(x), REAL(x)))          \
-    X(angle_backward, 0,                NONE,   NONE,   COMPLEX_MUL(x, COMPLEX(-IMAG(y), REAL(y))) / SQUARED(y)) \
+    X(angle_backward, 0,                NONE,   NONE,                                                 \
+      y == 0 ? 0 : COMPLEX_MUL(x, COMPLEX(-IMAG(y), REAL(y))) / SQUARED(y))                           \
     X(complex,     NONE,                NONE,   NONE,   COMPLEX(REAL(x), REAL(y)))                    \
     X(polar,       NONE,                NONE,   NONE,   REAL(x) * COMPLEX(COS(REAL(y)), SIN(REAL(y))))
 
