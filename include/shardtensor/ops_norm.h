@@ -59,8 +59,8 @@ STN_API stn_tensor *stn_rms_norm(stn_tensor *input, int n_dims, const int64_t *n
  * Collective: as stn_group_norm.
  * Gradient:   of input, weight and bias, twice differentiable; running statistics neither have nor give one.
  * @param new_mean, new_var  in training with running statistics: (1 - momentum) running + momentum batch's, the
- *             variance of all elements but one. NULL where not wanted; else set to NULL where there are none, to the
- *             error tensor on failure.
+ *             variance of all elements but one; the running ones where input has no elements. NULL where not wanted;
+ *             else set to NULL where there are none, to the error tensor on failure.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_ARGUMENT (running statistics), STN_ERR_MEMORY,
  * STN_ERR_COMM.
  * Source: Ioffe and Szegedy, "Batch normalization", 2015; statistics of ranks are joined as in Chan, Golub and LeVeque

@@ -125,14 +125,15 @@ static stn_tensor *with_running(const stn_op_call *call)
                     call->in_spec[INPUT]->layout.dtype);
 }
 
-/* momentum own + (1 - momentum) running, the mean over samples of which there is one each. No difference of the two is
- * taken: it would make NaN of an infinite mean where momentum is a half or more. */
+/* momentum own + (1 - momentum) running, the mean over samples of which there is one each; an input without elements,
+ * whose own statistics are zeros, changes nothing. No difference of the two is taken: it would make NaN of an infinite
+ * mean where momentum is a half or more. */
 static stn_tensor *updated(const stn_op_call *call, stn_tensor *running, stn_tensor *own, int per_sample)
 {
-    const int first = 0;
+    const int first = 0, empty = call->in_spec[INPUT]->numel == 0;
     if (per_sample)
-        own = stn_mean(own, 1, &first, 0);
-    const double momentum = ((const struct running_attrs *)call->attrs)->momentum;
+        own = (empty ? stn_sum : stn_mean)(own, 1, &first, 0);
+    const double momentum = empty ? 0 : ((const struct running_attrs *)call->attrs)->momentum;
     stn_tensor *wide = as_dtype(running, stn_tensor_dtype(own));
     return as_dtype(stn_add_scaled(stn_mul_number(own, momentum), wide, 1 - momentum), stn_tensor_dtype(running));
 }

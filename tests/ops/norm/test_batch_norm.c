@@ -220,6 +220,34 @@ static void check_special(stn_context *context, const stn_placement *place, stn_
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }
 
+/* Without samples, and with samples without elements. */
+static stn_status empty_body(stn_context *context, void *arg)
+{
+    const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(1), stn_shard(2)}, whole = stn_replicate();
+    const int64_t shapes[][3] = {{0, 3, 2}, {4, 3, 0}}, channels = 3;
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (int k = 0; k < 2 * 4 * 2 * 2; k++) {
+        const int64_t *shape = shapes[k & 1];
+        const double momentum = k >> 1 & 1 ? 1 : 0.25;
+        stn_scope_begin(context);
+        stn_tensor *x = test_tensor(context, mesh, &places[k >> 3], STN_DTYPE_F64, 3, shape, NULL, test_value), *stat[2];
+        stn_tensor *running = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 1, &channels, NULL, test_value);
+        (k >> 2 & 1 ? stn_instance_norm : stn_batch_norm)(x, running, running, NULL, NULL, 1, momentum, EPS, stat,
+                                                         stat + 1);
+        for (int i = 0; i < 2; i++)
+            test_compare(stat[i], (double[]){test_value(0), test_value(1), test_value(2)}, channels, 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void an_input_without_elements_keeps_running_statistics(void)
+{
+    test_ranks(1, empty_body, NULL);
+    test_ranks(2, empty_body, NULL);
+}
+
 static stn_status special_body(stn_context *context, void *arg)
 {
     static const stn_dtype dtypes[] = {STN_DTYPE_F64, STN_DTYPE_F32, STN_DTYPE_BF16, STN_DTYPE_F16};
@@ -281,6 +309,7 @@ int main(int argc, char **argv)
          statistics_are_those_of_all_ranks_and_cost_one_collective},
         {"halves_go_with_wide_parameters", halves_go_with_wide_parameters},
         {"an_infinite_element_makes_an_infinite_mean", an_infinite_element_makes_an_infinite_mean},
+        {"an_input_without_elements_keeps_running_statistics", an_input_without_elements_keeps_running_statistics},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
