@@ -60,7 +60,8 @@ STNI_INLINE struct stni_range stni_resample_window(const struct stni_resample_di
     return stni_range_of(begin, begin + (d->kernel - 1) * d->dilation + 1);
 }
 
-/* The inputs that output o reads. */
+/* The inputs that output o reads: of linear resampling one alone where it stands upon that, so that a NaN beside it is
+ * not read with the weight 0. */
 STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim *d, int64_t o)
 {
     if (d->mode == STNI_RESAMPLE_WINDOW)
@@ -71,8 +72,8 @@ STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim
         int64_t i = stni_resample_nearest(d, o);
         return stni_range_of(i, i + 1);
     }
-    int64_t i = (int64_t)floor(stni_resample_position(d, o)), before = d->mode == STNI_RESAMPLE_CUBIC,
-            after = 1 + before;
+    double p = stni_resample_position(d, o);
+    int64_t i = (int64_t)floor(p), before = d->mode == STNI_RESAMPLE_CUBIC, after = before ? 2 : p > (double)i;
     return stni_range_of(stni_resample_clamp(i - before, d->n_in), stni_resample_clamp(i + after, d->n_in) + 1);
 }
 
