@@ -27,10 +27,12 @@ STNI_INLINE double stni_moments_shift(double element)
     return fabs(element) <= DBL_MAX ? element : 0;
 }
 
-/* Of n numbers by the sums of z = x - shift and of z^2. Rounding makes no square sum negative; NaN stays. */
+/* Of n numbers by the sums of z = x - shift and of z^2. Rounding makes no square sum negative; NaN stays, and so does
+ * an infinite sum of the squares of finite numbers. */
 STNI_INLINE struct stni_moments stni_moments_of_sums(double n, double shift, double sum, double squares)
 {
-    const double m2 = squares - sum * (sum / n);
+    const int overflows = squares > DBL_MAX && fabs(sum) <= DBL_MAX;
+    const double m2 = overflows ? squares : squares - sum * (sum / n);
     return stni_moments_of(n, shift + sum / n, m2 < 0 ? 0 : m2);
 }
 
@@ -40,8 +42,8 @@ STNI_INLINE struct stni_moments stni_moments_of_sums(double n, double shift, dou
  * 1979. */
 STNI_INLINE struct stni_moments stni_moments_join(struct stni_moments a, struct stni_moments b)
 {
-    if (b.n == 0)
-        return a;
+    if (a.n == 0 || b.n == 0)
+        return a.n == 0 ? b : a;
     const double n = a.n + b.n, d = b.mean - a.mean;
     const double mean = fabs(d) <= DBL_MAX ? a.mean + d * (b.n / n) : a.mean * (a.n / n) + b.mean * (b.n / n);
     return stni_moments_of(n, mean, a.m2 + b.m2 + d * d * (a.n * b.n / n));

@@ -160,6 +160,35 @@ static void weights_of_both_signs_count_on_every_rank(void)
         test_ranks(ranks, signs_body, NULL);
 }
 
+/* Numbers whose squares f64 does not have: equal ones have none to add up, others too much; an infinity has no
+ * deviation. */
+static stn_status large_body(stn_context *context, void *arg)
+{
+    enum { N = 4 };
+    static const double x[][N] = {{1e200, 1e200, 1e200, 1e200}, {1e200, -1e200, 1e200, 1e200}, {1e200, 1, 1e200, INFINITY}},
+                        want[] = {0, INFINITY, (double)NAN};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement rows = stn_shard(0);
+    const int64_t n = N;
+    const stn_spec *spec;
+    (void)arg;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_spec_create(context, mesh, &rows, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    for (int k = 0; k < 3; k++) {
+        stn_tensor *t = against_one_tensor(context, spec, x[k]);
+        test_compare(stn_var(t, 0, NULL, 1, 0), &want[k], 1, 0);
+        test_compare(stn_std(t, 0, NULL, 1, 0), &want[k], 1, 0);
+    }
+    stn_spec_release(&spec);
+    return stn_scope_end(context);
+}
+
+static void squares_without_room_make_an_infinite_variance(void)
+{
+    for (int ranks = 1; ranks <= 6; ranks++)
+        test_ranks(ranks, large_body, NULL);
+}
+
 /* Numbers about 1000, of which f16 knows halves and bf16 multiples of 4: a mean rounded to these would be no mean. */
 static stn_status narrow_body(stn_context *context, void *arg)
 {
@@ -274,6 +303,7 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"ranks_join_their_moments_in_one_collective", ranks_join_their_moments_in_one_collective},
         {"weights_of_both_signs_count_on_every_rank", weights_of_both_signs_count_on_every_rank},
+        {"squares_without_room_make_an_infinite_variance", squares_without_room_make_an_infinite_variance},
         {"gradients_of_16_bit_floats_use_means_in_f32", gradients_of_16_bit_floats_use_means_in_f32},
         {"where_the_deviation_is_0_so_is_its_gradient", where_the_deviation_is_0_so_is_its_gradient},
         {"what_does_not_fit_is_refused", what_does_not_fit_is_refused},
