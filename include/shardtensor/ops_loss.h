@@ -29,13 +29,13 @@ STN_API stn_tensor *stn_mse_loss(stn_tensor *input, stn_tensor *target, stn_tens
 STN_API stn_tensor *stn_l1_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight,
                                 stn_loss_reduction reduction);
 
-/** d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = input - target; as stn_mse_loss, but that a weighted
- *  mean divides by the number of elements. Source: Huber 1964. */
+/** d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), d = input - target, delta > 0; as stn_mse_loss, but that a
+ *  weighted mean divides by the number of elements. Source: Huber 1964. */
 STN_API stn_tensor *stn_huber_loss(stn_tensor *input, stn_tensor *target, stn_tensor *weight,
                                    stn_loss_reduction reduction, double delta);
 
-/** d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; as stn_mse_loss without weights. Source: Girshick, "Fast
- *  R-CNN", 2015. */
+/** d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, beta >= 0; as stn_mse_loss without weights. Source: Girshick,
+ *  "Fast R-CNN", 2015. */
 STN_API stn_tensor *stn_smooth_l1_loss(stn_tensor *input, stn_tensor *target, stn_loss_reduction reduction,
                                        double beta);
 

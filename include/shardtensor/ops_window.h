@@ -53,8 +53,10 @@ typedef enum stn_pad_mode {
  * @param n        of `padding`: two for each padded dim, at most STN_MAX_NDIM.
  * @param padding  below and above the last dim, then those of the one before, … Of other elements than `value`, not
  *                 more than the tensor has: n - 1 where it reflects, n around.
- * @param value    of constant margins.
- * @return new tensor; STN_ERR_SHAPE (padding), STN_ERR_ARGUMENT (n, mode), STN_ERR_MEMORY, STN_ERR_COMM. */
+ * @param value    of constant margins; of integers cut towards 0 to what i64 has, of which narrower ones keep the low
+ *                 bits.
+ * @return new tensor; STN_ERR_SHAPE (padding), STN_ERR_ARGUMENT (n, mode), STN_ERR_DTYPE (value), STN_ERR_MEMORY,
+ * STN_ERR_COMM. */
 STN_API stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value);
 
 /** Element i of dim dims[k] goes to place i + shifts[k], around the end.

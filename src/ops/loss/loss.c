@@ -83,12 +83,24 @@ void stni_loss_args_make(const stn_op_call *call, int n, const stn_meta *whole, 
         args->ndim = stni_merge_dims(whole->ndim, args->shape, LOSS_OPERANDS, strides);
 }
 
+/* NaN is neither. */
+static stn_status check_number(const stn_op_call *call)
+{
+    const double p = ((const struct stni_loss_attrs *)call->attrs)->p;
+    if (rule_of(call)->loss == STNI_LOSS_huber_loss && !(p > 0))
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'delta' got %g, wanted more than 0", p);
+    if (rule_of(call)->loss == STNI_LOSS_smooth_l1_loss && !(p >= 0))
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'beta' got %g, wanted at least 0", p);
+    return STN_OK;
+}
+
 static stn_status check(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
     const struct stni_layout *x = &call->in_spec[STNI_LOSS_INPUT]->layout;
     stn_meta *out = &call->out_meta[0];
     STNI_TRY(stni_loss_check_operands(call, call->n_in, out));
+    STNI_TRY(check_number(call));
     if (rule_of(call)->same_shape)
         STNI_TRY(stni_check_shape(call, STNI_LOSS_TARGET, x->ndim, x->shape, "input's"));
     if (attrs->reduction != STN_REDUCE_NONE)

@@ -137,11 +137,24 @@ static stn_status read_map(const stn_op_call *call, struct stni_remap *map, int6
     return STN_OK;
 }
 
+/* Of integers, which cut a number towards 0. */
+static stn_status check_value(const stn_op_call *call, stn_dtype dtype)
+{
+    const struct stni_pad_attrs *attrs = call->attrs;
+    const double f = attrs->value.f;
+    if (attrs->mode != STNI_PAD_CONSTANT || stn_dtype_is_differentiable(dtype) || dtype == STN_DTYPE_BOOL ||
+        attrs->value.kind != STN_NUMBER_FLOAT || (f >= -0x1p63 && f < 0x1p63))
+        return STN_OK;
+    return stn_op_fail(call, STN_ERR_DTYPE, "'value' got %g for elements of %s, wanted one that i64 has", f,
+                       stn_dtype_name(dtype));
+}
+
 static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     struct stni_remap map;
     call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
+    STNI_TRY(check_value(call, in->dtype));
     return read_map(call, &map, call->out_meta[0].shape);
 }
 
@@ -211,7 +224,8 @@ static stn_status run(stn_op_call *call)
     struct stni_remap map;
     int64_t shape[STN_MAX_NDIM];
     STNI_TRY(read_map(call, &map, shape));
-    write_value(is_adjoint(call) ? &zero : &attrs->value, call->out[0]->spec->layout.dtype, value);
+    write_value(is_adjoint(call) || attrs->mode != STNI_PAD_CONSTANT ? &zero : &attrs->value,
+                call->out[0]->spec->layout.dtype, value);
     return stni_remap_run(call, 1, &map, call->in, call->out[0], (uint32_t)call->note, value);
 }
 

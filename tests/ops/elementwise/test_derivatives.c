@@ -366,14 +366,15 @@ static stn_status zeros_body(stn_context *context, void *arg)
 {
     enum { POINTS = 5, RESULTS = 5 };
     const struct random_shape shape = {1, {POINTS}};
-    const double a[POINTS] = {0, -2, 0, 3, 0}, b[POINTS] = {2, 0, -4, 4, 0};
+    const double a[POINTS] = {0, -2, 0, 3, 0}, b[POINTS] = {2, 0, -4, 4, 0}, exponents[POINTS] = {1, 3, 2, 0, 4};
     stn_tensor *(*const of[])(stn_tensor *, stn_tensor *) = {stn_atan2, angle_of_parts};
     double got[RESULTS * POINTS];
     (void)arg;
     for (int k = 0; k < 3; k++) {
         stn_scope_begin(context);
+        const double *const other = k < 2 ? b : exponents;
         stn_tensor *leaf[] = {against_one_local(context, STN_DTYPE_F64, &shape, a),
-                              against_one_local(context, STN_DTYPE_F64, &shape, k < 2 ? b : (double[]){1, 3, 2, 0, 4})};
+                              against_one_local(context, STN_DTYPE_F64, &shape, other)};
         for (int i = 0; i < 2; i++)
             CHECK_STATUS(stn_set_requires_grad(leaf[i], 1), STN_OK);
         stn_tensor *y = k < 2 ? of[k](leaf[0], leaf[1]) : stn_pow(stn_square(leaf[0]), leaf[1]), *plain[2] = {NULL};

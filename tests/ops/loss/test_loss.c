@@ -151,6 +151,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK(stn_tensor_is_error(stn_huber_loss(x, x, NULL, (stn_loss_reduction)7, 1)));
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_ARGUMENT);
     CHECK_STR(text, "huber_loss: 'reduction' got 7, wanted an stn_loss_reduction");
+    CHECK_REFUSED(context, stn_huber_loss(x, x, NULL, STN_REDUCE_MEAN, 0), STN_ERR_ARGUMENT,
+                  "huber_loss: 'delta' got 0, wanted more than 0");
+    CHECK_REFUSED(context, stn_smooth_l1_loss(x, x, STN_REDUCE_MEAN, -1), STN_ERR_ARGUMENT,
+                  "smooth_l1_loss: 'beta' got -1, wanted at least 0");
     return stn_scope_end(context);
 }
 

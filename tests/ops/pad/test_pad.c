@@ -5,6 +5,7 @@
 #include "ranks.h"
 #include "stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -293,6 +294,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_pad(x, 2, cut, STN_PAD_CONSTANT, 0);
     CHECK_ERROR(context, STN_ERR_SHAPE,
                 "pad: 'pad' got -3 and -2 for dim 0 of 4 elements, wanted a size of at least 0");
+    stn_pad(stn_cast(x, STN_DTYPE_I32), 2, cut, STN_PAD_CONSTANT, (double)NAN);
+    CHECK_ERROR(context, STN_ERR_DTYPE, "pad: 'value' got nan for elements of i32, wanted one that i64 has");
     stn_roll(x, 1, shift, dims);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "roll: 'dims' got 1, wanted -1 <= dims < 1");
     stn_flip(x, 1, dims);

@@ -165,8 +165,9 @@ static void weights_of_both_signs_count_on_every_rank(void)
 static stn_status large_body(stn_context *context, void *arg)
 {
     enum { N = 4 };
-    static const double x[][N] = {{1e200, 1e200, 1e200, 1e200}, {1e200, -1e200, 1e200, 1e200}, {1e200, 1, 1e200, INFINITY}},
-                        want[] = {0, INFINITY, (double)NAN};
+    static const double x[][N] = {
+        {1e200, 1e200, 1e200, 1e200}, {1e200, -1e200, 1e200, 1e200}, {1e200, 1, 1e200, INFINITY}};
+    static const double want[] = {0, INFINITY, (double)NAN};
     const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
     const stn_placement rows = stn_shard(0);
     const int64_t n = N;
