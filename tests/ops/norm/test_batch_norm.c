@@ -231,7 +231,8 @@ static stn_status empty_body(stn_context *context, void *arg)
         const int64_t *shape = shapes[k & 1];
         const double momentum = k >> 1 & 1 ? 1 : 0.25;
         stn_scope_begin(context);
-        stn_tensor *x = test_tensor(context, mesh, &places[k >> 3], STN_DTYPE_F64, 3, shape, NULL, test_value), *stat[2];
+        stn_tensor *x = test_tensor(context, mesh, &places[k >> 3], STN_DTYPE_F64, 3, shape, NULL, test_value);
+        stn_tensor *stat[2];
         stn_tensor *running = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 1, &channels, NULL, test_value);
         (k >> 2 & 1 ? stn_instance_norm : stn_batch_norm)(x, running, running, NULL, NULL, 1, momentum, EPS, stat,
                                                          stat + 1);
