@@ -70,7 +70,7 @@ def as_op(func, args, kwargs, promotion_mode):
         op, inputs, attrs = bind(func, args, kwargs)
         check_promotion(promotion_mode, inputs, func)
         if not op.in_place:
-            inputs = [_moves.FromDTensor.apply(t) if isinstance(t, DTensor) else t for t in inputs]
+            inputs = [_moves.shard_tensor(t, None) if isinstance(t, DTensor) else t for t in inputs]
             if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
                 result = call(op, _autocast.cast(op, inputs), attrs)
                 if not _autocast.is_cast(op) and not is_special(func):

@@ -31,12 +31,28 @@ def device_mesh_of(mesh):
     return table("device meshes").get(mesh, mesh)
 
 
+def is_ours(placement):
+    """Whether the library has it. DTensor's own have kinds of Partial that are no reduction of the numbers alone, as that
+    of a norm, and shards in another order."""
+    return type(placement) in (Replicate, Shard) or type(placement) is Partial and placement.reduce_op in REDUCTIONS
+
+
 def text_of(placement, ndim):
+    if not is_ours(placement):
+        raise TypeError("placements: got %r, wanted Replicate(), Shard(dim) or Partial(one of %s)" %
+                        (placement, ", ".join(REDUCTIONS)))
     if placement.is_replicate():
         return "R"
     if placement.is_partial():
         return "P(%s)" % REDUCTIONS[placement.reduce_op]
-    return "S%d" % (placement.dim % ndim if ndim else placement.dim)
+    return "S%d" % dim_of(placement, ndim)
+
+
+def dim_of(shard, ndim):
+    """The dim that it shards of a tensor of so many, counted from the front."""
+    if not -ndim <= shard.dim < ndim:
+        raise IndexError("placements: got %r, wanted one of a dim of a tensor with %d" % (shard, ndim))
+    return shard.dim % ndim
 
 
 def placement_of(text):
@@ -73,7 +89,7 @@ def torch_cuts(shape, device_mesh, placements):
     for axis, placement in enumerate(placements):
         if not placement.is_shard():
             continue
-        dim = placement.dim % len(shape)
+        dim = dim_of(placement, len(shape))
         pieces = []
         for n in cuts.get(dim, [shape[dim]]):  # a dim that several axes shard is cut again, the first axis first
             most = -(-n // ranks[axis])

@@ -8,7 +8,7 @@ from torch.distributed.tensor.placement_types import Replicate
 
 from ._dtypes import NAMES
 from ._forward import has_tangent
-from ._layout import complete, device_mesh_of, make_spec, moved_spec, replicated, text_of, torch_cuts
+from ._layout import complete, device_mesh_of, is_ours, make_spec, moved_spec, replicated, text_of, torch_cuts
 from ._memory import laid, own_chunk, to_torch
 from ._node import handle_of, leaf_layout, lent, wrap
 from ._world import world
@@ -119,6 +119,13 @@ def dtensor_layout(spec, dtype):
                      torch_cuts(tuple(spec.shape), spec.mesh, spec.placements))
 
 
+def known(tensor):
+    """A DTensor whose placements the library has. Torch itself makes Replicate what has others; differentiable."""
+    if all(map(is_ours, tensor.placements)):
+        return tensor
+    return tensor.redistribute(placements=[p if is_ours(p) else Replicate() for p in tensor.placements])
+
+
 def from_dtensor(tensor):
     """Its handle, on its chunk's memory."""
     return laid(tensor._local_tensor, dtensor_layout(tensor._spec, tensor.dtype))
@@ -152,5 +159,5 @@ def shard_tensor(value, mesh):
     if getattr(value, "_handle", None) is not None:
         return value
     if isinstance(value, DTensor):
-        return FromDTensor.apply(value)
+        return FromDTensor.apply(known(value))
     return Promote.apply(value, mesh)

@@ -12,7 +12,7 @@ from . import _moves
 from ._above import above
 from ._dispatch import dispatch
 from ._forward import duals
-from ._layout import ShardTensorSpec, device_mesh_of, make_spec, mesh_of, text_of, torch_cuts
+from ._layout import ShardTensorSpec, device_mesh_of, dim_of, make_spec, mesh_of, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
 from ._pickle import reduced
@@ -101,7 +101,7 @@ class ShardTensor(torch.Tensor):
         shapes}: those of the chunks along it."""
         mesh = mesh_of(device_mesh)
         placements = tuple(placements) if placements is not None else (Replicate(),) * len(mesh.shape)
-        placements = tuple(Shard(p.dim % local_tensor.ndim) if p.is_shard() else p for p in placements)
+        placements = tuple(Shard(dim_of(p, local_tensor.ndim)) if p.is_shard() else p for p in placements)
         return _moves.FromLocal.apply(local_tensor,
                                       local_spec(local_tensor, device_mesh, placements, sharding_shapes, global_shape))
 
@@ -111,8 +111,8 @@ class ShardTensor(torch.Tensor):
         if isinstance(tensor, ShardTensor):
             return tensor
         if tensor.is_leaf:
-            return lent(_moves.from_dtensor(tensor)).requires_grad_(tensor.requires_grad)
-        return _moves.FromDTensor.apply(tensor)
+            return lent(_moves.from_dtensor(_moves.known(tensor.detach()))).requires_grad_(tensor.requires_grad)
+        return _moves.shard_tensor(tensor, None)
 
     def redistribute(self, device_mesh=None, placements=None, *, async_op=False):
         """The same values in another layout; differentiable. Collective. What is asked for stays cut as it was where

@@ -9,7 +9,9 @@ from gloo_ranks import communicator, communicators, is_rank, join, run_cases, st
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
+import torch.nn.functional as F
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardtensor as st
 import shardtensor.torch._world
@@ -94,6 +96,23 @@ class Processes(TestCase):
         torch.testing.assert_close(d.grad.full_tensor(), W + 8 * X)
         uneven = distribute_tensor(numbers(3, 2), self.mesh, [Shard(1)])
         self.close(ShardTensor.from_dtensor(uneven), numbers(3, 2))
+
+    def test_dtensors_of_placements_that_are_torch_s_alone(self):
+        X, rows = numbers(2 * RANKS, 2), torch.tensor([3, 0])
+        index = distribute_tensor(rows, self.mesh, [Replicate()])
+        for f, place in ((lambda x, i: torch.linalg.vector_norm(x), Shard(0)), (lambda x, i: F.embedding(i, x), Shard(0)),
+                         (lambda x, i: x * 3, _StridedShard(0, split_factor=2))):
+            d, one = distribute_tensor(X, self.mesh, [place]).requires_grad_(), X.clone().requires_grad_()
+            self.close(ShardTensor.from_dtensor(d), X)
+            wanted = f(one, rows)
+            wanted.square().sum().backward()
+            x = ShardTensor.from_dtensor(f(d, index))
+            self.close(x, wanted)
+            self.close(torch.ones_like(x) * f(d, index), wanted)
+            x.square().sum().backward()
+            torch.testing.assert_close(d.grad.full_tensor(), one.grad)
+        with self.assertRaisesRegex(TypeError, "_NormPartial.*wanted Replicate"):
+            ShardTensor.from_local(X, self.mesh, torch.linalg.vector_norm(d).placements)
 
     def test_a_file_of_each_rank(self):
         file = io.BytesIO()
