@@ -212,7 +212,8 @@ int stnp_take_attrs(PyObject *attrs, stnp_bound *bound);
 /** Calls the op; where `needs` names inputs, `*pullback` is what it keeps for their gradients. @return 0 or -1. */
 int stnp_invoke(stnp_op *op, const stnp_call *call, uint32_t needs, stn_tensor **outputs, stn_pullback **pullback);
 
-/** The context's op of that name, borrowed; NULL with an exception. */
+/** The context's op of that name, a new reference: a call gives up the interpreter, and another thread may close the
+ * context then. NULL with an exception. */
 stnp_op *stnp_find_op(stnp_context *context, PyObject *name);
 
 /** Calls it with n positional arguments and those that `names` names, and gives what the op returns. */

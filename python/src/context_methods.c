@@ -106,9 +106,7 @@ static PyObject *has_value_error(PyObject *self, PyObject *none)
 
 static PyObject *get_op(PyObject *self, PyObject *name)
 {
-    PyObject *op = (PyObject *)stnp_find_op((stnp_context *)self, name);
-    Py_XINCREF(op);
-    return op;
+    return (PyObject *)stnp_find_op((stnp_context *)self, name);
 }
 
 static PyObject *op_names(PyObject *self, PyObject *none)

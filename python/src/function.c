@@ -32,7 +32,9 @@ static PyObject *call_name(PyObject *object, PyObject *const *args, Py_ssize_t n
     if (!context)
         return PyErr_Format(PyExc_TypeError, "%U: no Tensor among the arguments", name);
     stnp_op *op = stnp_find_op(context, name);
-    return op ? stnp_op_call(op, args, n, names) : NULL;
+    PyObject *result = op ? stnp_op_call(op, args, n, names) : NULL;
+    Py_XDECREF((PyObject *)op);
+    return result;
 }
 
 static void destroy_name(PyObject *object)

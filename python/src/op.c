@@ -6,12 +6,13 @@
 PyTypeObject *stnp_op_type;
 
 /** Puts a new op where the context keeps it, unless another thread, which ran while the interpreter was given up, has
- * put one there: that one stays, since calls use it without a reference. Takes over the reference of `op`. */
+ * put one there: that one stays. Takes over the reference of `op`, and gives one of what is kept. */
 static stnp_op *kept(stnp_context *context, PyObject *name, stnp_op *op)
 {
     PyObject *known = PyDict_GetItemWithError(context->ops, name);
     if (!known && !PyErr_Occurred() && PyDict_SetItem(context->ops, name, (PyObject *)op) == 0)
         known = (PyObject *)op; /* the dict keeps it */
+    Py_XINCREF(known);
     Py_DECREF((PyObject *)op);
     return (stnp_op *)known;
 }
@@ -20,6 +21,7 @@ stnp_op *stnp_find_op(stnp_context *context, PyObject *name)
 {
     PyObject *known = PyDict_GetItemWithError(context->ops, name);
     stnp_entry entry;
+    Py_XINCREF(known);
     if (known || PyErr_Occurred())
         return (stnp_op *)known;
     const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
@@ -145,7 +147,9 @@ PyObject *stnp_call_named(const char *name, PyObject *a, PyObject *b)
     PyObject *args[] = {a, b}, *text = PyUnicode_InternFromString(name);
     stnp_op *op = text ? stnp_find_op(((stnp_tensor *)a)->context, text) : NULL;
     Py_XDECREF(text);
-    return op ? stnp_op_call(op, args, b ? 2 : 1, NULL) : NULL;
+    PyObject *result = op ? stnp_op_call(op, args, b ? 2 : 1, NULL) : NULL;
+    Py_XDECREF((PyObject *)op);
+    return result;
 }
 
 /* As an object: op(x, y), op.bind(…), op.invoke(…) */

@@ -61,6 +61,7 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
 {
     stnp_short_call call;
     PyObject *result = NULL;
+    call.op = NULL;
     call.bound.list = NULL;
     call.n_handles = 0;
     if (stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&

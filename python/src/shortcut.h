@@ -66,7 +66,7 @@ typedef struct stnp_shortcut {
 
 /** A call that is under way. */
 typedef struct stnp_short_call {
-    stnp_op *op;
+    stnp_op *op; /* owned */
     stnp_bound bound;
     PyObject *handles[STN_MAX_INPUTS]; /* owned */
     int n_handles;

@@ -45,6 +45,7 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *entry, PyObject *args,
 {
     stnp_short_call call;
     PyObject *result = NULL;
+    call.op = NULL;
     call.bound.list = NULL;
     call.n_handles = 0;
     if (stnp_short_bind(self, PyTuple_GetItem(entry, 1), args, PyTuple_GetItem(entry, 2), keywords, &call) == 0 &&

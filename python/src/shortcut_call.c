@@ -168,5 +168,6 @@ void stnp_short_fini(stnp_short_call *call)
 {
     for (int i = 0; i < call->n_handles; i++)
         Py_DECREF(call->handles[i]);
+    Py_XDECREF((PyObject *)call->op);
     stnp_bound_fini(&call->bound);
 }

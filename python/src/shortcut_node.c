@@ -143,6 +143,7 @@ PyObject *stnp_short_forward(PyObject *object, PyObject *const *args, Py_ssize_t
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "forward: %zd arguments", n);
     stnp_short_call call = {.op = (stnp_op *)args[1], .n_handles = 0};
     call.bound.list = NULL;
+    Py_INCREF(args[1]);
     PyObject *result = forward_of((stnp_shortcut *)object, args[0], args[2], args + 3, (int)n - 3, &call);
     stnp_short_fini(&call);
     return result;

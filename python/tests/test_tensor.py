@@ -201,6 +201,26 @@ class Lives(TestCase):
                 self.assertEqual(len(found), 8)
                 self.assertEqual(len({id(op) for op in found}), 1)
 
+    def test_a_context_closes_under_threads_that_call_it(self):
+        """Their ops live until they are done with them."""
+        for _ in range(20):
+            context, ended = st.Context(), []
+            x = make(context, None, None, (8,), range(8))
+
+            def work():
+                with self.assertRaisesRegex(st.StateError, "closed"):
+                    while True:
+                        (x + x).sum()
+                ended.append(True)
+
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            context.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(len(ended), 3)
+
     def test_an_interpreter_ends_with_everything_alive(self):
         program = ("import shardtensor as st\n"
                    "c = st.Context(); x = c.factory('ones', c.spec(None, None, (4,), 'f64'))\n"
