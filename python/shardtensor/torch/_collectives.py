@@ -15,6 +15,8 @@ REDUCTIONS = {
     "max": dist.ReduceOp.MAX
 }
 
+MESSAGE_TAG = 0x73746e  # messages of a program's own on the same group have tag 0, unless it says otherwise
+
 
 def know(group):
     """A group of the program, a DeviceMesh's for instance, that may serve the same ranks here."""
@@ -77,13 +79,13 @@ class GroupCollectives:
             if peer == me:
                 own.append(part)
             elif count:
-                works.append(dist.isend(part, self.ranks[peer], group=self.group_))
+                works.append(dist.isend(part, self.ranks[peer], group=self.group_, tag=MESSAGE_TAG))
         for peer, address, count in receives:
             part = plain(at(address, count, dtype))
             if peer == me:
                 part.copy_(own.pop(0))
             elif count:
-                works.append(dist.irecv(part, self.ranks[peer], group=self.group_))
+                works.append(dist.irecv(part, self.ranks[peer], group=self.group_, tag=MESSAGE_TAG))
         for work in works:
             work.wait()
 

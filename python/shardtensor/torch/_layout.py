@@ -22,7 +22,7 @@ def mesh_of(device_mesh):
         ranks = device_mesh.mesh
         mesh = meshes[device_mesh] = world().mesh(tuple(ranks.shape), None, tuple(ranks.flatten().tolist()))
         table("device meshes").setdefault(mesh, device_mesh)
-        for axis in range(device_mesh.ndim):
+        for axis in range(device_mesh.ndim if mesh.coordinate is not None else 0):
             know(device_mesh.get_group(axis))
     return mesh
 

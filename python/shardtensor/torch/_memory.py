@@ -7,9 +7,9 @@ from ._world import world
 
 
 def to_torch(handle):
-    """This rank's chunk."""
-    if 0 in handle.local_shape:
-        return torch.empty(handle.local_shape, dtype=DTYPES[handle.dtype])
+    """This rank's chunk. A rank outside of the mesh has none, of a tensor without dims either."""
+    if handle.data_ptr == 0:
+        return torch.empty(handle.local_shape or 0, dtype=DTYPES[handle.dtype])
     return torch.from_dlpack(handle)
 
 

@@ -12,6 +12,7 @@ from . import _moves
 from ._above import above
 from ._dispatch import dispatch
 from ._forward import duals
+from ._dtypes import NAMES
 from ._layout import ShardTensorSpec, device_mesh_of, dim_of, make_spec, mesh_of, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
@@ -244,18 +245,28 @@ def scatter_tensor(tensor, global_src, mesh, placements, global_shape=None, dtyp
     if not any(grid.rank_at(at) == global_src for at in itertools.product(*map(range, grid.shape))):
         raise ValueError("scatter_tensor: rank %d is not in the mesh" % global_src)
     me = context.rank == global_src
+    given = tensor if me and is_memory(tensor) else None
     if global_shape is None or dtype is None:
-        global_shape, dtype = told(tensor, global_src, me)
+        global_shape, dtype = told(given, global_src)
     spec = make_spec(mesh, placements, dtype, tuple(global_shape))
-    handle = context.scatter(to_handle(tensor.contiguous()) if me else None, global_src, spec)
+    has_dtype = given is not None and given.dtype in NAMES
+    handle = context.scatter(to_handle(given.contiguous()) if has_dtype else None, global_src, spec)
     return ShardTensor._of(handle).requires_grad_(requires_grad)
 
 
-def told(tensor, source, me):
+def told(given, source):
     """Shape and dtype, from the rank that has them."""
-    found = [(tuple(tensor.shape), tensor.dtype)] if me else [None]
+    found = [None if given is None else (tuple(given.shape), given.dtype)]
     if world().size > 1:
         if not dist.is_initialized():
             raise ValueError("scatter_tensor: global_shape and dtype are needed without a process group")
         dist.broadcast_object_list(found, src=source)
+    if found[0] is None:
+        raise TypeError("scatter_tensor: rank %d has nothing to scatter, wanted a plain tensor of the CPU" % source)
     return found[0]
+
+
+def is_memory(tensor):
+    """Whether it is a plain tensor with elements. What scatter does not get on its root it refuses on all ranks alike."""
+    is_plain = isinstance(tensor, torch.Tensor) and not isinstance(tensor, (ShardTensor, DTensor))
+    return is_plain and tensor.device.type == "cpu"

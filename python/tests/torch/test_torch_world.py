@@ -8,7 +8,7 @@ import unittest
 from gloo_ranks import communicator, communicators, is_rank, join, run_cases, start
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 import torch.nn.functional as F
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.placement_types import _StridedShard
@@ -113,6 +113,32 @@ class Processes(TestCase):
             torch.testing.assert_close(d.grad.full_tensor(), one.grad)
         with self.assertRaisesRegex(TypeError, "_NormPartial.*wanted Replicate"):
             ShardTensor.from_local(X, self.mesh, torch.linalg.vector_norm(d).placements)
+
+    def test_a_root_that_has_nothing_is_refused_on_all_ranks(self):
+        for nothing in (None, [1.0], distribute_tensor(numbers(4), self.mesh, [Shard(0)]), torch.zeros(4, device="meta")):
+            with self.assertRaisesRegex(TypeError, "rank 1 has nothing to scatter, wanted a plain tensor"):
+                scatter_tensor(nothing, 1, self.mesh, [Shard(0)])
+            with self.assertRaisesRegex(st.ArgumentError, "rank 1: scatter: local is missing"):
+                scatter_tensor(nothing, 1, self.mesh, [Shard(0)], (4,), torch.float64)
+        with self.assertRaisesRegex(TypeError, "uint16 is no dtype"):
+            scatter_tensor(torch.zeros(4, dtype=torch.uint16), 1, self.mesh, [Shard(0)])
+        self.close(scatter_tensor(numbers(4), 1, self.mesh, [Shard(0)]), numbers(4))
+
+    def test_messages_of_the_program_s_own_are_none_of_ours(self):
+        rank, X = dist.get_rank(), numbers(2 * RANKS, RANKS)
+        x, own = scatter_tensor(X, 0, self.mesh, [Shard(0)]), torch.zeros(2)
+        work = dist.irecv(own, (rank + 1) % RANKS)
+        self.close(x.redistribute(placements=[Shard(1)]), X)
+        dist.send(torch.full((2,), float(rank)), (rank - 1) % RANKS)
+        work.wait()
+        self.assertEqual(own.tolist(), [(rank + 1) % RANKS] * 2)
+
+    def test_a_mesh_of_a_part_of_the_ranks(self):
+        part = DeviceMesh("cpu", list(range(RANKS - 1)))
+        for _ in range(2):
+            x = scatter_tensor(numbers(4, 2), 0, part, [Shard(0)])
+            total = x.sum().full_tensor()
+            self.assertEqual(total.tolist(), [] if dist.get_rank() == RANKS - 1 else numbers(4, 2).sum().tolist())
 
     def test_a_file_of_each_rank(self):
         file = io.BytesIO()
