@@ -63,6 +63,8 @@ def tell_backwards(outputs):
 
 def as_op(func, args, kwargs, promotion_mode):
     """As one node of torch's graph, or NotImplemented."""
+    if any(map(is_transformed, tensors((args, kwargs)))):
+        return NotImplemented
     try:
         result = special(func, args, kwargs)
         if result is not NotImplemented:
@@ -83,6 +85,11 @@ def as_op(func, args, kwargs, promotion_mode):
     return NotImplemented
 
 
+def is_transformed(tensor):
+    """Whether it is torch.func's, around a tensor that torch alone finds again: a ShardTensor perhaps."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
 def by_torch(func, args, kwargs):
     """Torch's function, whose parts come back below autograd; where one of these is refused, on whole tensors."""
     ours = sharded((args, kwargs))
@@ -91,7 +98,7 @@ def by_torch(func, args, kwargs):
         _moves.lay_gradients(tensor)
 
     def promoted(tensor):
-        plain = getattr(tensor, "_handle", None) is None
+        plain = getattr(tensor, "_handle", None) is None and not is_transformed(tensor)
         return _moves.shard_tensor(tensor, mesh) if plain and tensor.ndim > 0 and tensor.dtype in NAMES else tensor
 
     name = getattr(func, "__name__", "")
@@ -120,12 +127,12 @@ def by_torch(func, args, kwargs):
 
 
 def written_above(name, args, kwargs):
-    """The tensors that a function of this name changes: `out`, or the first of one in place, which torch's initializers
-    hand on by name."""
+    """The tensors that a function of this name changes: `out`, or the first argument of one in place, a list or a tensor,
+    which torch's initializers hand on by name."""
     if kwargs.get("out") is not None:
         return list(tensors(kwargs["out"]))
     is_in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
-    return list(tensors((args, kwargs)))[:1] if is_in_place else []
+    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place else []
 
 
 def whole_above(func, args, kwargs, mesh):

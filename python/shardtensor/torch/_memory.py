@@ -1,6 +1,7 @@
 """Handles on torch's memory and torch's tensors on the library's: never a copy of a chunk."""
 import torch
 
+from .. import UnsupportedError
 from ._dtypes import DTYPES, name_of
 from ._layout import replicated
 from ._world import world
@@ -30,11 +31,14 @@ def own_chunk(handle, others):
 def to_handle(tensor):
     """A local handle on a plain tensor's memory."""
     name = name_of(tensor.dtype)
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    if tensor._is_zerotensor():  # a gradient of torch's own that has no memory
-        tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
-    if tensor.layout is not torch.strided:
-        tensor = tensor.to_dense()
+    if tensor.device.type != "cpu":
+        raise UnsupportedError("got a tensor on %s, wanted one of the CPU, where ShardTensors are" % tensor.device)
+    with torch._C._DisableFuncTorch():  # within torch.func's functions results have no memory
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        if tensor._is_zerotensor():  # a gradient of torch's own that has no memory
+            tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
+        if tensor.layout is not torch.strided:
+            tensor = tensor.to_dense()
     return world().wrap(tensor.data_ptr(), name, tuple(tensor.shape), tensor.stride(), tensor)
 
 

@@ -116,6 +116,18 @@ class Refused(TestCase):
                     f = getattr(torch, name)
                     self.close(f(rows(values, mesh), dim=dim), f(values, dim=dim))
 
+    @on_ranks(1, 2, 3)
+    def test_functions_of_torch_func_beside_what_they_do_not_transform(self, mesh):
+        W = numbers(2, 2, seed=3)
+        for f in (lambda x, w: torch.func.grad(lambda v: (F.linear(x, v, v[0]) ** 2).sum())(w),
+                  lambda x, w: torch.func.grad(lambda v: ((x * X + T[0]) @ v).sum() + (torch.logaddexp(x, v[0])).sum())(w),
+                  lambda x, w: torch.func.grad(lambda v: torch.func.grad(lambda u: (x @ u).pow(3).sum())(v).sum())(w),
+                  lambda x, w: torch.func.vjp(lambda v: F.linear(x, v).tanh(), w)[1](T)[0],
+                  lambda x, w: torch.func.vmap(lambda row: (x * row).sum(1))(w)):
+            wanted = f(X, W)
+            self.close(f(rows(X, mesh), spread(W, mesh, Shard(0))), wanted)
+            self.close(f(rows(X, mesh), W), wanted)
+
     @on_ranks(1, 2)
     def test_arrays_of_numpy(self, mesh):
         x = rows(torch.arange(5.), mesh)

@@ -165,6 +165,10 @@ class Optimizers(TestCase):
             for a, b in zip(got, wanted, strict=True):
                 self.close(a, b)
         plain = X.clone()
+        torch._foreach_mul_([x, plain], 2)
+        torch._foreach_add_([x, plain], [-X, -x + X])
+        self.close(x, X)
+        self.close(plain, X)
         torch._foreach_add_([plain, x], [y, Y])
         torch._foreach_copy_([y], [x])
         for tensor in (plain, x, y):
