@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from .. import DTypeError
+from .. import DTypeError, UnsupportedError
 from ._binding import NotOurs, bind
 from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
@@ -12,7 +12,7 @@ from ._layout import complete
 from ._memory import replicate, to_torch
 from ._node import handle_of, refuse_change, wrap
 from ._shortcut import REFUSALS, offer_below
-from ._trees import sharded, tensors
+from ._trees import mapped, sharded, tensors
 from ._values import tell_reader
 from ._world import world
 
@@ -58,12 +58,15 @@ def to_copy(func, args, kwargs):
     return wrap(world().op("clone")(handle) if dtype == args[0].dtype else world().op("cast")(handle, NAMES[dtype]))
 
 
-def to_meta(func, args, kwargs):
-    """Torch asks so which shape and dtype a result has."""
-    device = kwargs.get("device")
-    if device is None or torch.device(device).type != "meta":
-        return NotImplemented
-    return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype, device=device)
+def elsewhere(func, args, kwargs):
+    """A result on another device. Of "meta", by which torch asks for its shape and dtype, it is plain."""
+    if torch.device(kwargs["device"]).type != "meta":
+        raise UnsupportedError("%s: device got %s, wanted the CPU, where ShardTensors are" % (func, kwargs["device"]))
+
+    def bare(tensor):
+        return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+
+    return func(*mapped(bare, args), **mapped(bare, kwargs))
 
 
 def same_size(func, args, kwargs):
@@ -98,7 +101,7 @@ def transpose(func, args, kwargs):
 OWN = {
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
     "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
-    "to": to_meta, "is_same_size": same_size, "_has_same_storage_numel": same_size
+    "is_same_size": same_size, "_has_same_storage_numel": same_size
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
                       ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):
@@ -173,6 +176,8 @@ def twin(func):
 
 def dispatch(func, args, kwargs):
     name = bare_name(func)
+    if kwargs.get("device") is not None and torch.device(kwargs["device"]).type != "cpu":
+        return elsewhere(func, args, kwargs)
     of_lists = name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple))
     if not of_lists and writes_plain(func, args, kwargs):
         return on_plain(func, args, kwargs)

@@ -35,11 +35,16 @@ def cast(func, args, kwargs):
         "long": torch.int64, "int": torch.int32, "short": torch.int16, "char": torch.int8, "bool": torch.bool,
         "byte": torch.uint8, "cfloat": torch.complex64, "cdouble": torch.complex128
     }
-    dtypes = [v for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.dtype)]
-    others = [v.dtype for v in (*args[1:], *kwargs.values()) if isinstance(v, torch.Tensor)]
-    dtype = (dtypes + others + [own.get(func.__name__)])[0]
+    words = [*args[1:], *kwargs.values()]
+    dtypes = [v for v in words if isinstance(v, torch.dtype)]
+    others = [v for v in words if isinstance(v, torch.Tensor)]
+    devices = [torch.device(v) for v in words if isinstance(v, (str, torch.device)) or type(v) is int]
+    if any(device.type != "cpu" for device in devices + [v.device for v in others]):
+        return NotImplemented
+    dtype = (dtypes + [v.dtype for v in others] + [own.get(func.__name__)])[0]
     if dtype is None or dtype == args[0].dtype:
-        return args[0].clone() if kwargs.get("copy") else args[0]
+        places = [v for v in args[1:] if isinstance(v, bool)]  # non_blocking, copy
+        return args[0].clone() if kwargs.get("copy", places[1:2] == [True]) else args[0]
     return ask("cast", [args[0]], dtype=NAMES[dtype]) if dtype in NAMES else NotImplemented
 
 
@@ -142,6 +147,12 @@ def running_norm(name, flag):
     return run
 
 
+def dropped(func, args, kwargs):
+    """dropout(x, p, training): x itself where nothing is dropped, which may be changed in place then."""
+    words = words_of(["input", "p", "training", "inplace"], args, {"training" if k == "train" else k: v for k, v in kwargs.items()})
+    return words["input"] if words and not words.get("training", True) and 0 <= words.get("p", 0.5) <= 1 else NotImplemented
+
+
 def difference(func, args, kwargs):
     """diff(x, n, ...): n = 0 is x, and nothing is joined to it."""
     n = args[1] if len(args) > 1 else kwargs.get("n", 1)
@@ -171,7 +182,7 @@ def getitem(func, args, kwargs):
     tensor, index = args
     index = index if isinstance(index, tuple) else (index,)
     plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
-    if not plain or any(
+    if not plain or sum(i is Ellipsis for i in index) > 1 or any(
             isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
             for i in index):
         return NotImplemented
@@ -203,6 +214,7 @@ SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
+    "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
     "view_as": shaped_as("view"),
     "reshape_as": shaped_as("reshape"),

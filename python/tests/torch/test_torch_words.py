@@ -3,9 +3,10 @@ that say a shape alone."""
 import itertools
 import unittest
 
-from torch_ranks import Shard, ShardTensor, TestCase, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
 
+import shardtensor as st
 from shardtensor.torch import gathered, world
 
 CUTS = {1: [5], 2: [4, 1], 3: [4, 0, 1]}
@@ -110,6 +111,31 @@ class Words(TestCase):
                 found.append((x.grad, norm.running_mean, norm.running_var))
             for wanted, got in zip(*found):
                 self.close(got, wanted)
+
+    @on_ranks(1, 2)
+    def test_what_is_a_copy_and_what_is_not(self, mesh):
+        X = numbers(5, 3)
+        for f in (lambda x: x.to(x.dtype, False, True), lambda x: x.to("cpu", x.dtype, False, True),
+                  lambda x: x.to(x, copy=True), lambda x: x.to(x.dtype, True), lambda x: x.to("cpu"),
+                  lambda x: x[..., ...], lambda x: F.dropout(x, 0.3, False), lambda x: torch.dropout(x, 0.3, train=False),
+                  lambda x: torch.nn.Dropout2d().eval()(x[None, None])):
+            x, one = rows(X, mesh), X.clone()
+            for tensor in (x, one):
+                f(tensor).add_(1)
+            self.close(x, one)
+        self.assertRaisesRegex(ValueError, "between 0 and 1", F.dropout, x, 1.5, False)
+
+    @on_ranks(1, 2)
+    def test_other_devices(self, mesh):
+        x = rows(numbers(5, 3), mesh)
+        for f in (lambda t: t.to("meta"), lambda t: t.to("meta", torch.float32),
+                  lambda t: torch.rand_like(t, device="meta"), lambda t: t.new_zeros(2, device="meta")):
+            got, wanted = f(x), f(full(x))
+            self.assertEqual((got.device, got.shape, got.dtype), (wanted.device, wanted.shape, wanted.dtype))
+        with self.assertRaisesRegex(st.UnsupportedError, "got a tensor on meta, wanted one of the CPU"):
+            ShardTensor.from_local(torch.empty(4, 3, device="meta"), mesh, [Replicate()])
+        for f in (lambda t: t.to("cuda"), lambda t: t.cuda(), lambda t: torch.zeros_like(t, device="cuda")):
+            self.assertRaises((RuntimeError, AssertionError, st.UnsupportedError), f, x)  # torch's own where no GPU is
 
     @on_ranks(2)
     def test_unknown_words_are_refused(self, mesh):
