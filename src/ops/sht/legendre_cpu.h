@@ -32,9 +32,10 @@ struct functions {
     double *power, *power_scale; /* sin^exponent */
     double *here, *below, *scale;
     double *a, *b, *row_here, *row_below; /* of degree m + i at i: the recurrence, and what values are made of */
-    int64_t half, m, order, exponent;     /* functions of this order stand for m */
-    int64_t start;                        /* order - m: the first of them */
-    double first;                         /* c(order) */
+    char *settled; /* at a block's first latitude: 1 when no value of it is small any more, nor will be */
+    int64_t half, m, order, exponent; /* functions of this order stand for m */
+    int64_t start;                    /* order - m: the first of them */
+    double first;                     /* c(order) */
 };
 
 static double *numbers_at(const struct stni_legendre_args *a, size_t at)
@@ -82,6 +83,7 @@ static struct functions functions_of(const struct stni_legendre_args *a, const s
                           .b = numbers_at(a, s->b),
                           .row_here = numbers_at(a, s->row_here),
                           .row_below = numbers_at(a, s->row_below),
+                          .settled = (char *)a->workspace + s->settled,
                           .half = s->half};
     for (int64_t k = s->half; k < s->pitch; k++)
         f.cosine[k] = f.sine[k] = f.here[k] = f.below[k] = f.scale[k] = 0;
@@ -132,6 +134,7 @@ static void begin_order(struct functions *f, int64_t m, int64_t n)
         f->first *= stni_legendre_step(++f->order);
     raise_to(f, stni_legendre_exponent(of, order));
     const double scale = f->first * (stni_legendre_is_bare(of) ? stni_legendre_scale(of, m, m) : 1);
+    memset(f->settled, 0, (size_t)f->half);
     for (int64_t k = 0; k < f->half; k++) {
         f->here[k] = f->power[k] * scale * (of->weighted ? f->weight[k] : 1);
         f->below[k] = 0;

@@ -22,6 +22,7 @@ struct stni_legendre_space {
     size_t cosine, sine, weight,                /* doubles of each latitude */
         power, power_scale, here, below, scale, /* also: the recurrence */
         a, b, row_here, row_below,              /* doubles of each degree */
+        settled,                                /* a byte of each latitude */
         table, columns, /* of a field and an order: even part and odd part along latitudes, real and imaginary each */
         coefficients,   /* of a field and an order: pairs of even functions, then of odd ones */
         bytes;
@@ -69,6 +70,7 @@ static inline struct stni_legendre_space stni_legendre_space_of(const struct stn
     s.b = stni_legendre_take(&s, a->lmax, sizeof(double));
     s.row_here = stni_legendre_take(&s, a->lmax, sizeof(double));
     s.row_below = stni_legendre_take(&s, a->lmax, sizeof(double));
+    s.settled = stni_legendre_take(&s, s.pitch, 1);
     s.table = stni_legendre_take(&s, s.degrees * s.pitch, real);
     s.columns = stni_legendre_take(&s, fields * STNI_LEGENDRE_GROUP * 4 * s.column, real);
     s.coefficients = stni_legendre_take(&s, fields * STNI_LEGENDRE_GROUP * 4 * s.rows, real);

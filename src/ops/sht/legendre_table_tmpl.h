@@ -129,11 +129,21 @@ STNI_KERNEL_INLINE void NAME(run_small_or_not)(const struct NAME(work) * w, int6
 /* How many of the block's latitudes have values that are 0 for being small. Those whose functions are 0 have none. */
 static int NAME(count_small)(const struct functions *f, int64_t k)
 {
+    const doubles zero = {0};
+    masks small = {0};
     int n = 0;
-    for (int j = 0; j < BLOCK; j++) {
-        const double here = fabs(f->here[k + j]), below = fabs(f->below[k + j]);
-        n += f->scale[k + j] < 0 || (here != 0 && here < NAME(least) && below < NAME(least));
+    if (f->settled[k])
+        return 0;
+    for (int v = 0; v < BLOCK_VECTORS; v++) {
+        const doubles here = NAME(size)(*(const doubles *)(const void *)(f->here + k + v * DOUBLES));
+        const doubles below = NAME(size)(*(const doubles *)(const void *)(f->below + k + v * DOUBLES));
+        const doubles scale = *(const doubles *)(const void *)(f->scale + k + v * DOUBLES);
+        small -=
+            (masks)(scale < zero) | ((masks)(here > zero) & (masks)(here < NAME(least)) & (masks)(below < NAME(least)));
     }
+    for (int i = 0; i < DOUBLES; i++)
+        n += (int)small[i];
+    f->settled[k] = n == 0;
     return n;
 }
 
