@@ -23,8 +23,9 @@ struct stni_legendre_space {
         power, power_scale, here, below, scale, /* also: the recurrence */
         a, b, row_here, row_below,              /* doubles of each degree */
         settled,                                /* a byte of each latitude */
-        table, columns, /* of a field and an order: even part and odd part along latitudes, real and imaginary each */
-        coefficients,   /* of a field and an order: pairs of even functions, then of odd ones */
+        table,                                  /* functions of a few degrees */
+        columns,      /* of a field and an order: even part and odd part along latitudes, real and imaginary each */
+        coefficients, /* of a field and an order: pairs of even functions, then of odd ones */
         bytes;
 };
 
