@@ -120,8 +120,10 @@ void bench_sht(struct bench *bench)
         struct sht_world world = {.degrees = bench->quick ? QUICK_DEGREES : cases[i].degrees,
                                   .fields = cases[i].fields};
         world.peer = peer_sharp_create(world.degrees, world.fields);
-        if (world.peer == NULL)
-            return; /* no libsharp: nothing to stand beside */
+        if (world.peer == NULL) {
+            fprintf(stderr, "sht: not measured: libsharp was not found at build time\n");
+            return;
+        }
         world_launch(bench, RANKS, sht_rank_main, &world.world);
         peer_sharp_destroy(&world.peer);
     }
