@@ -337,9 +337,9 @@ static stn_status arriving_body(stn_context *context, void *arg)
 {
     const int64_t n = MANY;
     const stn_mesh *mesh = test_mesh(context, 2, 0);
-    const stn_spec *whole = stn_spec_of(mesh, STN_DTYPE_F64, "R", 1, &n);
     (void)arg;
     stn_scope_begin(context);
+    const stn_spec *whole = stn_spec_of(mesh, STN_DTYPE_F64, "R", 1, &n);
     stn_tensor *x = numbers(context, mesh, "S0", 1, &n, test_value), *in = stn_redistribute_begin(x, whole);
     stn_tensor *out, *grad;
     stn_pullback *pullback = NULL;
