@@ -94,8 +94,8 @@ STN_API stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *o
 STN_API stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
 
 /** Adds parameters, with state of zeros in their layouts. Local; every rank adds the same.
- *  @return STN_ERR_ARGUMENT (a name twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that requires
- *  grad, a view), STN_ERR_PARTIAL, STN_ERR_MEMORY. */
+ *  @return STN_ERR_ARGUMENT (a name or a tensor twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that
+ *  requires grad, a view), STN_ERR_PARTIAL, STN_ERR_MEMORY. */
 STN_API stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter_group *group);
 
 /** One step from the parameters' complete gradients; one without a gradient stays as it is, its state too. Local:

@@ -103,6 +103,10 @@ static stn_status check_parameter(const stn_optimizer *optimizer, const stn_name
     for (int i = 0; i < optimizer->n; i++)
         if (strcmp(optimizer->parameters[i].name, name) == 0)
             return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is there already", name);
+    for (int i = 0; i < optimizer->n; i++) /* which would make each step twice */
+        if (optimizer->parameters[i].tensor == parameter->tensor)
+            return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is the tensor that '%s' is", name,
+                             optimizer->parameters[i].name);
     STNI_TRY(stni_update_check(context, "optimizer", name, parameter->tensor));
     if (!stn_is_leaf(parameter->tensor) || !stn_requires_grad(parameter->tensor))
         return stni_fail(context, STN_ERR_STATE, "optimizer: '%s' does not require grad, wanted a leaf that does",

@@ -346,6 +346,7 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_tensor *p = parameter(context, mesh, stn_shard(0), STN_DTYPE_F32);
     CHECK_STATUS(add_one(o, "p", p), STN_OK);
     refused(context, add_one(o, "p", p), STN_ERR_ARGUMENT, "optimizer: 'p' is there already");
+    refused(context, add_one(o, "q", p), STN_ERR_ARGUMENT, "optimizer: 'q' is the tensor that 'p' is");
     refused(context, add_one(o, "", p), STN_ERR_ARGUMENT, "optimizer: a parameter's name got '', wanted a text");
     stn_tensor *fixed = test_tensor(context, mesh, &shard, STN_DTYPE_F32, 1, shape, NULL, start);
     refused(context, add_one(o, "q", fixed), STN_ERR_STATE,
