@@ -137,7 +137,7 @@ STN_API double stn_schedule_cosine(int64_t step, int64_t warm_up, int64_t total,
 typedef struct stn_average stn_average;
 
 /** Begins an exponential mean of parameters at their present values, in their layouts. Local.
- *  @return STN_ERR_ARGUMENT (a list or `out` is NULL, a parameter is missing), STN_ERR_DTYPE (not f32 or f64),
+ *  @return STN_ERR_ARGUMENT (a list or `out` is NULL, a parameter is missing or twice), STN_ERR_DTYPE (not f32 or f64),
  *  STN_ERR_PARTIAL (a parameter is), STN_ERR_STATE (it is a view, or what an earlier failure returned),
  *  STN_ERR_MEMORY. */
 STN_API stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters,

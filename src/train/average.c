@@ -27,6 +27,10 @@ static stn_status add(stn_average *average, const stn_named_tensor *parameter)
     const char *name = parameter->name ? parameter->name : "";
     struct stni_average_entry *entry = &average->entry[average->n];
     STNI_TRY(stni_update_check(average->context, "average", name, parameter->tensor));
+    for (int i = 0; i < average->n; i++) /* two means would not find back from where they have changed places */
+        if (average->entry[i].parameter == parameter->tensor)
+            return stni_fail(average->context, STN_ERR_ARGUMENT, "average: '%s' is the tensor that '%s' is", name,
+                             average->entry[i].name);
     entry->name = stni_malloc(strlen(name) + 1);
     if (!entry->name)
         return stni_fail_memory(average->context, "a parameter's name", strlen(name) + 1);

@@ -305,6 +305,9 @@ static stn_status average_body(stn_context *context, void *arg)
     CHECK_STR(stn_context_error_text(context), "average: decay got 1.5, wanted 0 to 1");
     stn_context_take_error(context, NULL, 0);
     stn_average_destroy(&average);
+    const stn_named_tensor twice[] = {{"p", p}, {"q", p}};
+    CHECK_STATUS(stn_average_create(context, 2, twice, &average), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "average: 'q' is the tensor that 'p' is");
     return stn_scope_end(context);
 }
 
