@@ -56,16 +56,20 @@ static stn_status check_counts(stn_comm *comm, const char *coll, const char *nam
     return STN_OK;
 }
 
+/* A box without elements is dense, whatever its strides. */
 static stn_status check_box(stn_comm *comm, const char *coll, const stn_box *box, int dense)
 {
     int64_t stride = 1;
     if (box->ndim < 0 || box->ndim > STN_MAX_BOX_NDIM)
         return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has ndim %d, wanted 0 to %d", coll, box->ndim,
                               STN_MAX_BOX_NDIM);
-    for (int d = box->ndim - 1; d >= 0; d--) {
+    for (int d = 0; d < box->ndim; d++) {
         if (box->shape[d] < 0)
             return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has shape[%d] = %lld", coll, d,
                                   (long long)box->shape[d]);
+        dense &= box->shape[d] > 0;
+    }
+    for (int d = box->ndim - 1; d >= 0; d--) {
         if (dense && box->shape[d] > 1 && box->strides[d] != stride)
             return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: a box has strides[%d] = %lld, wanted %lld (dense)", coll,
                                   d, (long long)box->strides[d], (long long)stride);

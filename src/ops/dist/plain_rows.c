@@ -19,10 +19,11 @@ int64_t stni_plain_rows(const stn_tensor *t)
     return t->spec->layout.shape[0];
 }
 
+/* Without elements anything is. */
 static int is_row_major(const stn_tensor *t)
 {
     int64_t n = 1;
-    for (int d = t->spec->layout.ndim - 1; d >= 0; d--) {
+    for (int d = t->spec->layout.ndim - 1; d >= 0 && t->spec->numel > 0; d--) {
         if (t->spec->layout.shape[d] > 1 && t->strides[d] != n)
             return 0;
         n *= t->spec->layout.shape[d];

@@ -406,6 +406,9 @@ static void bad_arguments_body(stn_comm *comm, void *arg)
                  outside = {STN_DTYPE_F32, 0, STN_SUM, 2, 0, bad, NULL};
     CHECK_STATUS(stn_comm_group(comm, &strided, NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_comm_exchange(comm, &outside, NULL), STN_ERR_ARGUMENT);
+    const stn_message nothing = {0, {NULL, 2, {3, 0}, {1, 1}}}; /* as a tensor's strides are */
+    const stn_exchange empty = {STN_DTYPE_F32, 0, STN_SUM, 1, 1, &nothing, &nothing};
+    CHECK_STATUS(stn_comm_group(comm, &empty, NULL), STN_OK);
     CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
 }
 

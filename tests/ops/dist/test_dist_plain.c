@@ -230,6 +230,41 @@ static void every_op_is_exact_in_16_bits_too(void)
     on_each_size(numbers_body, NULL);
 }
 
+static stn_tensor *rows_of_nothing(stn_context *context, int64_t rows)
+{
+    const int64_t shape[] = {rows, 0};
+    const stn_spec *spec;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 2, shape, NULL, &spec), STN_OK);
+    stn_tensor *t = stn_zeros(context, spec);
+    stn_spec_release(&spec);
+    return t;
+}
+
+/* Whoever has several of them, and who has one. */
+static stn_status nothing_body(stn_context *context, void *arg)
+{
+    const int p = stn_context_size(context), r = stn_context_rank(context);
+    const stn_mesh *mesh = test_mesh(context, p, 0);
+    const int64_t sizes[] = {3, 1, 0};
+    (void)arg;
+    for (int begun = 0; begun < 2; begun++) {
+        stn_dist_request *q[2] = {NULL};
+        stn_scope_begin(context);
+        stn_tensor *own = rows_of_nothing(context, sizes[r]), *all = rows_of_nothing(context, 4),
+                   *part = rows_of_nothing(context, sizes[r]);
+        CHECK_STATUS(stn_dist_all_gather_into(all, own, mesh, sizes, begun ? &q[0] : NULL), STN_OK);
+        CHECK_STATUS(stn_dist_reduce_scatter_into(part, all, mesh, sizes, STN_SUM, begun ? &q[1] : NULL), STN_OK);
+        wait_all(q, 2, begun);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void rows_without_elements_are_rows(void)
+{
+    test_ranks(3, nothing_body, NULL);
+}
+
 /* The tensors of a request may be released before it is waited for. */
 static stn_status held_body(stn_context *context, void *arg)
 {
@@ -414,6 +449,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"values_come_at_once_and_by_request", values_come_at_once_and_by_request},
         {"every_op_is_exact_in_16_bits_too", every_op_is_exact_in_16_bits_too},
+        {"rows_without_elements_are_rows", rows_without_elements_are_rows},
         {"a_request_holds_its_tensors", a_request_holds_its_tensors},
         {"backward_sees_that_a_saved_tensor_was_overwritten", backward_sees_that_a_saved_tensor_was_overwritten},
         {"what_cannot_be_is_refused_on_all_ranks", what_cannot_be_is_refused_on_all_ranks},
