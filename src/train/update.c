@@ -144,7 +144,8 @@ stn_status stni_update_end(struct stni_update *update, stn_status status)
     return status;
 }
 
-stn_status stni_update_check_writable(stn_context *context, const char *what, const char *name, const stn_tensor *tensor)
+stn_status stni_update_check_writable(stn_context *context, const char *what, const char *name,
+                                      const stn_tensor *tensor)
 {
     if (!tensor->storage->frozen)
         return STN_OK;
