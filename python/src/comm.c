@@ -2,7 +2,8 @@
  * is taken over from it; or one whose entries are methods of a Python object: the four that are needed, from which the
  * library makes the others.
  *
- *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …; never min and max of floats
+ *     all_reduce(address, count, dtype, op)      in place; dtype "f32", …, op "sum", …; never min and max of floats,
+ *                                                means of integers and truths, products of complex numbers
  *     group(dtype, sends, receives)              lists of (peer, address, count), dense, started together
  *     subset(ranks) -> an object of the same kind
  *
@@ -24,11 +25,13 @@ static unsigned long long address(const void *memory)
     return (unsigned long long)(uintptr_t)memory;
 }
 
-/** Of what has gradients, floats alone have an order. Their largest and smallest keep a NaN, whichever rank has it,
- * which few collectives of others do. */
-static int loses_nan(stn_dtype dtype, stn_reduce_op op)
+/** What few collectives of others have as the library promises it: the largest and smallest of floats, which alone have
+ * an order among what has gradients, keep a NaN, whichever rank has it; integers have means, complex numbers products. */
+static int is_ours(stn_dtype dtype, stn_reduce_op op)
 {
-    return stn_dtype_is_differentiable(dtype) && (op == STN_MIN || op == STN_MAX);
+    if (!stn_dtype_is_differentiable(dtype))
+        return op == STN_AVG;
+    return op == STN_MIN || op == STN_MAX || (op == STN_PROD && (dtype == STN_DTYPE_C64 || dtype == STN_DTYPE_C128));
 }
 
 static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, void *recv, int64_t count, stn_dtype dtype,
@@ -36,7 +39,7 @@ static stn_status all_reduce(void *impl, stn_queue *queue, const void *send, voi
 {
     static const char *const ops[] = {"sum", "avg", "prod", "min", "max"};
     struct collectives *collectives = impl;
-    if (loses_nan(dtype, op))
+    if (is_ours(dtype, op))
         return STN_ERR_UNSUPPORTED; /* the library builds it of messages */
     if (send != recv && count > 0)
         memcpy(recv, send, (size_t)count * stn_dtype_size(dtype));

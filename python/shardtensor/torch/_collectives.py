@@ -59,9 +59,7 @@ class GroupCollectives:
             work = whole.float()
         elif whole.dtype == torch.int16:  # which gloo does not add up
             work = whole.int()
-        elif whole.is_complex():
-            if op not in ("sum", "avg"):
-                raise TypeError("all_reduce: %s of %s" % (op, dtype))
+        elif whole.is_complex():  # sums and means alone come here
             work = torch.view_as_real(whole)
         else:
             work = whole.view(torch.uint8) if whole.dtype == torch.bool else whole
