@@ -5,11 +5,12 @@ from torch.distributed.tensor import DTensor
 
 from .. import _c
 from . import _autocast, _moves
-from ._binding import NotOurs, bind
+from ._binding import COPIES, NotOurs, bind
 from ._data import set_data, set_metadata
 from ._dtypes import NAMES
 from ._fallback import count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
+from ._memory import shows
 from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
@@ -29,6 +30,9 @@ REFUSED = {"share_memory_", "apply_", "__dlpack__"}
 
 # Functions whose backward in torch writes to views: gathered before it knows of them.
 WHOLE = {"fft_hfft2", "fft_hfftn", "fft_ihfft2", "fft_ihfftn", "index_reduce", "ormqr", "linear_cross_entropy"}
+
+# Ops whose result is a copy, and a view in torch: not to be changed in place, which torch's input would show.
+VIEWS = {"real", "imag", "conj"}
 
 ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
 
@@ -75,7 +79,11 @@ def as_op(func, args, kwargs, promotion_mode):
             inputs = [_moves.shard_tensor(t, None) if isinstance(t, DTensor) else t for t in inputs]
             if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
                 result = call(op, _autocast.cast(op, inputs), attrs)
-                if not _autocast.is_cast(op) and not is_special(func):
+                if op.name in COPIES and any(shows(result._handle, tensor) for tensor in inputs):
+                    result = result.clone()
+                if op.name in VIEWS:
+                    result._gathered_view = True
+                elif not _autocast.is_cast(op) and not is_special(func):
                     offer(func, op)
                 return result
     except NotOurs:
@@ -127,8 +135,8 @@ def by_torch(func, args, kwargs):
 
 
 def written_above(name, args, kwargs):
-    """The tensors that a function of this name changes: `out`, or the first argument of one in place, a list or a tensor,
-    which torch's initializers hand on by name."""
+    """The tensors that a function of this name changes: `out`, or the first argument of one in place, which may be a
+    list, and which torch's initializers hand on by name."""
     if kwargs.get("out") is not None:
         return list(tensors(kwargs["out"]))
     is_in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")

@@ -32,8 +32,8 @@ def device_mesh_of(mesh):
 
 
 def is_ours(placement):
-    """Whether the library has it. DTensor's own have kinds of Partial that are no reduction of the numbers alone, as that
-    of a norm, and shards in another order."""
+    """Whether the library has it. DTensor has kinds of Partial that are no reduction of the numbers alone, as that of a
+    norm, and shards in another order."""
     return type(placement) in (Replicate, Shard) or type(placement) is Partial and placement.reduce_op in REDUCTIONS
 
 

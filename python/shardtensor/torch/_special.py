@@ -52,6 +52,11 @@ def same(func, args, kwargs):
     return args[0]
 
 
+def resolved(func, args, kwargs):
+    """What conj() gives as a tensor of its own, which it is already."""
+    return args[0].clone() if getattr(args[0], "_gathered_view", False) else NotImplemented
+
+
 def shaped_as(name):
     """x.view_as(other) and its like."""
     def run(func, args, kwargs):
@@ -149,8 +154,10 @@ def running_norm(name, flag):
 
 def dropped(func, args, kwargs):
     """dropout(x, p, training): x itself where nothing is dropped, which may be changed in place then."""
-    words = words_of(["input", "p", "training", "inplace"], args, {"training" if k == "train" else k: v for k, v in kwargs.items()})
-    return words["input"] if words and not words.get("training", True) and 0 <= words.get("p", 0.5) <= 1 else NotImplemented
+    words = words_of(["input", "p", "training", "inplace"], args, kwargs, ["train"])
+    if words is None or words.get("train", words.get("training", True)) or not 0 <= words.get("p", 0.5) <= 1:
+        return NotImplemented
+    return words["input"]
 
 
 def difference(func, args, kwargs):
@@ -215,7 +222,7 @@ SPECIAL = {
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
-    "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
+    "resolve_conj": resolved, "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
     "view_as": shaped_as("view"),
     "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"),

@@ -267,6 +267,6 @@ def told(given, source):
 
 
 def is_memory(tensor):
-    """Whether it is a plain tensor with elements. What scatter does not get on its root it refuses on all ranks alike."""
+    """Whether it is a plain tensor with elements. What scatter does not get on its root it refuses on all ranks."""
     is_plain = isinstance(tensor, torch.Tensor) and not isinstance(tensor, (ShardTensor, DTensor))
     return is_plain and tensor.device.type == "cpu"

@@ -42,10 +42,11 @@ class Attributes(TestCase):
         x = spread(X, mesh, Shard(0), requires_grad=True)
         for dim in (2, -3):
             for f in (lambda p: x.redistribute(placements=p), lambda p: x.to_local(grad_placements=p),
-                      lambda p: ShardTensor.from_local(X, mesh, p), lambda p: scatter_tensor(X, 0, mesh, p, X.shape, X.dtype),
+                      lambda p: ShardTensor.from_local(X, mesh, p),
+                      lambda p: scatter_tensor(X, 0, mesh, p, X.shape, X.dtype),
                       lambda p: ShardTensor.from_local(X, mesh, p, "chunk", (4, 2)),
                       lambda p: ShardTensor.from_local(X, mesh, p, {0: [(4, 2), (4, 2)]})):
-                with self.assertRaisesRegex(IndexError, r"Shard\(dim=%d\), wanted one of a dim of a tensor with 2" % dim):
+                with self.assertRaisesRegex(IndexError, r"Shard\(dim=%d\), wanted .* of a tensor with 2" % dim):
                     f([Shard(dim)])
         with self.assertRaisesRegex(IndexError, "a tensor with 0"):
             ShardTensor.from_local(torch.tensor(1.0), mesh, [Shard(0)])

@@ -117,13 +117,19 @@ class Words(TestCase):
         X = numbers(5, 3)
         for f in (lambda x: x.to(x.dtype, False, True), lambda x: x.to("cpu", x.dtype, False, True),
                   lambda x: x.to(x, copy=True), lambda x: x.to(x.dtype, True), lambda x: x.to("cpu"),
-                  lambda x: x[..., ...], lambda x: F.dropout(x, 0.3, False), lambda x: torch.dropout(x, 0.3, train=False),
-                  lambda x: torch.nn.Dropout2d().eval()(x[None, None])):
+                  lambda x: x[..., ...], lambda x: F.dropout(x, 0.3, False),
+                  lambda x: torch.dropout(x, 0.3, train=False),
+                  lambda x: torch.nn.Dropout2d().eval()(x[None, None]), lambda x: x.repeat(1, 1), lambda x: x.tile(1),
+                  lambda x: F.pixel_shuffle(x[None], 1), lambda x: F.pixel_unshuffle(x[None], 1)):
             x, one = rows(X, mesh), X.clone()
             for tensor in (x, one):
                 f(tensor).add_(1)
             self.close(x, one)
         self.assertRaisesRegex(ValueError, "between 0 and 1", F.dropout, x, 1.5, False)
+        z = rows(torch.complex(X, X), mesh)
+        for f in (torch.real, torch.imag, torch.conj) * 2:
+            with self.assertRaisesRegex(st.StateError, "not changed in place"):
+                f(z).mul_(2)
 
     @on_ranks(1, 2)
     def test_other_devices(self, mesh):

@@ -66,6 +66,18 @@ class Processes(TestCase):
                 for f in (torch.amax, torch.amin):
                     self.assertTrue(f(x).isnan().item(), (f, rank, dtype))
 
+    def test_means_of_integers_and_products_of_complex_numbers(self):
+        def reduced(numbers, op):
+            return ShardTensor.from_local(numbers, self.mesh, [Partial(op)]).full_tensor()
+
+        for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool):
+            one = torch.tensor([0, 1, 6]).to(dtype)
+            self.assertEqual(reduced(one, "avg").tolist(), one.tolist())
+        for dtype in (torch.complex64, torch.complex128):
+            one = torch.tensor([1j, 1 + 1j], dtype=dtype)
+            torch.testing.assert_close(reduced(one, "product"), one ** RANKS)
+            torch.testing.assert_close(reduced(one, "avg"), one)
+
     def test_a_training_step_on_a_mesh_of_two_axes(self):
         mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("data", "rows"))
         X, W = numbers(5, 4), numbers(4, 3, seed=1)
@@ -100,7 +112,8 @@ class Processes(TestCase):
     def test_dtensors_of_placements_that_are_torch_s_alone(self):
         X, rows = numbers(2 * RANKS, 2), torch.tensor([3, 0])
         index = distribute_tensor(rows, self.mesh, [Replicate()])
-        for f, place in ((lambda x, i: torch.linalg.vector_norm(x), Shard(0)), (lambda x, i: F.embedding(i, x), Shard(0)),
+        for f, place in ((lambda x, i: torch.linalg.vector_norm(x), Shard(0)),
+                         (lambda x, i: F.embedding(i, x), Shard(0)),
                          (lambda x, i: x * 3, _StridedShard(0, split_factor=2))):
             d, one = distribute_tensor(X, self.mesh, [place]).requires_grad_(), X.clone().requires_grad_()
             self.close(ShardTensor.from_dtensor(d), X)
@@ -115,7 +128,8 @@ class Processes(TestCase):
             ShardTensor.from_local(X, self.mesh, torch.linalg.vector_norm(d).placements)
 
     def test_a_root_that_has_nothing_is_refused_on_all_ranks(self):
-        for nothing in (None, [1.0], distribute_tensor(numbers(4), self.mesh, [Shard(0)]), torch.zeros(4, device="meta")):
+        for nothing in (None, [1.0], distribute_tensor(numbers(4), self.mesh, [Shard(0)]),
+                        torch.zeros(4, device="meta")):
             with self.assertRaisesRegex(TypeError, "rank 1 has nothing to scatter, wanted a plain tensor"):
                 scatter_tensor(nothing, 1, self.mesh, [Shard(0)])
             with self.assertRaisesRegex(st.ArgumentError, "rank 1: scatter: local is missing"):
