@@ -10,7 +10,7 @@ from .. import StateError
 from ._dtypes import NAMES
 from ._layout import complete, replicated
 from ._memory import laid, to_handle, to_torch
-from ._node import lent
+from ._node import lent, wrap
 from ._trees import mapped, sharded, tensors
 from ._world import world
 
@@ -158,7 +158,12 @@ def lift(chunk, like):
     """A chunk of the layout of `like`."""
     if not isinstance(chunk, torch.Tensor) or getattr(like, "_handle", None) is None:
         return chunk
-    return lent(laid(chunk, complete(like._handle.spec).like(dtype=NAMES[chunk.dtype])))
+    return wrap(own(laid(chunk, complete(like._handle.spec).like(dtype=NAMES[chunk.dtype]))))
+
+
+def own(handle):
+    """The same in memory of the library's, which knows then what may be changed in place: a result may have views."""
+    return world().op("clone")(handle)
 
 
 def whole(tensor):
@@ -183,7 +188,8 @@ def on_whole(func, args, kwargs):
     def up(tensor):
         if tensor.dtype not in NAMES:
             return tensor
-        result = lent(same(tensor.contiguous(), mesh, random))
+        handle = same(tensor.contiguous(), mesh, random)
+        result = lent(handle) if shows else wrap(own(handle))
         result._gathered_view = shows
         return result
 

@@ -271,6 +271,21 @@ class Operands(TestCase):
         y.copy_(spread(numbers(4, 2), mesh, Replicate()))
         self.close(y, numbers(4, 2))
 
+    @on_ranks(1, 2)
+    def test_what_no_op_has_computed_is_not_changed_behind_its_views(self, mesh):
+        X = numbers(4, 4)
+        for f in (torch.special.i0, torch.linalg.inv, lambda t: torch.logaddexp(t, t),
+                  lambda t: torch._foreach_erf([t])[0]):
+            x, one = f(spread(X, mesh, Shard(1))), f(X)
+            views, ones = (x.reshape(-1), x[..., None]), (one.reshape(-1), one[..., None])
+            with self.assertRaisesRegex(st.StateError, "has views that need not share its memory"):
+                x.mul_(2)
+            for a, b in zip(views, ones):
+                self.close(a, b)
+            del views, a
+            x.mul_(3)
+            self.close(x, one * 3)
+
     @on_ranks(2)
     def test_gathers_are_counted(self, mesh):
         x = spread(numbers(4, 4), mesh, Shard(0))
