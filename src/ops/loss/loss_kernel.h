@@ -44,7 +44,7 @@
 #define STNI_LOSS_OF_DIFFERENCE(X)                                                                                           \
     STNI_LOSS_OF_D(X, mse_loss, d * d, 2 * d, 2)                                                                             \
     STNI_LOSS_OF_D(X, l1_loss, a, one, 0)                                                                                    \
-    STNI_LOSS_OF_D(X, huber_loss, a <= p ? d * d / 2 : p * (a - p / 2), a > p ? p * one : d, a <= p ? 1 : 0)                 \
+    STNI_LOSS_OF_D(X, huber_loss, a <= p ? d * d / 2 : p * (a - p / 2), a > p ? p * one : d, a < p ? 1 : 0)                  \
     STNI_LOSS_OF_D(X, smooth_l1_loss, a < p ? d * d / (2 * p) : a - p / 2, a >= p || p == 0 ? one : d / p,                   \
                    a < p ? 1 / p : 0)
 #define STNI_LOSS_OF_D(X, name, value, first, second) X(name, value, first, 0, 0, second, 0, 0, 0, 0, 0)

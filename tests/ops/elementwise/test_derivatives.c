@@ -402,6 +402,41 @@ static void gradients_at_zeros_are_differentiated_again(void)
     test_ranks(1, zeros_body, NULL);
 }
 
+static stn_tensor *huber(stn_tensor *x)
+{
+    return stn_huber_loss(x, stn_mul_number(stn_detach(x), 0), NULL, STN_REDUCE_SUM, 2);
+}
+
+/* Where two branches of a function meet the second derivative is that of the straight one, 0, as in PyTorch. */
+static stn_status corners_body(stn_context *context, void *arg)
+{
+    static const struct {
+        stn_tensor *(*function)(stn_tensor *input);
+        double at;
+    } corners[] = {{elu, 0}, {celu, 0}, {stn_selu, 0}, {softplus, 2 / 1.5}, {huber, 2}, {huber, -2}};
+    const struct random_shape shape = {1, {1}};
+    double got;
+    (void)arg;
+    for (size_t k = 0; k < sizeof corners / sizeof *corners; k++) {
+        stn_scope_begin(context);
+        stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, &corners[k].at), *grad, *again;
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_tensor *y = stn_sum(corners[k].function(x), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &y, NULL, 1, &x, 1, 1, &grad), STN_OK);
+        y = stn_sum(grad, 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &y, NULL, 1, &x, 0, 0, &again), STN_OK);
+        test_read(again, &got, 1);
+        CHECK_NEAR(got, 0, 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void second_derivatives_at_corners_are_those_of_pytorch(void)
+{
+    test_ranks(1, corners_body, NULL);
+}
+
 static stn_status nan_body(stn_context *context, void *arg)
 {
     enum { PAIRS = 5 };
@@ -437,6 +472,7 @@ int main(int argc, char **argv)
         {"drawn_layouts_have_the_derivatives_of_whole_tensors", drawn_layouts_have_the_derivatives_of_whole_tensors},
         {"what_has_no_further_derivative_is_refused_by_name", what_has_no_further_derivative_is_refused_by_name},
         {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
+        {"second_derivatives_at_corners_are_those_of_pytorch", second_derivatives_at_corners_are_those_of_pytorch},
         {"gradients_at_zeros_are_differentiated_again", gradients_at_zeros_are_differentiated_again},
         {"extremes_of_equal_numbers_and_of_nan_pass_to_both", extremes_of_equal_numbers_and_of_nan_pass_to_both},
         {"a_curve_and_its_backward_are_one_op_each_and_send_nothing",

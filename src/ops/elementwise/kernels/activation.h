@@ -10,12 +10,12 @@
     X(gelu_tanh,  GELU_TANH(x),                        GELU_TANH_SLOPE(v),                   GELU_TANH_BEND(v))              \
     X(silu,       x * SIGMOID(x),                      SILU_SLOPE(v),                        SILU_BEND(v))                   \
     X(mish,       x * MISH_T(x),                       MISH_SLOPE(v),                        MISH_BEND(v))                   \
-    X(softplus,   x * a > b ? x : SOFTPLUS(x * a) / a, v * a > b ? 1 : SIGMOID(v * a),       v * a > b ? 0 : a * SIGMOID(v * a) * SIGMOID(-v * a)) \
+    X(softplus,   x * a > b ? x : SOFTPLUS(x * a) / a, v * a > b ? 1 : SIGMOID(v * a),       v * a >= b ? 0 : a * SIGMOID(v * a) * SIGMOID(-v * a)) \
     X(logsigmoid, -SOFTPLUS(-x),                       SIGMOID(-v),                          -SIGMOID(v) * SIGMOID(-v))      \
-    X(elu,        x > 0 ? x : a * EXPM1(x),            v > 0 ? 1 : a * EXP(v),               v > 0 ? 0 : a * EXP(v))         \
-    X(celu,       x > 0 ? x : a * EXPM1(x / a),        v > 0 ? 1 : EXP(v / a),               v > 0 ? 0 : EXP(v / a) / a)     \
+    X(elu,        x > 0 ? x : a * EXPM1(x),            v > 0 ? 1 : a * EXP(v),               v >= 0 ? 0 : a * EXP(v))        \
+    X(celu,       x > 0 ? x : a * EXPM1(x / a),        v > 0 ? 1 : EXP(v / a),               v >= 0 ? 0 : EXP(v / a) / a)    \
     X(selu,       x > 0 ? (R)STNI_SELU * x : (R)STNI_SELU_NEGATIVE * EXPM1(x), v > 0 ? (R)STNI_SELU : (R)STNI_SELU_NEGATIVE * EXP(v), \
-                  v > 0 ? 0 : (R)STNI_SELU_NEGATIVE * EXP(v))                                                                \
+                  v >= 0 ? 0 : (R)STNI_SELU_NEGATIVE * EXP(v))                                                               \
     X(leaky_relu, x > 0 ? x : a * x,                   v > 0 ? 1 : a,                        0)                              \
     X(relu6,      WITHIN(x, 0, 6),                     v > 0 && v < 6,                       0)                              \
     X(hardtanh,   LIMIT(x, a, b),                      v > a && v < b,                       0)                              \
