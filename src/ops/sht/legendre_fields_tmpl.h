@@ -1,5 +1,8 @@
 /* Fields on their way to the workspace and back: some orders at once, which share cache lines. A part of
  * legendre_tmpl.h. */
+#ifndef NAME /* read alone */
+#include "ops/sht/legendre_work_tmpl.h"
+#endif
 
 static int64_t NAME(batch_at)(const struct stni_legendre_args *a, const int64_t *strides, int64_t field)
 {
@@ -10,20 +13,20 @@ static int64_t NAME(batch_at)(const struct stni_legendre_args *a, const int64_t 
 }
 
 /* Where field f begins, with the first of the orders. */
-static const ACC *NAME(input)(const struct NAME(work) * w, int64_t f)
+static const ACC *NAME(input)(const struct NAME(work) *w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     return (const ACC *)a->in + 2 * (NAME(batch_at)(a, a->in_batch, w->field + f) + w->order * a->in_order);
 }
 
-static ACC *NAME(output)(const struct NAME(work) * w, int64_t f)
+static ACC *NAME(output)(const struct NAME(work) *w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     return (ACC *)a->out + 2 * (NAME(batch_at)(a, a->out_batch, w->field + f) + w->order * a->out_order);
 }
 
 /* Reads columns of latitudes as their even and their odd parts; what the equator has is even. */
-static void NAME(fold)(const struct NAME(work) * w, int64_t f)
+static void NAME(fold)(const struct NAME(work) *w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     const ACC *in = NAME(input)(w, f);
@@ -41,7 +44,7 @@ static void NAME(fold)(const struct NAME(work) * w, int64_t f)
     }
 }
 
-static void NAME(unfold)(const struct NAME(work) * w, int64_t f)
+static void NAME(unfold)(const struct NAME(work) *w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     ACC *out = NAME(output)(w, f);
@@ -61,7 +64,7 @@ static void NAME(unfold)(const struct NAME(work) * w, int64_t f)
 }
 
 /* Degrees below the order get 0. */
-static void NAME(store_pairs)(const struct NAME(work) * w, int64_t f)
+static void NAME(store_pairs)(const struct NAME(work) *w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     ACC *out = NAME(output)(w, f);
@@ -80,7 +83,7 @@ static void NAME(store_pairs)(const struct NAME(work) * w, int64_t f)
 }
 
 /* Reads coefficients, and makes room for what they give. */
-static void NAME(load_pairs)(const struct NAME(work) * w, int64_t f)
+static void NAME(load_pairs)(const struct NAME(work) *w, int64_t f)
 {
     const struct stni_legendre_args *a = w->args;
     const ACC *in = NAME(input)(w, f);

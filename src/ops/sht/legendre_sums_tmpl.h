@@ -1,10 +1,13 @@
 /* What a field's columns do with a table: sums over latitudes for each function, and sums over functions for each
  * latitude. A part of legendre_tmpl.h. */
+#ifndef NAME /* read alone */
+#include "ops/sht/legendre_table_tmpl.h"
+#endif
 
 enum { NAME(lanes) = VECTOR_BYTES / sizeof(ACC) };
 
 /* The lanes of `n` vectors added up: the sum of vector j in lane j, in n - 1 additions, by halves. */
-STNI_KERNEL_INLINE void NAME(add_lanes)(const NAME(vector) * x, ACC *out)
+STNI_KERNEL_INLINE void NAME(add_lanes)(const NAME(vector) *x, ACC *out)
 {
     ACC lane[NAME(lanes)][NAME(lanes)]; /* transposed: one vector of each vector's lane */
     for (int j = 0; j < NAME(lanes); j++)
@@ -38,8 +41,8 @@ STNI_KERNEL_INLINE void NAME(project_rows)(const ACC *table, int64_t pitch, cons
 }
 
 /* Whole groups of functions: the last one's end is behind the pairs, and what comes of it nobody reads. */
-static void NAME(project)(const struct NAME(work) * w, const ACC *column, ACC *pairs, int64_t rows, int odd,
-                          int64_t from)
+static __attribute__((noinline)) void NAME(project)(const struct NAME(work) *w, const ACC *column, ACC *pairs,
+                                                    int64_t rows, int odd, int64_t from)
 {
     for (int64_t r = 0; r < rows; r += ROWS)
         NAME(project_rows)(NAME(row)(w, r, odd), w->pitch, column, w->column, from, pairs + 2 * r);
@@ -68,7 +71,8 @@ STNI_KERNEL_INLINE void NAME(evaluate_at)(const ACC *table, int64_t pitch, const
     }
 }
 
-static void NAME(evaluate)(const struct NAME(work) * w, const ACC *pairs, ACC *column, int64_t n, int odd, int64_t from)
+static __attribute__((noinline)) void NAME(evaluate)(const struct NAME(work) *w, const ACC *pairs, ACC *column,
+                                                     int64_t n, int odd, int64_t from)
 {
     const ACC *table = NAME(row)(w, 0, odd);
     int64_t k = from;

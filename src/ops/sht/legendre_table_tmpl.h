@@ -1,5 +1,8 @@
 /* The table: functions of consecutive degrees, made by their recurrence in f64, a block of latitudes after the other. A
  * part of legendre_tmpl.h. */
+#ifndef NAME /* read alone */
+#include "ops/sht/legendre_work_tmpl.h"
+#endif
 
 /* What values are made of: `here` as it is, times a number of its degree, times the sine too, or `here` times the
  * cosine and `below`. */
@@ -15,12 +18,12 @@ struct NAME(block) {
  * its normal ones take a hundred times as long. */
 static const double NAME(least) = sizeof(ACC) == sizeof(float) ? 0x1p-80 : 0x1p-256;
 
-static ACC *NAME(row)(const struct NAME(work) * w, int64_t row, int odd)
+static ACC *NAME(row)(const struct NAME(work) *w, int64_t row, int odd)
 {
-    return w->table + (odd * w->degrees / 2 + row) * w->pitch;
+    return w->table + (odd * w->degrees / 2 + row) *w->pitch;
 }
 
-STNI_KERNEL_INLINE void NAME(load_block)(struct NAME(block) * b, const struct functions *f, int64_t k)
+STNI_KERNEL_INLINE void NAME(load_block)(struct NAME(block) *b, const struct functions *f, int64_t k)
 {
     for (int v = 0; v < BLOCK_VECTORS; v++, k += DOUBLES) {
         b->cosine[v] = *(const doubles *)(const void *)(f->cosine + k);
@@ -31,7 +34,7 @@ STNI_KERNEL_INLINE void NAME(load_block)(struct NAME(block) * b, const struct fu
     }
 }
 
-STNI_KERNEL_INLINE void NAME(keep_block)(const struct NAME(block) * b, const struct functions *f, int64_t k)
+STNI_KERNEL_INLINE void NAME(keep_block)(const struct NAME(block) *b, const struct functions *f, int64_t k)
 {
     for (int v = 0; v < BLOCK_VECTORS; v++, k += DOUBLES) {
         *(doubles *)(void *)(f->here + k) = b->here[v];
@@ -52,7 +55,7 @@ STNI_KERNEL_INLINE doubles NAME(size)(doubles x)
 }
 
 /* To the next degree. */
-STNI_KERNEL_INLINE void NAME(step)(struct NAME(block) * x, double a, double b)
+STNI_KERNEL_INLINE void NAME(step)(struct NAME(block) *x, double a, double b)
 {
     for (int v = 0; v < BLOCK_VECTORS; v++) {
         const doubles next = a * x->cosine[v] * x->here[v] - b * x->below[v];
@@ -63,7 +66,7 @@ STNI_KERNEL_INLINE void NAME(step)(struct NAME(block) * x, double a, double b)
 
 /* Values that have grown out of their scale go to the next one, with what is below them. Between one look and the next
  * there may be LEAST degrees, in which values grow by less than 2^(8 LEAST). */
-STNI_KERNEL_INLINE void NAME(rescale)(struct NAME(block) * x)
+STNI_KERNEL_INLINE void NAME(rescale)(struct NAME(block) *x)
 {
     for (int v = 0; v < BLOCK_VECTORS; v++) {
         const masks grown =
@@ -74,7 +77,7 @@ STNI_KERNEL_INLINE void NAME(rescale)(struct NAME(block) * x)
     }
 }
 
-STNI_KERNEL_INLINE void NAME(store)(const struct NAME(block) * x, double of_here, double of_below, ACC *to,
+STNI_KERNEL_INLINE void NAME(store)(const struct NAME(block) *x, double of_here, double of_below, ACC *to,
                                     int is_small, enum NAME(values) values)
 {
     const doubles zero = {0};
@@ -93,7 +96,7 @@ STNI_KERNEL_INLINE void NAME(store)(const struct NAME(block) * x, double of_here
 }
 
 /* The block from latitude k on at degrees m + i to m + i + n - 1. Before the first function there is 0. */
-STNI_KERNEL_INLINE void NAME(run_block)(const struct NAME(work) * w, int64_t k, int64_t i, int64_t n, int is_small,
+STNI_KERNEL_INLINE void NAME(run_block)(const struct NAME(work) *w, int64_t k, int64_t i, int64_t n, int is_small,
                                         enum NAME(values) values)
 {
     const struct functions *f = &w->functions;
@@ -117,7 +120,7 @@ STNI_KERNEL_INLINE void NAME(run_block)(const struct NAME(work) * w, int64_t k, 
     NAME(keep_block)(&x, f, k);
 }
 
-STNI_KERNEL_INLINE void NAME(run_small_or_not)(const struct NAME(work) * w, int64_t k, int64_t i, int64_t n,
+STNI_KERNEL_INLINE void NAME(run_small_or_not)(const struct NAME(work) *w, int64_t k, int64_t i, int64_t n,
                                                int is_small, enum NAME(values) values)
 {
     if (is_small)
@@ -149,7 +152,7 @@ static int NAME(count_small)(const struct functions *f, int64_t k)
 
 /* The same degrees of a block all of whose values are small, as long as they stay so: 1; else the block is as it was.
  * Small values grow, so that those between are no larger than the last. */
-static int NAME(skip_block)(const struct NAME(work) * w, int64_t k, int64_t i, int64_t n)
+static int NAME(skip_block)(const struct NAME(work) *w, int64_t k, int64_t i, int64_t n)
 {
     const struct functions *f = &w->functions;
     struct NAME(block) before, x;
@@ -168,7 +171,7 @@ static int NAME(skip_block)(const struct NAME(work) * w, int64_t k, int64_t i, i
     return 0;
 }
 
-static void NAME(clear_block)(const struct NAME(work) * w, int64_t k)
+static void NAME(clear_block)(const struct NAME(work) *w, int64_t k)
 {
     for (int64_t r = 0; r < w->degrees; r++)
         memset(NAME(row)(w, r, 0) + k, 0, BLOCK * sizeof(ACC)); /* odd rows follow even ones */
@@ -176,7 +179,7 @@ static void NAME(clear_block)(const struct NAME(work) * w, int64_t k)
 
 /* The functions of degrees m + i to m + i + n - 1, i even. Returns the latitude from which on there are others than 0,
  * and the table is filled: those nearer to the equator are reached first. */
-static int64_t NAME(make_table)(const struct NAME(work) * w, int64_t i, int64_t n)
+static __attribute__((noinline)) int64_t NAME(make_table)(const struct NAME(work) *w, int64_t i, int64_t n)
 {
     const struct functions *f = &w->functions;
     const int is_derivative = w->args->of.part == STNI_LEGENDRE_MERIDIONAL,

@@ -7,36 +7,13 @@
 #include "ops/sht/legendre_cpu.h"
 #endif
 
-typedef ACC NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
-typedef ACC NAME(narrow) __attribute__((vector_size(DOUBLES * sizeof(ACC)), may_alias)); /* of a vector of doubles */
-
-struct NAME(work) {
-    const struct stni_legendre_args *args;
-    struct functions functions;
-    ACC *table, *columns, *coefficients;
-    int64_t half, pitch, column, rows, degrees;
-    int64_t m, count;             /* functions of this order from degree m on */
-    int first_odd;                /* the first of them is odd; every second one is then */
-    int64_t fields;               /* in the workspace, from field `field` on */
-    int64_t field, order, orders; /* and these orders of the chunk */
-};
-
-/* Where an order of a field is in the workspace: o counts from w->order on, f from w->field on. */
-static ACC *NAME(column)(const struct NAME(work) * w, int64_t f, int64_t o, int odd)
-{
-    return w->columns + ((f * STNI_LEGENDRE_GROUP + o) * 4 + 2 * odd) * w->column;
-}
-
-static ACC *NAME(pairs)(const struct NAME(work) * w, int64_t f, int64_t o, int odd)
-{
-    return w->coefficients + ((f * STNI_LEGENDRE_GROUP + o) * 4 + 2 * odd) * w->rows;
-}
+#include "ops/sht/legendre_work_tmpl.h"
 
 #include "ops/sht/legendre_table_tmpl.h"
 #include "ops/sht/legendre_sums_tmpl.h"
 #include "ops/sht/legendre_fields_tmpl.h"
 
-static void NAME(set_order)(struct NAME(work) * w, int64_t m)
+static void NAME(set_order)(struct NAME(work) *w, int64_t m)
 {
     const struct stni_legendre_args *a = w->args;
     w->m = m;
@@ -47,7 +24,7 @@ static void NAME(set_order)(struct NAME(work) * w, int64_t m)
 }
 
 /* The functions of one order, a table after the other, and what all fields do with them. */
-static void NAME(run_order)(struct NAME(work) * w, int64_t o, int is_analysis)
+static void NAME(run_order)(struct NAME(work) *w, int64_t o, int is_analysis)
 {
     NAME(set_order)(w, w->args->m_first + w->order + o);
     for (int64_t i = 0; i < w->count; i += w->degrees) {
