@@ -9,9 +9,9 @@
 
 enum mode { SET, SUM, PROD, MEAN, AMAX, AMIN, MODES };
 
-static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16, STN_DTYPE_I64,
-                                   STN_DTYPE_I32, STN_DTYPE_U8, STN_DTYPE_BOOL, STN_DTYPE_C64, STN_DTYPE_C128,
-                                   STN_DTYPE_I8, STN_DTYPE_I16};
+static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64,  STN_DTYPE_BF16, STN_DTYPE_F16,
+                                   STN_DTYPE_I64, STN_DTYPE_I32,  STN_DTYPE_U8,   STN_DTYPE_BOOL,
+                                   STN_DTYPE_C64, STN_DTYPE_C128, STN_DTYPE_I8,   STN_DTYPE_I16};
 
 static int is_whole(stn_dtype dtype)
 {
@@ -205,10 +205,14 @@ static stn_status exchanges_body(stn_context *context, void *arg)
         stn_placement table, index, source, read, added;
         int64_t for_read, for_add;
     } c[] = {
-        {whole, whole, whole, whole, whole, 0, 0},     {whole, cut, cut, cut, sum, 0, 0},
-        {cut, whole, whole, sum, cut, 0, 0},           {cut, cut, cut, cut, cut, 3, 3},
-        {columns, whole, columns, columns, columns, 0, 0}, {sum, whole, sum, sum, sum, 0, 0},
-        {sum, cut, cut, cut, sum, 4, 0},               {whole, whole, columns, whole, columns, 0, 0},
+        {whole, whole, whole, whole, whole, 0, 0},
+        {whole, cut, cut, cut, sum, 0, 0},
+        {cut, whole, whole, sum, cut, 0, 0},
+        {cut, cut, cut, cut, cut, 3, 3},
+        {columns, whole, columns, columns, columns, 0, 0},
+        {sum, whole, sum, sum, sum, 0, 0},
+        {sum, cut, cut, cut, sum, 4, 0},
+        {whole, whole, columns, whole, columns, 0, 0},
     };
     (void)arg;
     for (int round = 0; round < 2; round++) /* communicators are made on first use */
@@ -271,9 +275,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_diagonal(t, 0, 1, -1);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "diagonal: 'dim2' got -1, the same as 'dim1', wanted another");
     stn_call(context, "nonzero", 1, &t, 0, NULL, 1, &out);
-    CHECK_ERROR(context, STN_ERR_UNSUPPORTED,
-           "nonzero: the shape of the result depends on data; count_nonzero tells how many there are, ne with 0 where "
-           "they are");
+    CHECK_ERROR(
+        context, STN_ERR_UNSUPPORTED,
+        "nonzero: the shape of the result depends on data; count_nonzero tells how many there are, ne with 0 where "
+        "they are");
     CHECK_I64(collectives(context), before);
     return STN_OK;
 }
@@ -382,7 +387,8 @@ static stn_status bools_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     for (int k = 0; k < 6; k++)
         ones.v[k] = 1, all.v[(int64_t)creal(i.v[k])] = 1;
-    stn_tensor *in = layout_tensor_placed(context, mesh, &t, &cut), *index = layout_tensor_placed(context, mesh, &i, &cut),
+    stn_tensor *in = layout_tensor_placed(context, mesh, &t, &cut),
+               *index = layout_tensor_placed(context, mesh, &i, &cut),
                *source = layout_tensor_placed(context, mesh, &ones, &cut);
     layout_check(stn_index_add(in, 0, index, source, 0), &t, "times 0");
     layout_check(stn_index_add(in, 0, index, source, 2), &all, "times 2");
@@ -515,8 +521,8 @@ static void check_long_lines(stn_context *context, stn_dtype dtype, stn_dtype in
     for (int64_t i = 0; i < index.n && strided; i++)
         stored.v[i % 1201 * 3 + i / 1201] = index.v[i];
     memcpy(stored.shape, strided ? other : many, sizeof other);
-    stn_tensor *t = layout_tensor_placed(context, mesh, &table, &whole), *i = layout_tensor_placed(context, mesh,
-                                                                                                   &stored, &whole);
+    stn_tensor *t = layout_tensor_placed(context, mesh, &table, &whole),
+               *i = layout_tensor_placed(context, mesh, &stored, &whole);
     stn_tensor *s = layout_tensor_placed(context, mesh, &src, &whole);
     i = strided ? stn_transpose(i, 0, 1) : i;
     for (int writes = 0; writes < 2; writes++) {
