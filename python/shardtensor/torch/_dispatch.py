@@ -9,7 +9,7 @@ from ._binding import COPIES, NotOurs, bind
 from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
 from ._layout import complete
-from ._memory import replicate, shows, to_torch
+from ._memory import laid, replicate, shows, to_torch
 from ._node import handle_of, refuse_change, wrap
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
@@ -91,6 +91,15 @@ def copy_(func, args, kwargs):
 def zero_(func, args, kwargs):
     put(args[0], world().factory("zeros", complete(args[0]._handle.spec)))
     return args[0]
+
+
+def unscale(func, args, kwargs):
+    """Of torch.amp.GradScaler: gradients by a number, on the chunks. What one rank finds not to be finite all know of."""
+    grads, found = args[:2]
+    on_chunks(func, args, kwargs)
+    for mesh in dict.fromkeys(grad._handle.spec.mesh for grad in sharded(grads)):  # in the order of all ranks
+        spec = world().spec(mesh, ["P(max)"] * len(mesh.shape), tuple(found.shape), NAMES[found.dtype])
+        found.copy_(to_torch(laid(found, spec).full_tensor()))
 
 
 def transpose(func, args, kwargs):
@@ -180,6 +189,8 @@ def dispatch(func, args, kwargs):
     name = bare_name(func)
     if kwargs.get("device") is not None and torch.device(kwargs["device"]).type != "cpu":
         return elsewhere(func, args, kwargs)
+    if name == "_amp_foreach_non_finite_check_and_unscale_":
+        return unscale(func, args, kwargs)
     of_lists = name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple))
     if not of_lists and writes_plain(func, args, kwargs):
         return on_plain(func, args, kwargs)

@@ -152,6 +152,32 @@ class Optimizers(TestCase):
                         self.close(a, b)
                         self.close(a.grad, b.grad)
 
+    @on_ranks(1, 2, 3)
+    def test_scaled_losses(self, mesh):
+        W, V = numbers(5, 4), numbers(4, seed=1)
+        for how in ({"foreach": False}, {"fused": True}):
+            runs = []
+            for place in (lambda t, p: t.clone(), lambda t, p: spread(t, mesh, p)):
+                leaves = [place(W, Shard(0)), place(W, Shard(1)), V.clone()]
+                for leaf in leaves:
+                    leaf.requires_grad_()
+                optimizer = torch.optim.SGD(leaves, lr=0.1, **how)
+                scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
+                scales = []
+                for factor in (1.0, float("inf"), 1.0):  # of an element that one rank alone has
+                    optimizer.zero_grad()
+                    row = torch.tensor([1.0, 1, 1, factor], dtype=torch.float64)
+                    loss = (leaves[0] * row).sum() + (leaves[1] * leaves[2]).square().sum()
+                    scaler.scale(loss).backward()
+                    scaler.step(optimizer)
+                    scaler.update()
+                    scales.append(scaler.get_scale())
+                runs.append((leaves, scales))
+            self.assertEqual(runs[1][1], [16.0, 8.0, 16.0])
+            self.assertEqual(runs[0][1], runs[1][1])
+            for a, b in zip(runs[1][0], runs[0][0]):
+                self.close(a, b)
+
     @on_ranks(2, 3)
     def test_lists_of_what_does_not_lie_alike(self, mesh):
         X, Y = numbers(5, 4), numbers(5, 4, seed=1)
