@@ -36,8 +36,8 @@ STN_API stn_tensor *stn_dot(stn_tensor *input, stn_tensor *tensor);
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_outer(stn_tensor *input, stn_tensor *vec2);
 
-/** beta input + alpha (mat1 mat2). Where beta is 0, `input` is not read: NaN in it does not matter. Of 16-bit floats the
- *  product is rounded before it is scaled and added to.
+/** beta input + alpha (mat1 mat2). Where beta is 0, `input` is not read: NaN in it does not matter. Of 16-bit floats
+ *  the product is rounded before it is scaled and added to.
  *
  * Shapes:     mat1 (m, k), mat2 (k, n) -> (m, n); input broadcasts to the product. Dtypes are equal, as of stn_matmul.
  * Placement:  that of the product, as of stn_matmul. The input goes there: beside Partial(sum) it becomes so, which

@@ -85,8 +85,8 @@ STN_API stn_tensor *stn_logsumexp(stn_tensor *input, int n_dims, const int *dims
  *  order 2: one pass over x, Partial is reduced first, and where a reduced dim is sharded one all-reduce of a number
  *  per result, which is Replicate. Other orders are made of stn_sum, stn_amax and stn_amin, and placed as their results
  *  when reduced; order 1 leaves its sum pending. Of a negative order a norm is 0 where an element is 0, and infinity
- *  where all are infinite. Gradient: yes, twice differentiable, of complex numbers once, as stn_abs; 0 where the norm is
- *  0 (ord other than 1). */
+ *  where all are infinite. Gradient: yes, twice differentiable, of complex numbers once, as stn_abs; 0 where the norm
+ *  is 0 (ord other than 1). */
 STN_API stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim);
 
 /** Variance over dims: sum (x - mean)^2 / (n - correction); correction 1 for a sample's, 0 for that of a whole.

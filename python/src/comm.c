@@ -26,7 +26,8 @@ static unsigned long long address(const void *memory)
 }
 
 /** What few collectives of others have as the library promises it: the largest and smallest of floats, which alone have
- * an order among what has gradients, keep a NaN, whichever rank has it; means of integers; products of complex numbers. */
+ * an order among what has gradients, keep a NaN, whichever rank has it; means of integers; products of complex
+ * numbers. */
 static int is_ours(stn_dtype dtype, stn_reduce_op op)
 {
     if (!stn_dtype_is_differentiable(dtype))

@@ -72,9 +72,11 @@ STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim
         int64_t i = stni_resample_nearest(d, o);
         return stni_range_of(i, i + 1);
     }
-    double p = stni_resample_position(d, o);
-    int64_t i = (int64_t)floor(p), before = d->mode == STNI_RESAMPLE_CUBIC, after = before ? 2 : p > (double)i;
-    return stni_range_of(stni_resample_clamp(i - before, d->n_in), stni_resample_clamp(i + after, d->n_in) + 1);
+    const double p = stni_resample_position(d, o);
+    const int64_t i = (int64_t)floor(p);
+    if (d->mode == STNI_RESAMPLE_CUBIC)
+        return stni_range_of(stni_resample_clamp(i - 1, d->n_in), stni_resample_clamp(i + 2, d->n_in) + 1);
+    return stni_range_of(stni_resample_clamp(i, d->n_in), stni_resample_clamp((int64_t)ceil(p), d->n_in) + 1);
 }
 
 /* Keys' cubic at distance x, 0 <= x < 2. */
