@@ -94,7 +94,7 @@ def zero_(func, args, kwargs):
 
 
 def unscale(func, args, kwargs):
-    """Of torch.amp.GradScaler: gradients by a number, on the chunks. What one rank finds that is not finite all know."""
+    """Of torch.amp.GradScaler: gradients by a number, on the chunks. All ranks know what is not finite on one."""
     grads, found = args[:2]
     on_chunks(func, args, kwargs)
     for mesh in dict.fromkeys(grad._handle.spec.mesh for grad in sharded(grads)):  # in the order of all ranks
