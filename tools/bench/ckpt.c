@@ -23,7 +23,7 @@ struct ckpt_rank {
     int rank;
     int64_t bytes;                       /* this rank's of the peer's file */
     stn_named_tensor *tensors, *columns; /* cut along rows as they are saved; and along columns */
-    char (*names)[16];
+    char (*names)[24];
     char *data; /* as many bytes */
 };
 
