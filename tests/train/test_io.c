@@ -270,7 +270,7 @@ static void damaged_files_are_refused_on_all_ranks(void)
 static const struct {
     int ndim;
     int64_t shape[3];
-} large[] = {{2, {300, 5000}}, {2, {5, 20000}}, {3, {40, 3, 3000}}, {3, {3, 400, 7}}, {3, {1, 9, 70001}}};
+} large[] = {{2, {70, 5000}}, {2, {5, 20000}}, {3, {40, 3, 3000}}, {3, {3, 400, 7}}, {3, {1, 3, 70001}}};
 
 enum { LARGE = sizeof large / sizeof *large };
 
