@@ -20,6 +20,16 @@ void elements_draw(struct elements *e, stn_dtype dtype, int ndim, const int64_t 
         e->v[i] = element_draw(dtype, seed);
 }
 
+struct elements elements_drawn(stn_dtype dtype, int ndim, const int64_t *shape, int64_t below)
+{
+    struct elements e;
+    uint64_t seed = 5;
+    elements_draw(&e, dtype, ndim, shape, &seed);
+    for (int64_t i = 0; i < e.n && below; i++)
+        e.v[i] = (double)(i * 7 % below);
+    return e;
+}
+
 /* Cuts n elements at drawn places. */
 static void draw_sizes(int64_t n, int pieces, uint64_t *seed, int64_t *sizes)
 {

@@ -20,6 +20,9 @@ struct elements {
 /** Small whole numbers, the same on every rank that has drawn as often. */
 void elements_draw(struct elements *e, stn_dtype dtype, int ndim, const int64_t *shape, uint64_t *seed);
 
+/** The same ones each time; with `below` the numbers from 0 on up to that, in steps of 7: indices. */
+struct elements elements_drawn(stn_dtype dtype, int ndim, const int64_t *shape, int64_t below);
+
 /** A spec on `mesh` with drawn placements (Partial(sum) only where the dtype is differentiable), half of them with
  * drawn sizes, empty ones among them; axes in a drawn order, and now and then dims in memory too. The caller owns
  * it. */

@@ -2,11 +2,6 @@
  * of half the grid, padded with zeros to whole blocks; even functions meet the even part of a field (north plus south),
  * odd ones the odd part. The table has a few degrees at a time, which all fields meet while the caches hold it. The
  * order of additions to a result follows from nlat and lmax alone. */
-#ifndef NAME /* read alone */
-#include "core/box/as_f32.h"
-#include "ops/sht/legendre_cpu.h"
-#endif
-
 #include "ops/sht/legendre_work_tmpl.h"
 
 #include "ops/sht/legendre_table_tmpl.h"
