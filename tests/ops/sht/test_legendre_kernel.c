@@ -157,6 +157,32 @@ static void functions_of_2000_degrees_are_orthonormal(void)
     free(back);
 }
 
+/* One function in f32 beside f64: what is small near the poles is rounded, and not lost before it is nothing. */
+static void single_functions_in_f32_are_those_in_f64(void)
+{
+    enum { N = 600 };
+    static const int64_t orders[] = {3, 40, 300, 580}, above = 15;
+    static double c[2 * N], f[2 * N];
+    static float c32[2 * N], f32[2 * N];
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        const enum stni_isa isa = next_isa();
+        const int64_t l = orders[i] + above;
+        struct stni_legendre_args wide = args_of(N, N, orders[i], 1), narrow = wide;
+        double largest = 0, difference = 0;
+        c[2 * l] = c32[2 * l] = 1;
+        wide.in = c, wide.out = f;
+        narrow.in = c32, narrow.out = f32, narrow.dtype = STN_DTYPE_C64;
+        run(synthesis(isa), &wide);
+        run(synthesis(isa), &narrow);
+        for (int64_t k = 0; k < 2 * N; k++) {
+            largest = fmax(largest, fabs(f[k]));
+            difference = fmax(difference, fabs(f[k] - (double)f32[k]));
+        }
+        CHECK(largest > 0.1 && difference <= 1e-6 * largest);
+        c[2 * l] = c32[2 * l] = 0;
+    }
+}
+
 /* The squares of all functions of a degree add up to (2 l + 1) / (4 pi) at any latitude; those of their derivatives in
  * both directions, divided by l (l + 1), to the same. */
 static void check_sum_over_orders(int64_t part_first, int64_t part_last, int64_t l, double divisor)
@@ -203,6 +229,7 @@ int main(int argc, char **argv)
         {"nodes_and_weights_are_those_of_tables", nodes_and_weights_are_those_of_tables},
         {"nodes_near_the_poles_have_their_digits", nodes_near_the_poles_have_their_digits},
         {"functions_of_2000_degrees_are_orthonormal", functions_of_2000_degrees_are_orthonormal},
+        {"single_functions_in_f32_are_those_in_f64", single_functions_in_f32_are_those_in_f64},
         {"squares_of_a_degree_add_up_to_the_same_everywhere", squares_of_a_degree_add_up_to_the_same_everywhere},
     };
     return TEST_MAIN(argc, argv, cases);
