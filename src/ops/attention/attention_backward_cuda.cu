@@ -14,6 +14,9 @@
 
 namespace {
 
+/* Blocks of a processor that leave each thread as many registers as it takes. */
+enum { GATHER_BLOCKS = 8 };
+
 /* Probabilities again, and from the gradients of these the gradients of scores. */
 
 struct entry {
@@ -39,18 +42,19 @@ template <class S> STNI_DEVICE entry entry_of(const arguments &p, const place &a
 }
 
 /* Gradients of queries: a block each row. */
-template <class S> __global__ void __launch_bounds__(THREADS)
+template <class S> __global__ void __launch_bounds__(THREADS, GATHER_BLOCKS)
 gather_grad_query(const __grid_constant__ arguments p, const __grid_constant__ batches b)
 {
     STNI_SHARED(double, grad_score, THREADS);
+    STNI_SHARED(element, of_batch, 1);
+    const place &at = of_batch->at;
     const int64_t i = blockIdx.x % p.l, own = blockIdx.x / p.l;
     for (int64_t first = 0; first < p.e; first += THREADS) {
         const int64_t c = first + threadIdx.x;
-        int64_t index[STN_MAX_NDIM], to = 0;
+        int64_t to = 0;
         double sum = 0;
         for (int64_t n = 0; n < b.summed; n++) {
-            find_index(p, b, false, own, n, index);
-            const place at = place_of(p, index);
+            find_element(p, b, false, own, n, of_batch);
             const double mean = mean_of<S>(p, at, i);
             to = at.grad_query + i * p.grad_query.at.row;
             for (int64_t keys = 0; keys < p.s; keys += THREADS) {
@@ -68,21 +72,23 @@ gather_grad_query(const __grid_constant__ arguments p, const __grid_constant__ b
 }
 
 /* Gradients of keys, or of values: a block each row. */
-template <class S, bool OF_VALUES> __global__ void __launch_bounds__(THREADS)
+template <class S, bool OF_VALUES> __global__ void __launch_bounds__(THREADS, GATHER_BLOCKS)
 gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ batches b)
 {
     STNI_SHARED(double, factor, THREADS);
+    STNI_SHARED(element, of_batch, 1);
+    const place &at = of_batch->at;
     const int64_t j = blockIdx.x % p.s, own = blockIdx.x / p.s, cols = OF_VALUES ? p.v : p.e;
     const stni_attention_operand &from = OF_VALUES ? p.grad : p.query,
                                  &to = OF_VALUES ? p.grad_value.at : p.grad_key.at;
     for (int64_t first = 0; first < cols; first += THREADS) {
         const int64_t c = first + threadIdx.x;
-        int64_t index[STN_MAX_NDIM], to_at = -1;
+        int64_t to_at = -1;
         double sum = 0;
         for (int64_t k = 0; k < b.summed; k++) {
-            if (!find_index(p, b, true, own, k, index))
+            find_element(p, b, true, own, k, of_batch);
+            if (!of_batch->is_there)
                 continue;
-            const place at = place_of(p, index);
             const int64_t from_at = OF_VALUES ? at.grad : at.query;
             to_at = OF_VALUES ? at.grad_value : at.grad_key;
             for (int64_t rows = 0; rows < p.l; rows += THREADS) {
@@ -103,7 +109,7 @@ gather_grad_rows(const __grid_constant__ arguments p, const __grid_constant__ ba
 /* The gradient of a mask that is added: a thread each element, summed where it was broadcast, along rows and keys
  * too. */
 template <class S>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, GATHER_BLOCKS)
     gather_grad_mask(const __grid_constant__ arguments p, const __grid_constant__ batches b, int64_t own_rows,
                      int64_t own_keys)
 {

@@ -13,7 +13,8 @@ enum {
     WARPS = THREADS / WARP,
     TOGETHER = 4,          /* queries that read a point at once, where there are many */
     AT_LEAST = 1 << 13,    /* queries from which on they do: enough for the processors of any device */
-    SHARED_CANDIDATES = 16 /* of a query, up to which they are in shared memory */
+    SHARED_CANDIDATES = 16, /* of a query, up to which they are in shared memory */
+    FINISH_BLOCKS = 8       /* of a processor, which leave each thread as many registers as it takes */
 };
 
 static_assert((int)STNI_LEAF == (int)WARP, "a lane each point of a leaf");
@@ -124,7 +125,7 @@ search_points(const __grid_constant__ stni_near_search_args a)
 }
 
 /* A thread each query. */
-template <class S> __global__ void __launch_bounds__(THREADS)
+template <class S> __global__ void __launch_bounds__(THREADS, FINISH_BLOCKS)
 finish_queries(const __grid_constant__ stni_near_finish_args a)
 {
     typedef typename computed<S>::type A;
