@@ -96,6 +96,7 @@ double bench_peak(stn_dtype dtype);
 void bench_host(struct bench *bench);   /* what a call costs the host */
 void bench_memory(struct bench *bench); /* kernels that serve the library itself */
 void bench_ops(struct bench *bench);
+void bench_own(struct bench *bench); /* what no library has */
 void bench_ranks(struct bench *bench);
 void bench_conv(struct bench *bench);
 void bench_steps(struct bench *bench);
