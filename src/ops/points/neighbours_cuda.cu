@@ -77,6 +77,7 @@ STNI_DEVICE void search_block(const stni_near_search_args &a, int64_t first, stn
         query[j] = static_cast<const S *>(a.queries.data) + i * a.queries.row;
         farthest[j] = square_of(A(), near[j][0].key);
     }
+    __syncwarp(WHOLE_WARP); /* all lanes have read what the first one writes from here on */
     for (int64_t leaf = 0; leaf < stni_leaves(a.shape.n); leaf++) {
         const A *x = from.x + leaf * STNI_LEAF * a.shape.d + lane;
         A square[Q] = {};
