@@ -33,6 +33,20 @@ stn_tensor *stni_contract(stn_tensor *a, stn_tensor *b, const struct stni_contra
     return stni_call(STNI_OP_contract, 2, (stn_tensor *[]){a, b}, attrs);
 }
 
+stn_tensor *stni_contract_rows(stn_tensor *a, stn_tensor *b)
+{
+    struct stni_contract_attrs attrs = {.labels = {[C] = {2, {STN_MAX_NDIM, STN_MAX_NDIM + 1}}}};
+    stn_tensor *const factors[] = {a, b};
+    for (int i = A; i <= B; i++) {
+        stn_ints *labels = &attrs.labels[i];
+        for (labels->n = 0; labels->n < stn_tensor_ndim(factors[i]); labels->n++)
+            labels->v[labels->n] = labels->n;
+        if (labels->n > 0) /* not of what has failed */
+            labels->v[labels->n - 1] = attrs.labels[C].v[i];
+    }
+    return stni_contract(a, b, &attrs);
+}
+
 /* Reads one operand's labels into sizes; `of` says which operands have a label. */
 static stn_status read_labels(const stn_op_call *call, const char *name, const stn_ints *labels, int ndim, int operand,
                               uint8_t of[STNI_MAX_LABELS])

@@ -12,4 +12,8 @@ struct stni_contract_attrs {
 
 stn_tensor *stni_contract(stn_tensor *a, stn_tensor *b, const struct stni_contract_attrs *attrs);
 
+/* The sum over rows of a[row][i] b[row][j], for tensors (d0, d1, …, i) and (d0, d1, …, j) whose rows are all places of
+ * d0, d1, …: one product, whichever of these are sharded. */
+stn_tensor *stni_contract_rows(stn_tensor *a, stn_tensor *b);
+
 #endif

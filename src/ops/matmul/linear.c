@@ -2,6 +2,7 @@
  * result. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/pointwise.h"
+#include "ops/matmul/contract.h"
 #include "ops/matmul/matmul.h"
 #include "ops/placement/bilinear.h"
 #include "ops/common/call.h"
@@ -96,25 +97,13 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return (needs >> INPUT & 1 ? 1u << WEIGHT : 0) | (needs >> WEIGHT & 1 ? 1u << INPUT : 0);
 }
 
-/* dW = dY^T conj(X), summed over x's leading dims: one product where these can be merged. */
-static stn_tensor *grad_of_weight(stn_tensor *grad, stn_tensor *x, const stn_spec *weight, int ndim)
-{
-    if (ndim == 1) {
-        x = stni_matmul_unsqueeze(x, 0);
-        grad = stni_matmul_unsqueeze(grad, 0);
-    }
-    stni_matmul_merge_rows(&grad, &x);
-    return stni_sum_to(stn_matmul(stn_transpose(grad, -2, -1), stni_conjugate(x)), weight);
-}
-
 static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *grad = call->grad_out[0];
     if (call->needs >> INPUT & 1)
         call->grad_in[INPUT] = stn_matmul(grad, stni_conjugate(call->in[WEIGHT]));
     if (call->needs >> WEIGHT & 1)
-        call->grad_in[WEIGHT] =
-            grad_of_weight(grad, call->in[INPUT], call->in_spec[WEIGHT], call->in_spec[INPUT]->layout.ndim);
+        call->grad_in[WEIGHT] = stni_contract_rows(grad, stni_conjugate(call->in[INPUT]));
     if (call->needs >> BIAS & 1)
         call->grad_in[BIAS] = stni_sum_to(grad, call->in_spec[BIAS]);
     return stn_context_status(call->context);

@@ -4,6 +4,8 @@
  * multiplies its chunks; where k is sharded, or an operand is Partial(sum), so is the result. */
 #include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
+#include "ops/elementwise/pointwise.h"
+#include "ops/matmul/contract.h"
 #include "ops/matmul/matmul.h"
 #include "ops/placement/bilinear.h"
 #include "ops/common/call.h"
@@ -138,13 +140,10 @@ static stn_tensor *fit(stn_tensor *grad, const stn_spec *in, int unsqueezed)
     return unsqueezed < 0 || stn_tensor_is_error(grad) ? grad : stn_view(grad, 1, in->layout.shape);
 }
 
-/* A* dC, summed over the batch where B has none. Then the rows of all batches are the terms of one sum, which is one
- * product. */
+/* A* dC, summed over the batch where B has none: then the rows of all batches are the terms of one sum. */
 static stn_tensor *grad_of_other(stn_tensor *a, stn_tensor *grad, int b_ndim)
 {
-    if (b_ndim == 2)
-        stni_matmul_merge_rows(&a, &grad);
-    return stn_matmul(stni_matmul_adjoint(a), grad);
+    return b_ndim == 2 ? stni_contract_rows(stni_conjugate(a), grad) : stn_matmul(stni_matmul_adjoint(a), grad);
 }
 
 /* dA = dC B*, dB = A* dC, with vectors as matrices of one row or column. */

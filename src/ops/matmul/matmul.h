@@ -33,8 +33,4 @@ stn_tensor *stni_matmul_adjoint(stn_tensor *t);
 /* With a dim of size 1 put in at `dim`. */
 stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim);
 
-/* Makes matrices (d0 d1 …, last) of two tensors (d0, d1, …, last) where both can be without moving data, else leaves
- * them: so a sum of products over rows of all batches is one product. */
-void stni_matmul_merge_rows(stn_tensor **a, stn_tensor **b);
-
 #endif

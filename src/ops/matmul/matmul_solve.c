@@ -126,36 +126,3 @@ stn_tensor *stni_matmul_unsqueeze(stn_tensor *t, int dim)
         shape[d] = d == dim ? 1 : stn_tensor_shape(t)[d - (d > dim)];
     return stn_view(t, ndim + 1, shape);
 }
-
-/* Whether the dims before the last can be merged without moving data: only dims of size 1 stand before one that is
- * sharded. */
-static int merges(const stn_tensor *t)
-{
-    const struct stni_layout *layout = &t->spec->layout;
-    int axes[STN_MAX_MESH_NDIM];
-    int64_t before = 1;
-    for (int d = 0; d < layout->ndim - 1; d++) {
-        if (before != 1 && stni_layout_dim_axes(layout, d, axes) > 0)
-            return 0;
-        before *= layout->shape[d];
-    }
-    return 1;
-}
-
-static stn_tensor *merge(stn_tensor *t)
-{
-    int last = stn_tensor_ndim(t) - 1;
-    int64_t shape[] = {1, stn_tensor_shape(t)[last]};
-    for (int d = 0; d < last; d++)
-        shape[0] *= stn_tensor_shape(t)[d];
-    return stn_view(t, 2, shape);
-}
-
-void stni_matmul_merge_rows(stn_tensor **a, stn_tensor **b)
-{
-    if (stn_tensor_is_error(*a) || stn_tensor_is_error(*b) || stn_tensor_ndim(*a) <= 2 ||
-        stn_tensor_ndim(*a) != stn_tensor_ndim(*b) || !merges(*a) || !merges(*b))
-        return;
-    *a = merge(*a);
-    *b = merge(*b);
-}

@@ -93,6 +93,36 @@ static void results_are_placed_as_the_header_says_and_nothing_moves(void)
     test_ranks(2, specs_body, NULL);
 }
 
+/* What the gradient of a weight takes beside itself, where tokens are cut: less than a gradient for each sample. */
+static stn_status memory_body(stn_context *context, void *arg)
+{
+    enum { SAMPLES = 8, WIDTH = 64 };
+    const int64_t x_shape[] = {SAMPLES, 4, WIDTH}, w_shape[] = {WIDTH, WIDTH}, bytes = WIDTH * WIDTH * sizeof(double);
+    const stn_placement cut = stn_shard(1), whole = stn_replicate();
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_stats before = {.size = sizeof before}, stats = before;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &cut, STN_DTYPE_F64, 3, x_shape, NULL, test_value);
+    for (int by_matmul = 0; by_matmul < 2; by_matmul++) {
+        stn_tensor *w = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 2, w_shape, NULL, test_value), *gradient;
+        CHECK_STATUS(stn_set_requires_grad(w, 1), STN_OK);
+        stn_tensor *y = by_matmul ? stn_matmul(x, w) : stn_linear(x, w, NULL);
+        stn_tensor *g = stn_ones(context, stn_tensor_spec(y));
+        stn_context_stats_reset(context);
+        stn_context_stats(context, &before);
+        CHECK_STATUS(stn_grad(context, 1, &y, &g, 1, &w, 0, 0, &gradient), STN_OK);
+        stn_context_stats(context, &stats);
+        CHECK(stats.peak_bytes - before.live_bytes < 3 * bytes); /* pending, and complete */
+    }
+    return stn_scope_end(context);
+}
+
+static void the_gradient_of_a_weight_is_one_sum_over_samples_whose_tokens_are_cut(void)
+{
+    test_ranks(2, memory_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const struct {
@@ -135,6 +165,8 @@ int main(int argc, char **argv)
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"results_are_placed_as_the_header_says_and_nothing_moves",
          results_are_placed_as_the_header_says_and_nothing_moves},
+        {"the_gradient_of_a_weight_is_one_sum_over_samples_whose_tokens_are_cut",
+         the_gradient_of_a_weight_is_one_sum_over_samples_whose_tokens_are_cut},
         {"shapes_that_do_not_fit_are_refused", shapes_that_do_not_fit_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
