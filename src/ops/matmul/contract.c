@@ -301,14 +301,43 @@ static uint64_t saves(const stn_op_call *call, uint32_t needs)
     return (needs >> A & 1 ? 1u << B : 0) | (needs >> B & 1 ? 1u << A : 0);
 }
 
+/* Whether a cotangent is sharded along other dims than the result was, on axes where both are sharded, and on no axis
+ * more. */
+static int is_cut_otherwise(const struct stni_layout *cotangent, const struct stni_layout *result)
+{
+    int otherwise = 0;
+    for (int axis = 0; result->mesh != NULL && axis < result->mesh->ndim; axis++) {
+        const stn_placement have = cotangent->placement[axis], was = result->placement[axis];
+        const int is_cut = have.kind == STN_PLACE_SHARD;
+        if (is_cut ? was.kind != STN_PLACE_SHARD : have.kind != STN_PLACE_REPLICATE || was.kind == STN_PLACE_PARTIAL)
+            return 0;
+        otherwise |= is_cut && have.dim != was.dim;
+    }
+    return otherwise;
+}
+
+/* The cotangent as both products take it. Cut along other dims than the result, it would have them gather the other
+ * factors, or leave sums of whole tensors pending: it moves where that is less. */
+static stn_tensor *cotangent_of(const stn_backward_call *call)
+{
+    stn_tensor *cotangent = call->grad_out[0];
+    int64_t factors = 0;
+    for (int i = A; i <= B; i++)
+        factors += call->needs >> i & 1 ? call->in_spec[1 - i]->numel : 0;
+    if (call->out_spec[0]->numel > factors || !is_cut_otherwise(&cotangent->spec->layout, &call->out_spec[0]->layout))
+        return cotangent;
+    return stn_redistribute(cotangent, call->out_spec[0]);
+}
+
 /* dA = sum dC conj(B) over what A lacks, and so for B. */
 static stn_status backward(stn_backward_call *call)
 {
     const struct stni_contract_attrs *attrs = call->attrs;
+    stn_tensor *cotangent = cotangent_of(call);
     for (int i = A; i <= B; i++)
         if (call->needs >> i & 1) {
             const struct stni_contract_attrs of = {{attrs->labels[C], attrs->labels[1 - i], attrs->labels[i]}};
-            call->grad_in[i] = stni_contract(call->grad_out[0], stni_conjugate(call->in[1 - i]), &of);
+            call->grad_in[i] = stni_contract(cotangent, stni_conjugate(call->in[1 - i]), &of);
         }
     return stn_context_status(call->context);
 }

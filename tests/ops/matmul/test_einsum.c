@@ -184,6 +184,43 @@ static void labels_stay_cut_and_nothing_moves(void)
     test_ranks(2, moves_body, NULL);
 }
 
+/* Bytes that a rank sends for the gradients of channels mixed degree by degree, whose cotangent is cut along `dim`. */
+static int64_t bytes_of_gradients(stn_context *context, int dim)
+{
+    const int64_t x_shape[] = {2, 8, 6, 4}, w_shape[] = {8, 8, 6};
+    const stn_placement cut = stn_shard(2), cotangent_cut = stn_shard(dim);
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    stn_stats stats = {.size = sizeof stats};
+    stn_scope_begin(context);
+    stn_tensor *in[] = {test_tensor(context, mesh, &cut, STN_DTYPE_F64, 4, x_shape, NULL, test_value),
+                        test_tensor(context, mesh, &cut, STN_DTYPE_F64, 3, w_shape, NULL, test_value)};
+    stn_tensor *g = test_tensor(context, mesh, &cotangent_cut, STN_DTYPE_F64, 4, x_shape, NULL, test_value);
+    stn_tensor *gradients[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+    stn_tensor *y = stn_einsum("bilm,oil->bolm", 2, in);
+    stn_context_stats_reset(context);
+    CHECK_STATUS(stn_grad(context, 1, &y, &g, 2, in, 0, 0, gradients), STN_OK);
+    stn_context_stats(context, &stats);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return stats.bytes_sent;
+}
+
+/* Half of each rank's chunk. */
+static stn_status cotangent_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const int64_t as_result = bytes_of_gradients(context, 2);
+    CHECK_I64(bytes_of_gradients(context, 1) - as_result, 2 * 8 * 6 * 4 / 4 * (int64_t)sizeof(double));
+    CHECK_I64(bytes_of_gradients(context, 0) - as_result, 2 * 8 * 6 * 4 / 4 * (int64_t)sizeof(double));
+    return STN_OK;
+}
+
+static void a_cotangent_that_is_cut_otherwise_moves_and_nothing_else(void)
+{
+    test_ranks(2, cotangent_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const struct {
@@ -246,6 +283,8 @@ int main(int argc, char **argv)
         {"equations_mean_sums_over_all_letters", equations_mean_sums_over_all_letters},
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"labels_stay_cut_and_nothing_moves", labels_stay_cut_and_nothing_moves},
+        {"a_cotangent_that_is_cut_otherwise_moves_and_nothing_else",
+         a_cotangent_that_is_cut_otherwise_moves_and_nothing_else},
         {"bad_equations_are_named", bad_equations_are_named},
     };
     return TEST_MAIN(argc, argv, cases);
