@@ -107,6 +107,8 @@ OP(nearest, stn_interpolate(x[0], &nearest_twice))
 OP(grid_sample, stn_grid_sample(x[0], x[1], STN_SAMPLE_BILINEAR, 0, 0))
 OP(fft2, stn_fft2(x[0], NULL, NULL, 0))
 OP(rfft2, stn_rfft2(x[0], NULL, NULL, 0))
+static const stn_sht_basis gauss = {.size = sizeof gauss, .grid = STN_SHT_LEGENDRE_GAUSS};
+OP(sht, stn_sht(x[0], 128, 128, &gauss))
 
 /* Order, places and shapes */
 OP(cumsum_rows, stn_cumsum(x[0], 1))
@@ -319,6 +321,12 @@ const struct breadth_case breadth_cases[] = {
      {IN(F32, 0, 8, 16, 128, 128), IN(F32, 0, 8, 128, 128, 2)}},
     {"fft2", fft2, "torch.fft.fft2(*x)", 0, {IN(C64, 0, 16, 256, 256)}},
     {"rfft2", rfft2, "torch.fft.rfft2(*x)", 1, {IN(F32, 0, 32, 256, 256)}},
+    /* The peer as torch-harmonics does it, by a table of Legendre functions, which it is given. */
+    {"sht of 128 degrees",
+     sht,
+     "torch.einsum('bkmr,mlk->blmr', torch.view_as_real(torch.fft.rfft(x[0])[..., :128]), x[1])",
+     1,
+     {IN(F32, 0, 32, 128, 256), FIXED(F32, -1, 128, 128, 128)}},
     {"cumsum of rows", cumsum_rows, "x[0].cumsum(1)", 1, {PLANE}},
     {"cumsum along the cut", cumsum_columns, "x[0].cumsum(0)", 0, {PLANE}},
     {"sort of rows", sort, "torch.sort(x[0], stable=True)[0]", 1, {IN(F32, 0, 1024, 1024)}},

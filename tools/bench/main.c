@@ -31,6 +31,8 @@ static const struct entry {
     {"norm", bench_norm, "softmax, norms, resampling, beside oneDNN"},
     {"pool", bench_pool, "pools of windows, beside oneDNN"},
     {"index", bench_index, "rows by random index, beside copying"},
+    {"fsdp", bench_fsdp, "a transformer in chunks, trained, beside the same un-sharded"},
+    {"e2e", bench_e2e, "training steps of whole models, beside the same un-sharded"},
     {"ckpt", bench_ckpt, "files of tensors, beside plain writing and reading"},
     {"overlap", bench_overlap, "gradients reduced while the backward goes on"},
     {"breadth", bench_breadth, "ops of all families, beside PyTorch"},

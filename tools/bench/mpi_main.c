@@ -2,6 +2,7 @@
  * signal: looking for an order now and then takes a core that is being measured away from who measures. It serves as
  * the peer of thread ranks, and measures the library's own ranks of MPI beside it. */
 #include "mpi_fftw.h"
+#include "mpi_model.h"
 
 #include <shardtensor/mpi.h>
 #include <shardtensor/shardtensor.h>
@@ -12,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BARRIER, ALLREDUCE, ALLTOALLV, OUR_BARRIER, OUR_ALLREDUCE, OUR_ALLTOALLV, FFT, RFFT, COLLECTIVES };
+enum { BARRIER, ALLREDUCE, ALLTOALLV, OUR_BARRIER, OUR_ALLREDUCE, OUR_ALLTOALLV, FFT, RFFT };
+enum { UNET = RFFT + 1, TRANSFORMER, SFNO, COLLECTIVES };
 enum { TAG = 1, MOST_RANKS = 64, WAKE = SIGUSR1 };
 
 struct order {
@@ -24,9 +26,9 @@ struct buffers {
     long long capacity; /* elements */
 };
 
-static const char *const collectives[COLLECTIVES] = {"barrier",     "allreduce",     "alltoallv",
-                                                     "our-barrier", "our-allreduce", "our-alltoallv",
-                                                     "fft",         "rfft"};
+static const char *const collectives[COLLECTIVES] = {"barrier",       "allreduce",     "alltoallv", "our-barrier",
+                                                     "our-allreduce", "our-alltoallv", "fft",       "rfft",
+                                                     "U-Net",         "transformer",   "SFNO"};
 
 static int reserve(struct buffers *b, long long n)
 {
@@ -70,18 +72,20 @@ static void run_collective(const struct order *o, struct buffers *b, int rank)
         MPI_Alltoallv(b->send, counts, at, MPI_FLOAT, b->recv, counts, at, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-/* Of the slowest rank. */
-static double run_fftw(const struct order *o)
+/* Of the slowest rank; negative where one failed. */
+static double run_program(const struct order *o)
 {
-    double seconds = mpi_fftw_run(o->first, o->coll == RFFT, o->n), slowest;
-    MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return slowest;
+    const double seconds = o->coll >= UNET ? mpi_model_run(collectives[o->coll], o->first, (int)o->second, o->n)
+                                           : mpi_fftw_run(o->first, o->coll == RFFT, o->n);
+    double ends[2] = {seconds, -seconds}, most[2];
+    MPI_Allreduce(ends, most, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return most[1] > 0 ? -1 : most[0];
 }
 
 static double run_order(const struct order *o, struct buffers *b, int rank, stn_comm *comm)
 {
-    if (o->coll == FFT || o->coll == RFFT)
-        return run_fftw(o);
+    if (o->coll >= FFT)
+        return run_program(o);
     int ours = o->coll >= OUR_BARRIER, good = reserve(b, o->first + o->second + 1) && (!ours || comm != NULL), all;
     MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (!all)
@@ -152,6 +156,7 @@ int main(int argc, char **argv)
         }
     }
     mpi_fftw_end();
+    mpi_model_end();
     stn_comm_destroy(&comm);
     free(buffers.send);
     free(buffers.recv);

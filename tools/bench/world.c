@@ -43,25 +43,38 @@ void world_contest(struct world *world, stn_context *context, const struct conte
         row_print(world->bench, row);
 }
 
+/* The communicator is the context's, or gone. */
+static stn_context *make_context(struct bench *bench, stn_comm *comm, const char *what, int size)
+{
+    char text[256] = "";
+    stn_context *context = NULL;
+    const stn_context_options options = {.size = sizeof options,
+                                         .comm = comm,
+                                         .error_text = text,
+                                         .error_text_size = sizeof text,
+                                         .without = bench->without,
+                                         .isa = bench->isa};
+    const stn_status status = stn_context_create(&options, &context);
+    if (status != STN_OK) {
+        stn_comm_destroy(&comm);
+        bench_fail(bench, "%s of %d: %s: %s", what, size, stn_status_text(status), text);
+    }
+    return context;
+}
+
 stn_context *world_fake(struct bench *bench, int rank, int size)
 {
     stn_comm *comm;
-    char text[256] = "";
-    stn_context *context = NULL;
-    stn_status status = stn_comm_create_fake(rank, size, 0, 0, &comm);
-    if (status == STN_OK) {
-        const stn_context_options options = {.size = sizeof options,
-                                             .comm = comm,
-                                             .error_text = text,
-                                             .error_text_size = sizeof text,
-                                             .without = bench->without,
-                                             .isa = bench->isa};
-        status = stn_context_create(&options, &context);
-    }
+    const stn_status status = stn_comm_create_fake(rank, size, 0, 0, &comm);
     if (status == STN_OK)
-        return context;
-    bench_fail(bench, "fake world of %d: %s: %s", size, stn_status_text(status), text);
+        return make_context(bench, comm, "fake world", size);
+    bench_fail(bench, "fake world of %d: %s", size, stn_status_text(status));
     return NULL;
+}
+
+stn_context *world_alone(struct bench *bench)
+{
+    return make_context(bench, NULL, "world", 1);
 }
 
 stn_stats world_stats(stn_context *context)

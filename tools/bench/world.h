@@ -21,6 +21,9 @@ void world_contest(struct world *world, stn_context *context, const struct conte
 /** A context that plays rank `rank` of a fake world; NULL, printed and counted, where that fails. */
 stn_context *world_fake(struct bench *bench, int rank, int size);
 
+/** A context of one rank; NULL, printed and counted, where that fails. */
+stn_context *world_alone(struct bench *bench);
+
 /** Counters of this rank. */
 stn_stats world_stats(stn_context *context);
 
