@@ -130,10 +130,12 @@ static stn_status run(stn_op_call *call)
                                       .out_row = out->strides[row],
                                       .out_order = out->strides[order],
                                       .n_batch = row,
+                                      .fields = 1,
                                       .dtype = spec->layout.dtype,
                                       .in = in->data,
                                       .out = out->data};
     for (int d = 0; d < row; d++) {
+        args.fields *= spec->layout.shape[d];
         args.batch[d] = spec->local_shape[d];
         args.in_batch[d] = in->strides[d];
         args.out_batch[d] = out->strides[d];

@@ -1,6 +1,6 @@
 /* Sums of Legendre functions on the CPU, compiled once per instruction set. The functions of an order are made once for
  * all fields, in f64, and kept in the dtype's precision while the fields go by. */
-#include "ops/sht/legendre_cpu.h"
+#include "ops/sht/legendre_direct.h"
 
 #define TEMPLATE "ops/sht/legendre_tmpl.h"
 #include "core/box/each_compute.h"

@@ -106,6 +106,7 @@ static void raise_to(struct functions *f, int64_t n)
         }
 }
 
+/* Of `n` degrees from m on. */
 static void make_coefficients(struct functions *f, int64_t n)
 {
     const double order = (double)f->order;
@@ -122,9 +123,9 @@ static void make_coefficients(struct functions *f, int64_t n)
     }
 }
 
-/* The functions of order m, of `n` degrees from m on. Orders come one after the other, or from the first again. What
+/* The functions of order m. Orders come one after the other, or from the first again. What
  * values of all degrees are multiplied by is part of the functions. */
-static void begin_order(struct functions *f, int64_t m, int64_t n)
+static void begin_order(struct functions *f, int64_t m)
 {
     const struct stni_legendre_function *of = &f->args->of;
     const int64_t order = stni_legendre_order(of, m);
@@ -142,7 +143,6 @@ static void begin_order(struct functions *f, int64_t m, int64_t n)
     }
     f->m = m;
     f->start = order - m;
-    make_coefficients(f, n);
 }
 
 #endif

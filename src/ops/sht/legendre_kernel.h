@@ -41,7 +41,8 @@ struct stni_legendre_args {
     int64_t in_row, in_order, out_row, out_order; /* strides: of latitudes or degrees, and of orders */
     int n_batch;                                  /* at least one dim */
     int64_t batch[STN_MAX_NDIM], in_batch[STN_MAX_NDIM], out_batch[STN_MAX_NDIM];
-    stn_dtype dtype; /* c64 or c128 */
+    int64_t fields;                               /* of the whole tensor: the order of sums follows from it */
+    stn_dtype dtype;                              /* c64 or c128 */
     const void *in;
     void *out;
     void *workspace; /* as many bytes as the kernel asks for */

@@ -11,7 +11,8 @@ enum {
     STNI_LEGENDRE_BLOCK = 16,      /* rows are padded to a multiple of so many latitudes */
     STNI_LEGENDRE_TABLE = 1 << 15, /* bytes of functions that are in the table at once, or those of LEAST degrees */
     STNI_LEGENDRE_LEAST = 16,
-    STNI_LEGENDRE_MOST = 64
+    STNI_LEGENDRE_MOST = 64,
+    STNI_LEGENDRE_FEW = 2 /* fields up to which there is no table (legendre_direct.h) */
 };
 
 struct stni_legendre_space {
@@ -19,11 +20,13 @@ struct stni_legendre_space {
     int64_t column;      /* numbers from a column to the next: multiples of pitch may share one place in the caches */
     int64_t degrees;     /* in the table at once: even ones, then odd ones, as many of each */
     int64_t rows;        /* pairs of even functions, and as many of odd ones */
-    size_t cosine, sine, weight,                /* doubles of each latitude */
-        power, power_scale, here, below, scale, /* also: the recurrence */
-        a, b, row_here, row_below,              /* doubles of each degree */
-        settled,                                /* a byte of each latitude */
-        table,                                  /* functions of a few degrees */
+    int is_direct;       /* there is no table */
+    size_t cosine, sine, weight,                                                       /* doubles of each latitude */
+        power, power_scale, here, below, scale,                                        /* also: the recurrence */
+        a, b, row_here, row_below,                                                     /* doubles of each degree */
+        settled,                                                                       /* a byte of each latitude */
+        table,                                                                         /* functions of a few degrees */
+        square, sine_square, wide_columns, e, equator, pole, of_degree, numbers, sums, /* or what takes its place */
         columns,      /* of a field and an order: even part and odd part along latitudes, real and imaginary each */
         coefficients, /* of a field and an order: pairs of even functions, then of odd ones */
         bytes;
@@ -34,6 +37,19 @@ static inline size_t stni_legendre_take(struct stni_legendre_space *s, int64_t n
     const size_t at = s->bytes;
     s->bytes += ((size_t)n * size + STNI_LEGENDRE_LINE - 1) / STNI_LEGENDRE_LINE * STNI_LEGENDRE_LINE;
     return at;
+}
+
+static inline void stni_legendre_take_direct(struct stni_legendre_space *s, int64_t lmax)
+{
+    s->square = stni_legendre_take(s, s->pitch, sizeof(double));
+    s->sine_square = stni_legendre_take(s, s->pitch, sizeof(double));
+    s->wide_columns = stni_legendre_take(s, 4 * s->pitch, sizeof(double));
+    s->e = stni_legendre_take(s, lmax + 5, sizeof(double));
+    s->equator = stni_legendre_take(s, s->rows, sizeof(double));
+    s->pole = stni_legendre_take(s, s->rows, sizeof(double));
+    s->of_degree = stni_legendre_take(s, 4 * s->rows, sizeof(double));
+    s->numbers = stni_legendre_take(s, 4 * s->rows, sizeof(double));
+    s->sums = stni_legendre_take(s, 4 * s->rows, STNI_LEGENDRE_LINE);
 }
 
 static inline int64_t stni_legendre_fields(const struct stni_legendre_args *a)
@@ -58,6 +74,7 @@ static inline struct stni_legendre_space stni_legendre_space_of(const struct stn
     s.pitch = (s.half + STNI_LEGENDRE_BLOCK - 1) / STNI_LEGENDRE_BLOCK * STNI_LEGENDRE_BLOCK;
     s.column = s.pitch + STNI_LEGENDRE_LINE / (int64_t)real;
     s.degrees = stni_legendre_degrees(s.pitch * (int64_t)real);
+    s.is_direct = a->fields <= STNI_LEGENDRE_FEW;
     s.rows = a->lmax / 2 + STNI_LEGENDRE_LEAST; /* sums of whole groups of functions end behind the last one */
     s.cosine = stni_legendre_take(&s, s.pitch, sizeof(double));
     s.sine = stni_legendre_take(&s, s.pitch, sizeof(double));
@@ -72,7 +89,10 @@ static inline struct stni_legendre_space stni_legendre_space_of(const struct stn
     s.row_here = stni_legendre_take(&s, a->lmax, sizeof(double));
     s.row_below = stni_legendre_take(&s, a->lmax, sizeof(double));
     s.settled = stni_legendre_take(&s, s.pitch, 1);
-    s.table = stni_legendre_take(&s, s.degrees * s.pitch, real);
+    if (s.is_direct)
+        stni_legendre_take_direct(&s, a->lmax);
+    else
+        s.table = stni_legendre_take(&s, s.degrees * s.pitch, real);
     s.columns = stni_legendre_take(&s, fields * STNI_LEGENDRE_GROUP * 4 * s.column, real);
     s.coefficients = stni_legendre_take(&s, fields * STNI_LEGENDRE_GROUP * 4 * s.rows, real);
     return s;

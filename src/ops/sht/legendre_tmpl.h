@@ -7,6 +7,7 @@
 #include "ops/sht/legendre_table_tmpl.h"
 #include "ops/sht/legendre_sums_tmpl.h"
 #include "ops/sht/legendre_fields_tmpl.h"
+#include "ops/sht/legendre_direct_tmpl.h"
 
 static void NAME(set_order)(struct NAME(work) *w, int64_t m)
 {
@@ -15,13 +16,13 @@ static void NAME(set_order)(struct NAME(work) *w, int64_t m)
     w->count = m < a->lmax ? a->lmax - m : 0;
     w->first_odd = stni_legendre_is_odd(&a->of, m, m);
     if (w->count > 0)
-        begin_order(&w->functions, m, w->count);
+        begin_order(&w->functions, m);
 }
 
 /* The functions of one order, a table after the other, and what all fields do with them. */
-static void NAME(run_order)(struct NAME(work) *w, int64_t o, int is_analysis)
+static void NAME(run_tables)(struct NAME(work) *w, int64_t o, int is_analysis)
 {
-    NAME(set_order)(w, w->args->m_first + w->order + o);
+    make_coefficients(&w->functions, w->count);
     for (int64_t i = 0; i < w->count; i += w->degrees) {
         const int64_t n = w->count - i < w->degrees ? w->count - i : w->degrees;
         const int64_t from = NAME(make_table)(w, i, n);
@@ -34,6 +35,17 @@ static void NAME(run_order)(struct NAME(work) *w, int64_t o, int is_analysis)
                     NAME(evaluate)(w, NAME(pairs)(w, f, o, odd) + i, NAME(column)(w, f, o, odd), rows, odd, from);
         }
     }
+}
+
+static void NAME(run_order)(struct NAME(work) *w, int64_t o, int is_analysis)
+{
+    NAME(set_order)(w, w->args->m_first + w->order + o);
+    if (w->count == 0)
+        return;
+    if (w->is_direct)
+        NAME(run_direct)(w, o, is_analysis);
+    else
+        NAME(run_tables)(w, o, is_analysis);
 }
 
 static void NAME(run)(const struct stni_legendre_args *a, int is_analysis)
@@ -51,6 +63,9 @@ static void NAME(run)(const struct stni_legendre_args *a, int is_analysis)
                            .rows = s.rows,
                            .degrees = s.degrees};
     const int64_t all = stni_legendre_fields(a);
+    w.is_direct = s.is_direct;
+    if (w.is_direct)
+        w.direct = direct_of(a, &s, &w.functions);
     for (w.field = 0; w.field < all; w.field += w.fields) {
         w.fields = all - w.field < STNI_LEGENDRE_FIELDS ? all - w.field : STNI_LEGENDRE_FIELDS;
         for (w.order = 0; w.order < a->m_count; w.order += w.orders) {

@@ -4,6 +4,7 @@
 #include "every_isa.h"
 #include "harness.h"
 #include "ops/sht/legendre_functions.h"
+#include "ops/sht/legendre_space.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -98,7 +99,12 @@ static void run(stn_kernel_fn kernel, struct stni_legendre_args *a)
     free(a->workspace);
 }
 
-/* `fields` columns of one order: dense, a field after the other. */
+/* Fields of a whole tensor for which functions are not, and are written to a table. */
+static const int64_t forms[] = {1, STNI_LEGENDRE_FEW + 1};
+enum { FORMS = sizeof forms / sizeof *forms };
+static int64_t form = 1;
+
+/* A column of one order. */
 static struct stni_legendre_args args_of(int64_t nlat, int64_t lmax, int64_t m, int synthesis)
 {
     struct stni_legendre_args a = {.of = {.grid = STN_SHT_LEGENDRE_GAUSS, .weighted = !synthesis, .inverse = synthesis},
@@ -112,18 +118,19 @@ static struct stni_legendre_args args_of(int64_t nlat, int64_t lmax, int64_t m, 
                                    .out_order = 1,
                                    .n_batch = 1,
                                    .batch = {1},
+                                   .fields = form,
                                    .dtype = STN_DTYPE_C128};
     return a;
 }
 
-static stn_kernel_fn analysis(enum stni_isa isa)
+static stn_kernel_fn analysis_of(enum stni_isa isa)
 {
     const stn_kernel_fn of[] = {STNI_ISA_BASE_OF(stni_legendre_analysis), STNI_ISA_AVX2_OF(stni_legendre_analysis),
                                 STNI_ISA_AVX512_OF(stni_legendre_analysis)};
     return of[isa];
 }
 
-static stn_kernel_fn synthesis(enum stni_isa isa)
+static stn_kernel_fn synthesis_of(enum stni_isa isa)
 {
     const stn_kernel_fn of[] = {STNI_ISA_BASE_OF(stni_legendre_synthesis), STNI_ISA_AVX2_OF(stni_legendre_synthesis),
                                 STNI_ISA_AVX512_OF(stni_legendre_synthesis)};
@@ -132,7 +139,7 @@ static stn_kernel_fn synthesis(enum stni_isa isa)
 
 /* Any coefficients come back, so that all functions of an order are orthonormal: at degrees whose functions begin far
  * below the least double. */
-static void functions_of_2000_degrees_are_orthonormal(void)
+static void check_orthonormal_2000(void)
 {
     enum { N = 2000 };
     static const int64_t orders[] = {0, 1, 2, 57, 640, 1203, 1777, 1990, 1999};
@@ -145,9 +152,9 @@ static void functions_of_2000_degrees_are_orthonormal(void)
         for (int64_t l = 0; l < 2 * N; l++)
             c[l] = cos(0.7 * (double)(l + m)) + 0.3;
         to.in = c, to.out = f;
-        run(synthesis(isa), &to);
+        run(synthesis_of(isa), &to);
         from.in = f, from.out = back;
-        run(analysis(isa), &from);
+        run(analysis_of(isa), &from);
         for (int64_t l = 0; l < 2 * N; l++)
             largest = fmax(largest, fabs(2 * M_PI * back[l] - (l < 2 * m ? 0 : c[l])));
         CHECK(largest < (m < 10 ? 5e-11 : 2e-12)); /* functions of low orders are large near the poles */
@@ -157,8 +164,16 @@ static void functions_of_2000_degrees_are_orthonormal(void)
     free(back);
 }
 
+static void functions_of_2000_degrees_are_orthonormal(void)
+{
+    for (int i = 0; i < FORMS; i++) {
+        form = forms[i];
+        check_orthonormal_2000();
+    }
+}
+
 /* One function in f32 beside f64: what is small near the poles is rounded, and not lost before it is nothing. */
-static void single_functions_in_f32_are_those_in_f64(void)
+static void check_single_functions(void)
 {
     enum { N = 600 };
     static const int64_t orders[] = {3, 40, 300, 580}, above = 15;
@@ -172,14 +187,22 @@ static void single_functions_in_f32_are_those_in_f64(void)
         c[2 * l] = c32[2 * l] = 1;
         wide.in = c, wide.out = f;
         narrow.in = c32, narrow.out = f32, narrow.dtype = STN_DTYPE_C64;
-        run(synthesis(isa), &wide);
-        run(synthesis(isa), &narrow);
+        run(synthesis_of(isa), &wide);
+        run(synthesis_of(isa), &narrow);
         for (int64_t k = 0; k < 2 * N; k++) {
             largest = fmax(largest, fabs(f[k]));
             difference = fmax(difference, fabs(f[k] - (double)f32[k]));
         }
         CHECK(largest > 0.1 && difference <= 1e-6 * largest);
         c[2 * l] = c32[2 * l] = 0;
+    }
+}
+
+static void single_functions_in_f32_are_those_in_f64(void)
+{
+    for (int i = 0; i < FORMS; i++) {
+        form = forms[i];
+        check_single_functions();
     }
 }
 
@@ -199,7 +222,7 @@ static void check_sum_over_orders(int64_t part_first, int64_t part_last, int64_t
         a.out_order = NLAT;
         c[2 * l] = 1;
         a.in = c, a.out = f;
-        run(synthesis(next_isa()), &a);
+        run(synthesis_of(next_isa()), &a);
         for (int64_t m = 0; m <= l; m++)
             for (int64_t k = 0; k < NLAT; k++) {
                 const double *z = f + 2 * (m * NLAT + k);
@@ -215,11 +238,58 @@ static void check_sum_over_orders(int64_t part_first, int64_t part_last, int64_t
 static void squares_of_a_degree_add_up_to_the_same_everywhere(void)
 {
     const int64_t degrees[] = {1, 2, 31, 500, 2000};
-    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
-        const double l = (double)degrees[i];
-        check_sum_over_orders(STNI_LEGENDRE_VALUE, STNI_LEGENDRE_VALUE, degrees[i], 1);
-        check_sum_over_orders(STNI_LEGENDRE_MERIDIONAL, STNI_LEGENDRE_ZONAL, degrees[i], l * (l + 1));
+    for (size_t i = 0; i < FORMS * sizeof degrees / sizeof *degrees; i++) {
+        const double l = (double)degrees[i / FORMS];
+        form = forms[i % FORMS];
+        check_sum_over_orders(STNI_LEGENDRE_VALUE, STNI_LEGENDRE_VALUE, degrees[i / FORMS], 1);
+        check_sum_over_orders(STNI_LEGENDRE_MERIDIONAL, STNI_LEGENDRE_ZONAL, degrees[i / FORMS], l * (l + 1));
     }
+}
+
+/* Sums of some orders, of noise: all that both forms compute, at sizes that leave parts of vectors. */
+static void check_forms_agree(const struct stni_legendre_function *of, int64_t nlat, int64_t lmax, int synthesis)
+{
+    enum { ORDERS = 3, MOST = 300 };
+    static double in[2 * ORDERS * MOST], out[FORMS][2 * ORDERS * MOST];
+    const int64_t rows = synthesis ? lmax : nlat, out_rows = synthesis ? nlat : lmax;
+    for (int64_t i = 0; i < 2 * ORDERS * rows; i++)
+        in[i] = cos(0.7 * (double)(i * i)) + 0.3;
+    for (int64_t m = 0; m < lmax + 2; m += m < 3 ? 1 : 1 + lmax / 4) {
+        const enum stni_isa isa = next_isa();
+        double largest = 0, difference = 0;
+        for (int i = 0; i < FORMS; i++) {
+            struct stni_legendre_args a = args_of(nlat, lmax, m, synthesis);
+            a.of = *of;
+            a.fields = forms[i];
+            a.m_count = ORDERS;
+            a.in_order = rows, a.out_order = out_rows;
+            a.in = in, a.out = out[i];
+            run(synthesis ? synthesis_of(isa) : analysis_of(isa), &a);
+        }
+        for (int64_t i = 0; i < 2 * ORDERS * out_rows; i++) {
+            largest = fmax(largest, fabs(out[0][i]));
+            difference = fmax(difference, fabs(out[0][i] - out[1][i]));
+        }
+        CHECK(difference <= 1e-12 * fmax(largest, 1e-200));
+    }
+}
+
+static void few_fields_get_what_many_get(void)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {2, 1}, {5, 2}, {33, 33}, {130, 97}, {257, 300}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int code = 0; code < 3 * N_GRIDS * 3 * 2; code++) {
+            const int synthesis = code / (3 * N_GRIDS * 3);
+            const struct stni_legendre_function of = {.part = code % 3,
+                                                      .grid = grids[code / 3 % N_GRIDS],
+                                                      .norm = code / 3 / N_GRIDS % 3,
+                                                      .inverse = synthesis,
+                                                      .csphase = code & 1,
+                                                      .weighted = !synthesis,
+                                                      .potential = code >> 1 & 1};
+            if (sizes[i][0] > 1 || of.grid == STN_SHT_LEGENDRE_GAUSS)
+                check_forms_agree(&of, sizes[i][0], sizes[i][1], synthesis);
+        }
 }
 
 int main(int argc, char **argv)
@@ -231,6 +301,7 @@ int main(int argc, char **argv)
         {"functions_of_2000_degrees_are_orthonormal", functions_of_2000_degrees_are_orthonormal},
         {"single_functions_in_f32_are_those_in_f64", single_functions_in_f32_are_those_in_f64},
         {"squares_of_a_degree_add_up_to_the_same_everywhere", squares_of_a_degree_add_up_to_the_same_everywhere},
+        {"few_fields_get_what_many_get", few_fields_get_what_many_get},
     };
     return TEST_MAIN(argc, argv, cases);
 }
