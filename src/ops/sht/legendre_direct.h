@@ -1,17 +1,17 @@
 /* Sums of Legendre functions for few fields: no table, each function is used where the recurrence makes it, in f64 for
  * both dtypes. A part of legendre_cpu.c.
  *
- * With e(l) = sqrt((l^2 - o^2) / (4 l^2 - 1)) functions of order o obey cos P(l) = e(l + 1) P(l + 1) + e(l) P(l - 1), so
- * that every second one is the cosine times a polynomial of its square: with x = cos^2,
+ * With e(l) = sqrt((l^2 - o^2) / (4 l^2 - 1)) functions of order o obey cos P(l) = e(l + 1) P(l + 1) + e(l) P(l - 1),
+ * so that every second one is the cosine times a polynomial of its square: with x = cos^2,
  *
  *     P(o + 2 n + 1) = cos p(n),  P(o + 2 n) = e(o + 2 n + 1) p(n) + e(o + 2 n) p(n - 1),  p(0) = P(o) / e(o + 1),
  *     e(o + 2 n + 2) e(o + 2 n + 3) p(n + 1) = (x - s(n)) p(n) - e(o + 2 n) e(o + 2 n + 1) p(n - 1),
  *     s(n) = e(o + 2 n + 1)^2 + e(o + 2 n + 2)^2
  *
  * (after Ishioka 2018, who scales p so that the last factor is 1: that would lose digits as the scales are products of
- * many numbers). One p stands for two degrees and costs three operations. The combinations are made of coefficients, not
- * at latitudes. Near the equator they cancel some digits, which f64 has to spare and f32 has not. Near the poles x - s
- * is made of the sine's square: from one look at neighbours to the next p hardly changes there, and errors add up. */
+ * many numbers). One p stands for two degrees and costs three operations. The combinations are made of coefficients,
+ * not at latitudes. Near the equator they cancel some digits, which f64 has to spare and f32 has not. Near the poles
+ * x - s is made of the sine's square, whose rounding is smaller there: errors of it add up from degree to degree. */
 #ifndef STNI_OPS_SHT_LEGENDRE_DIRECT_H
 #define STNI_OPS_SHT_LEGENDRE_DIRECT_H
 
@@ -185,8 +185,8 @@ STNI_KERNEL_INLINE void direct_rescale(struct direct_block *x, int vectors)
     }
 }
 
-/* All p at the latitudes from k on. As long as all values are small, nothing is made of them; as long as some are, these
- * are 0. */
+/* All p at the latitudes from k on. As long as all values are small, nothing is made of them; as long as some are,
+ * these are 0. */
 STNI_KERNEL_INLINE void direct_block(const struct direct *d, int64_t k, int vectors, int is_analysis)
 {
     const struct functions *f = d->functions;

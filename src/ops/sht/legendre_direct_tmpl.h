@@ -15,7 +15,7 @@ static int NAME(has_neighbours)(const struct NAME(work) *w)
     return w->args->of.part == STNI_LEGENDRE_MERIDIONAL && w->m > 0;
 }
 
-static struct NAME(degree) NAME(degree_of)(const struct NAME(work) *w, int64_t l)
+STNI_KERNEL_INLINE struct NAME(degree) NAME(degree_of)(const struct NAME(work) *w, int64_t l)
 {
     const struct stni_legendre_function *of = &w->args->of;
     if (stni_legendre_is_bare(of))
@@ -65,16 +65,19 @@ static ACC *NAME(pair)(const struct NAME(work) *w, int64_t f, int64_t o, int64_t
 static void NAME(spread_pairs)(const struct NAME(work) *w, int64_t f, int64_t o)
 {
     const int64_t order = w->functions.order;
+    const int has_neighbours = NAME(has_neighbours)(w);
     memset(w->direct.of_degree - 4, 0, (size_t)(4 * w->direct.n + 8) * sizeof(double));
     for (int64_t l = order; l < w->args->lmax; l++) {
         const struct NAME(degree) degree = NAME(degree_of)(w, l);
         const ACC *pair = NAME(pair)(w, f, o, l);
         double *at = w->direct.of_degree + 2 * (l - order);
-        for (int part = 0; part < 2; part++) {
-            at[part - 2] += degree.below * (double)pair[part];
-            at[part] += degree.here * (double)pair[part];
-            at[part + 2] += degree.above * (double)pair[part];
-        }
+        for (int part = 0; part < 2; part++)
+            if (has_neighbours) {
+                at[part - 2] += degree.below * (double)pair[part];
+                at[part + 2] += degree.above * (double)pair[part];
+            } else {
+                at[part] = degree.here * (double)pair[part];
+            }
     }
 }
 
@@ -88,8 +91,7 @@ static void NAME(gather_pairs)(const struct NAME(work) *w, int64_t f, int64_t o)
         ACC *pair = NAME(pair)(w, f, o, l);
         const double *at = w->direct.of_degree + 2 * (l - order);
         for (int part = 0; part < 2; part++)
-            pair[part] =
-                (ACC)(degree.below * at[part - 2] + degree.here * at[part] + degree.above * at[part + 2]);
+            pair[part] = (ACC)(degree.below * at[part - 2] + degree.here * at[part] + degree.above * at[part + 2]);
     }
 }
 

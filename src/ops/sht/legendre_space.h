@@ -12,7 +12,7 @@ enum {
     STNI_LEGENDRE_TABLE = 1 << 15, /* bytes of functions that are in the table at once, or those of LEAST degrees */
     STNI_LEGENDRE_LEAST = 16,
     STNI_LEGENDRE_MOST = 64,
-    STNI_LEGENDRE_FEW = 2 /* fields up to which there is no table (legendre_direct.h) */
+    STNI_LEGENDRE_FEW = 1 /* fields up to which there is no table (legendre_direct.h) */
 };
 
 struct stni_legendre_space {

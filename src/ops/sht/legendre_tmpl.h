@@ -1,7 +1,8 @@
 /* One dtype's sums of Legendre functions (core/box/each_compute.h). A row of the table is one function at the latitudes
  * of half the grid, padded with zeros to whole blocks; even functions meet the even part of a field (north plus south),
- * odd ones the odd part. The table has a few degrees at a time, which all fields meet while the caches hold it. The
- * order of additions to a result follows from nlat and lmax alone. */
+ * odd ones the odd part. The table has a few degrees at a time, which all fields meet while the caches hold it. One
+ * field has no table. The order of additions to a result follows from nlat, lmax and the fields of the whole tensor
+ * alone. */
 #include "ops/sht/legendre_work_tmpl.h"
 
 #include "ops/sht/legendre_table_tmpl.h"
