@@ -241,8 +241,7 @@ static PyObject *get_flag(PyObject *object, void *which)
     switch ((uintptr_t)which) {
     case IN_PLACE: return PyBool_FromLong(op->in_place);
     case RETURNS_LIST: return PyBool_FromLong(op->returns_list);
-    default: /* an op that is made of others returns what these do */
-        return PyBool_FromLong((desc->flags & STN_OP_ALIAS) != 0 || desc->impl->compose != NULL);
+    default: return PyBool_FromLong((desc->flags & STN_OP_ALIAS) != 0);
     }
 }
 

@@ -19,6 +19,7 @@
 #include "dispatch/registry.h"
 #include "dispatch/schema.h"
 #include "dispatch/services.h"
+#include "dispatch/settle.h"
 #include "dispatch/walk.h"
 
 #include <string.h>
@@ -39,7 +40,8 @@ STNI_COLD static stn_status fail_outputs(stn_context *context, stn_status status
 }
 
 /* Notes whose ranks may wait for this one in a backward, where a caller's op failed. */
-STNI_COLD static stn_status fail_call(stn_context *context, stn_status status, int n_in, stn_tensor *const *in, int n_out, stn_tensor **out)
+STNI_COLD static stn_status fail_call(stn_context *context, stn_status status, int n_in, stn_tensor *const *in,
+                                      int n_out, stn_tensor **out)
 {
     status = fail_outputs(context, status, n_out, out);
     stni_tape_note_call(context, n_in, in);
@@ -64,11 +66,14 @@ STNI_COLD static stn_status take_other(struct stni_walk *w, int i, const stn_ten
     w->in[i] = NULL;
     w->in_spec[i] = NULL;
     if (!t)
-        return is_optional(w->desc, i) ? STN_OK
-                                       : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, stni_input_name(w->desc, i));
+        return is_optional(w->desc, i)
+                   ? STN_OK
+                   : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, stni_input_name(w->desc, i));
     if (stni_is_error(t))
-        return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op, stni_input_name(w->desc, i));
-    return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op, stni_input_name(w->desc, i));
+        return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op,
+                         stni_input_name(w->desc, i));
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op,
+                     stni_input_name(w->desc, i));
 }
 
 /* Guard: each input is there, healthy, and of this context. */
@@ -111,8 +116,14 @@ static void set_out(struct stni_walk *w, const stn_op *op, const void *attrs)
     w->desc = op->desc;
     w->attrs_size = attrs ? op->desc->attrs_size : 0;
     w->moved = w->flags = 0;
-    w->call = (stn_op_call){.size = sizeof w->call, .context = op->context, .op = op, .attrs = attrs ? attrs : default_attrs(op->desc),
-                            .in = w->in, .out = w->out, .in_spec = w->in_spec, .arg = op->desc->arg};
+    w->call = (stn_op_call){.size = sizeof w->call,
+                            .context = op->context,
+                            .op = op,
+                            .attrs = attrs ? attrs : default_attrs(op->desc),
+                            .in = w->in,
+                            .out = w->out,
+                            .in_spec = w->in_spec,
+                            .arg = op->desc->arg};
 }
 
 /* Takes over what an entry says of every call like this one. */
@@ -324,7 +335,8 @@ ASIDE void drop_moved(struct stni_walk *w)
             stni_tensor_drop(&w->in[i]);
 }
 
-INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                       stn_tensor **out)
 {
     struct stni_walk w;
     stn_status status;
@@ -371,49 +383,21 @@ static const struct stni_handler *handler_of(const stn_op *op)
     return guard->conversion_depth == 0 && !stni_thread_state_masks(guard, op) ? handler : NULL;
 }
 
-/* Another handle of an input: a view of it, with its history. */
-static stn_status alias_input(stn_tensor *in, stn_tensor **out)
-{
-    STNI_TRY(stni_tensor_on(in->context, in->spec, in->storage, in->data, in->strides, in->flags & STNI_TENSOR_REQUIRES_GRAD, out));
-    stni_share_autograd(in, *out);
-    stni_tensor_share(*out, in);
-    stni_tensor_keep_as(*out, in);
-    return STN_OK;
-}
-
-/* Takes a reference to what other ops made: it may be a view of an input, and is none of something that only they
- * know. */
-static stn_status settle(struct stni_walk *w, int k)
-{
-    stn_tensor *made = w->out[k];
-    int shows_input = 0;
-    if (!made || stni_is_error(made))
-        return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its compose gave no output %d", w->desc->name, k);
-    for (int i = 0; i < w->call.n_in; i++) {
-        if (w->in[i] == made)
-            return alias_input(made, &w->out[k]);
-        shows_input |= w->in[i] && stni_tensor_root(w->in[i]) == stni_tensor_root(made);
-    }
-    if (!shows_input && atomic_load_explicit(&stni_tensor_root(made)->views, memory_order_relaxed) == 1)
-        stni_tensor_show_nothing(made);
-    stn_tensor_retain(made);
-    return STN_OK;
-}
-
 /* What an op made of others leaves in `out` is not its own before it is settled. */
 static stn_status settle_all(struct stni_walk *w)
 {
     int n_out = w->call.n_out;
     stn_status status = STN_OK;
     for (int k = 0; k < n_out && status == STN_OK; k++) {
-        status = settle(w, k);
+        status = stni_settle(w, k);
         w->call.n_out = status == STN_OK ? k + 1 : k;
     }
     return status;
 }
 
 /* An op made of others: a scope of its own releases what they make on the way. */
-ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                         stn_tensor **out)
 {
     struct stni_walk w;
     stn_status status;
@@ -437,7 +421,8 @@ left:
     return status;
 }
 
-INLINE stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+INLINE stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                           stn_tensor **out)
 {
     stn_status status;
     begin(op->context);
@@ -450,7 +435,8 @@ INLINE stn_status dispatch(const stn_op *op, int n_in, stn_tensor *const *in, co
     return status == STN_OK ? STN_OK : fail_call(op->context, status, n_in, in, n_out, out);
 }
 
-STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs,
+                                            int n_out, stn_tensor **out)
 {
     stn_context *context = op->context;
     struct stni_trace *trace = context->trace;
@@ -458,7 +444,8 @@ STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tens
     const struct stni_comm_stats before = context->comm_stats;
     const int records = stni_trace_records(trace), marked = stni_trace_mark_begin(trace, op->desc->name);
     struct stni_trace_args args = {0};
-    stni_trace_arg_tensors(&args, "in", records ? n_in : 0, in); /* as they are before an op that changes them in place */
+    stni_trace_arg_tensors(&args, "in", records ? n_in : 0,
+                           in); /* as they are before an op that changes them in place */
     const char *around = stni_trace_enter(trace, op->desc->name);
     stn_status status = dispatch(op, n_in, in, attrs, n_out, out);
     stni_trace_mark_end(marked);
@@ -473,7 +460,8 @@ STNI_COLD static stn_status dispatch_traced(const stn_op *op, int n_in, stn_tens
     return status;
 }
 
-STNI_COLD static stn_status dispatch_promoted(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+STNI_COLD static stn_status dispatch_promoted(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs,
+                                              int n_out, stn_tensor **out)
 {
     stn_tensor *promoted[STN_MAX_INPUTS];
     op->context->busy++; /* specs stay meanwhile */
@@ -488,12 +476,14 @@ STNI_COLD static stn_status dispatch_promoted(const stn_op *op, int n_in, stn_te
     return status;
 }
 
-stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out, stn_tensor **out)
+stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
+                         stn_tensor **out)
 {
     stn_context *context = op->context;
     if (context->error.status != STN_OK)
         return fail_call(context, context->error.status, n_in, in, n_out, out);
     if (context->promotion != STN_PROMOTE_REFUSE && stni_mixed_found(op, n_in, in))
         return dispatch_promoted(op, n_in, in, attrs, n_out, out);
-    return context->trace ? dispatch_traced(op, n_in, in, attrs, n_out, out) : dispatch(op, n_in, in, attrs, n_out, out);
+    return context->trace ? dispatch_traced(op, n_in, in, attrs, n_out, out)
+                          : dispatch(op, n_in, in, attrs, n_out, out);
 }

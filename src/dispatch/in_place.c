@@ -1,9 +1,9 @@
 #include "dispatch/in_place.h"
 
 #include "autograd/node.h"
-#include "core/box/box.h"
 #include "core/tensor/tensor.h"
 #include "dispatch/schema.h"
+#include "dispatch/settle.h"
 
 #include <string.h>
 
@@ -43,18 +43,13 @@ static stn_status check_in_place(const struct stni_walk *w)
 /* Puts a copy in an input's place: the same logical value in memory of its own. */
 static stn_status copy_input(struct stni_walk *w, int i)
 {
-    stn_tensor *in = w->in[i], *copy;
-    stn_box from, to;
-    STNI_TRY(stni_tensor_create(w->call.context, in->spec, &copy));
-    copy->flags |= in->flags & STNI_TENSOR_REQUIRES_GRAD;
-    stni_share_autograd(in, copy);
-    stni_tensor_box(in, &from);
-    stni_tensor_box(copy, &to);
+    stn_tensor *copy;
+    STNI_TRY(stni_copy_with_history(w->in[i], &copy));
     if (w->moved >> i & 1)
         stni_tensor_drop(&w->in[i]);
     w->in[i] = copy;
     w->moved |= 1u << i;
-    return stni_box_copy(w->call.context->queue, &to, &from, stn_dtype_size(copy->spec->layout.dtype));
+    return STN_OK;
 }
 
 /* What overlaps the memory that run is about to change, another view of it say, is copied before: an element would be

@@ -88,8 +88,7 @@ enum { ROWS = 5, COLUMNS = 4, N = ROWS * COLUMNS };
 
 static stn_tensor *whole(stn_tensor *x)
 {
-    const int64_t repeats[] = {1, 1};
-    return stn_repeat(x, 2, repeats);
+    return stn_einsum("ij->ij", 1, &x);
 }
 
 static stn_tensor *first_column(stn_tensor *x)

@@ -5,12 +5,11 @@ from torch.distributed.tensor import DTensor
 
 from .. import _c
 from . import _autocast, _moves
-from ._binding import COPIES, NotOurs, bind
+from ._binding import NotOurs, bind
 from ._data import set_data, set_metadata
 from ._dtypes import NAMES
 from ._fallback import count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
-from ._memory import shows
 from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
@@ -79,8 +78,6 @@ def as_op(func, args, kwargs, promotion_mode):
             inputs = [_moves.shard_tensor(t, None) if isinstance(t, DTensor) else t for t in inputs]
             if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
                 result = call(op, _autocast.cast(op, inputs), attrs)
-                if op.name in COPIES and any(shows(result._handle, tensor) for tensor in inputs):
-                    result = result.clone()
                 if op.name in VIEWS:
                     result._gathered_view = True
                 elif not _autocast.is_cast(op) and not is_special(func):

@@ -48,9 +48,6 @@ WEIGHTED = {
     "binary_cross_entropy_with_logits"
 }
 
-# Ops that give their input itself where there is nothing to do, of which torch gives a copy.
-COPIES = {"repeat", "pixel_shuffle", "pixel_unshuffle"}
-
 
 class NotOurs(Exception):
     """The library has no op for this call."""

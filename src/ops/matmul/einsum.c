@@ -262,6 +262,7 @@ const stn_op_desc stni_op_einsum = {
     STN_INPUTS(inputs),
     STN_ATTRS(attrs_schema, struct einsum_attrs),
     .n_outputs = 1,
+    .flags = STN_OP_ALIAS, /* of one operand in another order */
     .impl = &(const stn_op_impl){.compose = einsum},
     .signature = "equation, *operand",
 };

@@ -113,7 +113,7 @@ static stn_status check_repeats(const stn_op_call *call, int ndim, const int64_t
 }
 
 /* Which dims come first: what is repeated no times leaves nothing, here and in the gradient, that could be large; what
- * has to move does so while it is small; one element that no axis cuts is neither moved nor copied. */
+ * has to move does so while it is small; one element that no axis cuts is not moved, and copied once, at last. */
 enum turn { TURN_NONE_LEFT, TURN_MOVES, TURN_IN_PLACE, TURNS };
 
 static enum turn turn_of(const struct stni_layout *in, int d, int64_t times)

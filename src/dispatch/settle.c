@@ -1,0 +1,94 @@
+#include "dispatch/settle.h"
+
+#include "autograd/node.h"
+#include "core/box/box.h"
+#include "core/tensor/kept.h"
+#include "core/tensor/tensor.h"
+#include "dispatch/registry.h"
+
+#include <shardtensor/ops.h>
+
+stn_status stni_copy_with_history(stn_tensor *tensor, stn_tensor **copy)
+{
+    stn_box from, to;
+    stn_tensor *made;
+    STNI_TRY(stni_tensor_create(tensor->context, tensor->spec, &made));
+    made->flags |= tensor->flags & STNI_TENSOR_REQUIRES_GRAD;
+    stni_share_autograd(tensor, made);
+    stni_tensor_box(tensor, &from);
+    stni_tensor_box(made, &to);
+    stn_status status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(tensor->spec->layout.dtype));
+    if (status == STN_OK)
+        *copy = made;
+    else
+        stni_tensor_drop(&made);
+    return status;
+}
+
+/* Another handle of an input: a view of it, with its history. */
+static stn_status alias_input(stn_tensor *in, stn_tensor **out)
+{
+    STNI_TRY(stni_tensor_on(in->context, in->spec, in->storage, in->data, in->strides,
+                            in->flags & STNI_TENSOR_REQUIRES_GRAD, out));
+    stni_share_autograd(in, *out);
+    stni_tensor_share(*out, in);
+    stni_tensor_keep_as(*out, in);
+    return STN_OK;
+}
+
+/* Inputs that have a tensor's memory, on this rank, or that it shows, on all of them alike. */
+enum kinship { HAS_MEMORY = 1, SHOWS = 2 };
+
+static int kinship_of(const struct stni_walk *w, const stn_tensor *made)
+{
+    int kinship = 0;
+    for (int i = 0; i < w->call.n_in; i++) {
+        const stn_tensor *in = w->in[i];
+        kinship |= in && in->storage == made->storage ? HAS_MEMORY : 0;
+        kinship |= in && stni_tensor_root(in) == stni_tensor_root(made) ? SHOWS : 0;
+    }
+    return kinship;
+}
+
+static int is_known_to_others(const stn_tensor *made)
+{
+    return atomic_load_explicit(&stni_tensor_root(made)->views, memory_order_relaxed) > 1;
+}
+
+static stn_status take_view(const struct stni_walk *w, stn_tensor *made, stn_tensor **out)
+{
+    for (int i = 0; i < w->call.n_in; i++)
+        if (w->in[i] == made)
+            return alias_input(made, out);
+    if (!(kinship_of(w, made) & SHOWS) && !is_known_to_others(made))
+        stni_tensor_show_nothing(made);
+    *out = stn_tensor_retain(made);
+    return STN_OK;
+}
+
+/* Whether a chunk has to be copied is each rank's own affair: what comes of it is not. A view apart may have an element
+ * more than once. */
+static stn_status take_own(const struct stni_walk *w, stn_tensor *made, stn_tensor **out)
+{
+    const int kinship = kinship_of(w, made),
+              is_apart = (made->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_SHARES)) == STNI_TENSOR_VIEW;
+    if ((kinship & HAS_MEMORY) || (is_apart && !stni_tensor_is_dense(made)))
+        return stni_copy_with_history(made, out);
+    if ((kinship & SHOWS) || !is_known_to_others(made))
+        stni_tensor_show_nothing(made);
+    *out = stn_tensor_retain(made);
+    return STN_OK;
+}
+
+stn_status stni_settle(struct stni_walk *w, int k)
+{
+    stn_tensor *made = w->out[k];
+    if (!made || stni_is_error(made))
+        return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its compose gave no output %d", w->desc->name, k);
+    if (w->desc->flags & STN_OP_ALIAS)
+        return take_view(w, made, &w->out[k]);
+    for (int i = 0; i < w->call.n_in; i++)
+        if (w->in[i] == made) /* whose history is not the result's */
+            made = stn_clone(made);
+    return stni_is_error(made) ? stn_context_status(w->call.context) : take_own(w, made, &w->out[k]);
+}
