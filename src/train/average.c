@@ -2,6 +2,7 @@
 #include "core/base/host_alloc.h"
 #include "ops/redistribute/action.h"
 #include "train/average.h"
+#include "train/keys.h"
 #include "train/update.h"
 
 #include <string.h>
@@ -22,15 +23,16 @@ static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
     return status;
 }
 
-static stn_status add(stn_average *average, const stn_named_tensor *parameter)
+static stn_status add(stn_average *average, struct stni_keys *tensors, const stn_named_tensor *parameter)
 {
     const char *name = parameter->name ? parameter->name : "";
     struct stni_average_entry *entry = &average->entry[average->n];
     STNI_TRY(stni_update_check(average->context, "average", name, parameter->tensor));
-    for (int i = 0; i < average->n; i++) /* two means would not find back from where they have changed places */
-        if (average->entry[i].parameter == parameter->tensor)
-            return stni_fail(average->context, STN_ERR_ARGUMENT, "average: '%s' is the tensor that '%s' is", name,
-                             average->entry[i].name);
+    const int same = stni_keys_find_address(tensors, parameter->tensor);
+    if (same >= 0) /* two means would not find back from where they have changed places */
+        return stni_fail(average->context, STN_ERR_ARGUMENT, "average: '%s' is the tensor that '%s' is", name,
+                         average->entry[same].name);
+    STNI_TRY(stni_keys_add_address(tensors, average->context, parameter->tensor, average->n));
     entry->name = stni_malloc(strlen(name) + 1);
     if (!entry->name)
         return stni_fail_memory(average->context, "a parameter's name", strlen(name) + 1);
@@ -52,9 +54,11 @@ static stn_status create(stn_context *context, int n, const stn_named_tensor *pa
         return stni_fail_memory(context, "an average", bytes);
     average->context = context;
     stni_context_keep(context);
+    struct stni_keys tensors = {NULL};
     stn_status status = STN_OK;
     for (int i = 0; i < n && status == STN_OK; i++)
-        status = add(average, &parameters[i]);
+        status = add(average, &tensors, &parameters[i]);
+    stni_keys_cut(&tensors, 0);
     if (status == STN_OK)
         *out = average;
     else

@@ -100,13 +100,12 @@ static stn_status check_parameter(const stn_optimizer *optimizer, const stn_name
     if (!name || !name[0])
         return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: a parameter's name got %s, wanted a text",
                          name ? "''" : "NULL");
-    for (int i = 0; i < optimizer->n; i++)
-        if (strcmp(optimizer->parameters[i].name, name) == 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is there already", name);
-    for (int i = 0; i < optimizer->n; i++) /* which would make each step twice */
-        if (optimizer->parameters[i].tensor == parameter->tensor)
-            return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is the tensor that '%s' is", name,
-                             optimizer->parameters[i].name);
+    if (stni_keys_find_name(&optimizer->names, name) >= 0)
+        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is there already", name);
+    const int same = stni_keys_find_address(&optimizer->tensors, parameter->tensor);
+    if (same >= 0) /* which would make each step twice */
+        return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: '%s' is the tensor that '%s' is", name,
+                         optimizer->parameters[same].name);
     STNI_TRY(stni_update_check(context, "optimizer", name, parameter->tensor));
     if (!stn_is_leaf(parameter->tensor) || !stn_requires_grad(parameter->tensor))
         return stni_fail(context, STN_ERR_STATE, "optimizer: '%s' does not require grad, wanted a leaf that does",
@@ -137,7 +136,12 @@ static stn_status add(stn_optimizer *optimizer, const stn_parameter_group *group
         p.name ? STN_OK : stni_fail_memory(optimizer->context, "a parameter's name", strlen(parameter->name) + 1);
     for (int s = 0; s < optimizer->rule->n_state && status == STN_OK; s++)
         status = stni_zeros(optimizer->context, parameter->tensor->spec, &p.state[s]);
+    if (status == STN_OK)
+        status = stni_keys_add_name(&optimizer->names, optimizer->context, p.name, optimizer->n);
+    if (status == STN_OK)
+        status = stni_keys_add_address(&optimizer->tensors, optimizer->context, parameter->tensor, optimizer->n);
     if (status != STN_OK) {
+        stni_keys_cut(&optimizer->names, optimizer->n);
         parameter_fini(&p);
         return status;
     }
@@ -161,6 +165,8 @@ static stn_status add_group(stn_optimizer *optimizer, const stn_parameter_group 
         stn_status status = add(optimizer, group, &group->parameters[i]);
         if (status == STN_OK)
             continue;
+        stni_keys_cut(&optimizer->names, before);
+        stni_keys_cut(&optimizer->tensors, before);
         while (optimizer->n > before)
             parameter_fini(&optimizer->parameters[--optimizer->n]);
         return status;
@@ -283,6 +289,8 @@ void stn_optimizer_destroy(stn_optimizer **optimizer)
 {
     if (!optimizer || !*optimizer)
         return;
+    stni_keys_cut(&(*optimizer)->names, 0);
+    stni_keys_cut(&(*optimizer)->tensors, 0);
     for (int i = 0; i < (*optimizer)->n; i++)
         parameter_fini(&(*optimizer)->parameters[i]);
     stni_optimizer_unlink(*optimizer);

@@ -4,6 +4,7 @@
 
 #include <shardtensor/train.h>
 
+#include "train/keys.h"
 #include "train/update.h"
 
 enum { STNI_OPTIMIZER_MAX_STATE = 2 };
@@ -35,6 +36,7 @@ struct stn_optimizer {
     int64_t steps;
     struct stni_parameter *parameters;
     int n, cap;
+    struct stni_keys names, tensors; /* of the parameters */
 };
 
 struct stni_contents;

@@ -2,6 +2,7 @@
 #include "core/base/host_alloc.h"
 #include "core/tensor/scope.h"
 #include "ops/redistribute/action.h"
+#include "train/keys.h"
 
 #include <shardtensor/train.h>
 
@@ -12,6 +13,7 @@ struct stn_params {
     int n, cap;
     stn_named_tensor *named; /* names are the list's own, tensors retained */
     stn_tensor **tensors;    /* the same once more */
+    struct stni_keys names;
 };
 
 stn_status stn_params_create(stn_context *context, stn_params **out)
@@ -66,12 +68,15 @@ static stn_status add(stn_params *params, const char *name, stn_tensor *tensor)
     char *copy = stni_malloc(bytes);
     if (!copy)
         return stni_fail_memory(params->context, "a parameter's name", bytes);
-    const stn_status status = stn_set_requires_grad(tensor, 1);
+    memcpy(copy, name, bytes);
+    stn_status status = stni_keys_add_name(&params->names, params->context, copy, params->n);
+    if (status == STN_OK)
+        status = stn_set_requires_grad(tensor, 1);
     if (status != STN_OK) {
+        stni_keys_cut(&params->names, params->n);
         stni_free(copy);
         return status;
     }
-    memcpy(copy, name, bytes);
     params->named[params->n] = (stn_named_tensor){copy, stn_tensor_retain(tensor)};
     params->tensors[params->n++] = tensor;
     return STN_OK;
@@ -141,10 +146,8 @@ stn_tensor *const *stn_params_tensors(const stn_params *params)
 
 stn_tensor *stn_params_find(const stn_params *params, const char *name)
 {
-    for (int i = 0; params && name && i < params->n; i++)
-        if (strcmp(params->named[i].name, name) == 0)
-            return params->tensors[i];
-    return NULL;
+    const int at = params && name ? stni_keys_find_name(&params->names, name) : -1;
+    return at >= 0 ? params->tensors[at] : NULL;
 }
 
 stn_status stn_params_zero_grad(stn_params *params)
@@ -160,6 +163,7 @@ void stn_params_destroy(stn_params **params)
 {
     if (!params || !*params)
         return;
+    stni_keys_cut(&(*params)->names, 0);
     for (int i = 0; i < (*params)->n; i++) {
         stni_free((void *)(uintptr_t)(*params)->named[i].name);
         stn_tensor_release(&(*params)->named[i].tensor);

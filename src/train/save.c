@@ -8,6 +8,7 @@
 #include "train/file_bytes.h"
 #include "train/file_header.h"
 #include "train/file_layout.h"
+#include "train/keys.h"
 #include "train/part.h"
 
 #include <errno.h>
@@ -121,11 +122,11 @@ static stn_status lay_out(stn_tensor *tensor, stn_tensor **out)
 /* Each rank sees to it that its own bytes are on the disk. EINVAL: this file system knows no such thing. */
 static stn_status finish(struct saving *s, int file)
 {
-    int failed = fsync(file) != 0 && errno != EINVAL;
-    const int reason = errno;
-    failed |= close(file) != 0;
-    errno = reason ? reason : errno;
-    return failed ? fail(s, "cannot be written") : STN_OK;
+    int reason = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
+    if (close(file) != 0 && reason == 0)
+        reason = errno;
+    errno = reason;
+    return reason != 0 ? fail(s, "cannot be written") : STN_OK;
 }
 
 /* A rank that cannot write goes on: reductions and exchanges are collective. */
@@ -151,6 +152,23 @@ static stn_status agree(struct saving *s, stn_status status)
     return stn_agree(s->context, status, s->error.status != STN_OK ? s->error.text : NULL);
 }
 
+static stn_status check_tensors(stn_context *context, struct stni_keys *names, int n, const stn_named_tensor *tensors)
+{
+    for (int i = 0; i < n; i++) {
+        const char *name = tensors[i].name;
+        if (!name || !name[0] || strcmp(name, "__metadata__") == 0)
+            return stni_fail(context, STN_ERR_ARGUMENT, "save: tensors[%d] is called '%s', wanted a name", i,
+                             name ? name : "NULL");
+        if (stni_keys_find_name(names, name) >= 0)
+            return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' stands twice", name);
+        STNI_TRY(stni_keys_add_name(names, context, name, i));
+        if (!tensors[i].tensor)
+            return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' got NULL, wanted a tensor", name);
+        STNI_TRY(stni_tensor_require(tensors[i].tensor, name));
+    }
+    return STN_OK;
+}
+
 static stn_status check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors, int n_metadata,
                         const stn_metadata *metadata)
 {
@@ -161,19 +179,10 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     for (int i = 0; i < n_metadata; i++)
         if (!metadata[i].key || !metadata[i].value)
             return stni_fail(context, STN_ERR_ARGUMENT, "save: metadata[%d] got NULL, wanted a key and a value", i);
-    for (int i = 0; i < n; i++) {
-        const char *name = tensors[i].name;
-        if (!name || !name[0] || strcmp(name, "__metadata__") == 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "save: tensors[%d] is called '%s', wanted a name", i,
-                             name ? name : "NULL");
-        for (int j = 0; j < i; j++)
-            if (strcmp(name, tensors[j].name) == 0)
-                return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' stands twice", name);
-        if (!tensors[i].tensor)
-            return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' got NULL, wanted a tensor", name);
-        STNI_TRY(stni_tensor_require(tensors[i].tensor, name));
-    }
-    return STN_OK;
+    struct stni_keys names = {NULL};
+    const stn_status status = check_tensors(context, &names, n, tensors);
+    stni_keys_cut(&names, 0);
+    return status;
 }
 
 /* What is saved can be loaded: names that are no UTF-8, keys that stand twice, a header that is too long are refused

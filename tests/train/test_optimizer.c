@@ -359,6 +359,12 @@ static stn_status refusals_body(stn_context *context, void *arg)
             "optimizer: 'q' is Partial on mesh axis 0, wanted Shard or Replicate");
     refused(context, add_one(o, "q", stn_cast(fixed, STN_DTYPE_BF16)), STN_ERR_DTYPE,
             "optimizer: 'q' is bf16, wanted f32 or f64");
+    stn_tensor *more = parameter(context, mesh, stn_shard(0), STN_DTYPE_F32);
+    const stn_named_tensor both[] = {{"q", more}, {"r", fixed}};
+    const stn_parameter_group half = {.size = sizeof half, .n = 2, .parameters = both};
+    refused(context, stn_optimizer_add_group(o, &half), STN_ERR_STATE,
+            "optimizer: 'r' does not require grad, wanted a leaf that does");
+    CHECK_STATUS(add_one(o, "q", more), STN_OK); /* nothing of the group is there */
     refused(context, stn_clip_grad_norm(context, 1, &p, 0, NULL), STN_ERR_ARGUMENT,
             "clip_grad_norm: most got 0, wanted more than 0");
     stn_tensor *result = stn_mul_number(p, 2);

@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/stn-save-XXXXXX";
@@ -222,6 +223,36 @@ static void a_save_that_fails_leaves_the_old_file_and_nothing_else(void)
     CHECK_I64(names_in(folder, 1), 1);
 }
 
+/* A disk whose fullness shows when the file is closed. Success leaves any number in errno. */
+static atomic_int closes_full;
+
+__attribute__((visibility("default"))) int fsync(int file)
+{
+    const int code = (int)syscall(SYS_fsync, file);
+    if (code == 0)
+        errno = ENOENT;
+    return code;
+}
+
+__attribute__((visibility("default"))) int close(int file)
+{
+    struct stat about;
+    const int fails = atomic_load(&closes_full) && fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+    const int code = (int)syscall(SYS_close, file);
+    errno = fails ? ENOSPC : errno;
+    return fails ? -1 : code;
+}
+
+static void what_is_found_at_the_close_is_told(void)
+{
+    char path[512], text[512];
+    atomic_store(&closes_full, 1);
+    CHECK_STATUS(save_to(at("new.safetensors", path), text), STN_ERR_IO);
+    atomic_store(&closes_full, 0);
+    CHECK(strstr(text, strerror(ENOSPC)) != NULL);
+    CHECK_I64(names_in(folder, 1), 0);
+}
+
 static void touch(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT, 0600);
@@ -313,6 +344,7 @@ int main(int argc, char **argv)
         {"a_symbolic_link_stays_and_its_target_is_replaced", a_symbolic_link_stays_and_its_target_is_replaced},
         {"a_save_that_fails_leaves_the_old_file_and_nothing_else",
          a_save_that_fails_leaves_the_old_file_and_nothing_else},
+        {"what_is_found_at_the_close_is_told", what_is_found_at_the_close_is_told},
         {"parts_of_killed_savers_are_removed_and_those_of_living_ones_stay",
          parts_of_killed_savers_are_removed_and_those_of_living_ones_stay},
         {"a_name_as_long_as_names_may_be_is_saved", a_name_as_long_as_names_may_be_is_saved},
