@@ -211,7 +211,7 @@ STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *c
  *
  * Parameters without a gradient count for nothing. Gradients are divided also where some are not finite.
  * Collective: over the world, one all-reduce of a number.
- * @param scale   finite, more than 0.
+ * @param scale   FLT_MIN to FLT_MAX: f32 has it to its full precision.
  * @param finite  gets 1 or 0, the same on every rank; the host then waits. NULL: not told. Written on success only.
  * @return as stn_clip_grad_norm.
  * Source: Micikevicius et al., Mixed Precision Training, ICLR 2018. */

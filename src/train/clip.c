@@ -8,6 +8,7 @@
 
 #include <shardtensor/train.h>
 
+#include <float.h>
 #include <math.h>
 
 struct clip {
@@ -212,9 +213,9 @@ stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *para
     struct clip clip = {context, n, parameters, NULL};
     STNI_TRY(stni_action_begin(context));
     stn_status status = check(context, "grad_unscale", n, parameters);
-    if (status == STN_OK && (!(scale_of_loss > 0) || isinf(scale_of_loss)))
-        status = stni_fail(context, STN_ERR_ARGUMENT, "grad_unscale: scale got %g, wanted a finite number above 0",
-                           scale_of_loss);
+    if (status == STN_OK && !(scale_of_loss >= FLT_MIN && scale_of_loss <= FLT_MAX)) /* gradients may be f32 */
+        status = stni_fail(context, STN_ERR_ARGUMENT, "grad_unscale: scale got %g, wanted %g to %g", scale_of_loss,
+                           FLT_MIN, FLT_MAX);
     if (status == STN_OK)
         status = with_sum(&clip, unscale_all, scale_of_loss, finite ? &bad : NULL);
     status = stni_action_end(context, status);
