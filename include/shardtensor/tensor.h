@@ -174,7 +174,8 @@ STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 struct DLManagedTensorVersioned;
 
 /** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter, from any thread, at any time.
- *  A Partial chunk is this rank's addend. Waits for the queue. Local.
+ *  A Partial chunk is this rank's addend. One of immutable memory (stn_tensor_freeze) is marked as read-only. Waits for
+ *  the queue. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first), STN_ERR_DEVICE (one that
  *  DLPack has no name for). */
 STN_API stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out);

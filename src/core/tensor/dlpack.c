@@ -87,6 +87,7 @@ static void fill_out(struct handed_out *out, stn_tensor *tensor)
         .version = {STNI_DLPACK_MAJOR, STNI_DLPACK_MINOR},
         .manager_ctx = out,
         .deleter = give_back,
+        .flags = stn_tensor_is_frozen(tensor) ? STNI_DL_READ_ONLY : 0,
         .dl_tensor = {.data = tensor->data, .device = {device_type(device), device->index}, .ndim = ndim,
                       .dtype = types[spec->layout.dtype], .shape = out->shape, .strides = out->strides},
     };

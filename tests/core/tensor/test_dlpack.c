@@ -77,6 +77,24 @@ static void every_dtype_goes_out_with_its_code_over_the_same_memory(void)
     stn_context_destroy(&context);
 }
 
+static void what_is_immutable_goes_out_as_read_only(void)
+{
+    stn_context *context = context_of_run();
+    const int64_t shape[] = {4};
+    const float host[4] = {1, 2, 3, 4};
+    struct DLManagedTensorVersioned *managed = NULL;
+    stn_tensor *table = tensor_of(context, STN_DTYPE_F32, 1, shape, NULL, host), *part = stn_detach(table);
+    CHECK_STATUS(stn_tensor_freeze(table), STN_OK);
+    stn_tensor *all[] = {table, part};
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(stn_tensor_to_dlpack(all[i], &managed), STN_OK);
+        CHECK_I64((int64_t)managed->flags, STNI_DL_READ_ONLY);
+        managed->deleter(managed);
+        stn_tensor_release(&all[i]);
+    }
+    stn_context_destroy(&context);
+}
+
 static void what_goes_out_outlives_the_handle_and_keeps_its_strides(void)
 {
     stn_context *context = context_of_run();
@@ -342,6 +360,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"every_dtype_goes_out_with_its_code_over_the_same_memory",
          every_dtype_goes_out_with_its_code_over_the_same_memory},
+        {"what_is_immutable_goes_out_as_read_only", what_is_immutable_goes_out_as_read_only},
         {"what_goes_out_outlives_the_handle_and_keeps_its_strides",
          what_goes_out_outlives_the_handle_and_keeps_its_strides},
         {"deleter_may_run_on_another_thread", deleter_may_run_on_another_thread},
