@@ -141,7 +141,8 @@ typedef struct stn_backward_call {
 
 enum stn_op_flags {
     STN_OP_IN_PLACE = 1, /* changes in[0] and returns it */
-    STN_OP_ALIAS = 2,    /* may return a tensor on in[0]'s memory (views); run makes out[k] itself with stn_op_alias */
+    STN_OP_ALIAS = 2, /* may return a tensor on in[0]'s memory (views); run makes out[k] itself with stn_op_alias, compose
+                         with ops that do */
     STN_OP_FIRST_ORDER = 4, /* backward cannot be differentiated again: create_graph is refused with the op's name */
     STN_OP_PER_RANK =
         8, /* a collective of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad
@@ -184,8 +185,9 @@ typedef struct stn_op_impl {
     uint64_t (*saves)(const stn_op_call *call, uint32_t needs);
     stn_status (*backward)(stn_backward_call *call); /* NULL: no gradient */
     /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or
-     *  with its inputs. The other functions, slots and flags are not used: gradients and layouts are those of the ops
-     *  that it calls. What these made on the way is released. */
+     *  with its inputs. The other functions, slots and flags but STN_OP_ALIAS are not used: gradients and layouts are
+     *  those of the ops that it calls. What these made on the way is released. Without STN_OP_ALIAS the results have
+     *  memory of their own: what shows an input is copied. */
     stn_status (*compose)(stn_op_call *call);
     const stn_kernel_slot *slots;
     int n_slots;

@@ -117,8 +117,8 @@ STN_API stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64
 /** Tensors of one shape along a new dim. @return new tensor; STN_ERR_SHAPE, else as stn_cat. */
 STN_API stn_tensor *stn_stack(int n, stn_tensor *const *tensors, int dim);
 
-/** The tensor repeats[d] times along each dim d; more entries than dims are new dims in front. A dim that is sharded
- *  and repeated is laid out anew. */
+/** The tensor repeats[d] times along each dim d, a copy; more entries than dims are new dims in front. A dim that is
+ *  sharded and repeated is laid out anew. Without a copy: stn_expand. */
 STN_API stn_tensor *stn_repeat(stn_tensor *input, int n, const int64_t *repeats);
 
 /** Differences of neighbours along a dim, `n` times. `prepend` and `append` (NULL: none) go before and behind the input
