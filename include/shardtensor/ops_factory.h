@@ -14,7 +14,8 @@
 
 STN_BEGIN_DECLS
 
-/** Every element is `value` (a whole number for integers; real for complex dtypes). */
+/** Every element is `value` (a whole number for integers; real for complex dtypes). STN_ERR_DTYPE: a dtype of integers
+ *  has not the number, here and wherever one becomes an element; u8 takes those down to -255, as 256 more. */
 STN_API stn_tensor *stn_full(stn_context *context, const stn_spec *spec, double value);
 STN_API stn_tensor *stn_zeros(stn_context *context, const stn_spec *spec); /**< 0 */
 STN_API stn_tensor *stn_ones(stn_context *context, const stn_spec *spec);  /**< 1 */

@@ -67,7 +67,7 @@ STN_API stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_te
 /** input = `value` where `mask`. As stn_masked_fill. */
 STN_API stn_tensor *stn_masked_fill_(stn_tensor *input, stn_tensor *mask, double value);
 
-/** Every element becomes `value`: a whole number for integers, 0 or not for bool.
+/** Every element becomes `value`: a whole number for integers that the dtype has (stn_full), 0 or not for bool.
  *  Placement: a Partial input takes 0 alone (STN_ERR_LAYOUT). Gradient: none reaches the old values. */
 STN_API stn_tensor *stn_fill_(stn_tensor *input, double value);
 

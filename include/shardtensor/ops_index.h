@@ -93,7 +93,7 @@ STN_API stn_tensor *stn_take_along_dim(stn_tensor *input, stn_tensor *indices, c
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE (src's is not input's). */
 STN_API stn_tensor *stn_scatter_from(stn_tensor *input, int dim, stn_tensor *index, stn_tensor *src);
 
-/** The same with one number for all of src. */
+/** The same with one number for all of src, which input's dtype has (stn_full). */
 STN_API stn_tensor *stn_scatter_number(stn_tensor *input, int dim, stn_tensor *index, double value);
 
 /** As stn_scatter_from, but src is added: in row-major order on a rank, then in the order of ranks. 16-bit floats are

@@ -169,7 +169,7 @@ STN_API stn_tensor *stn_polar(stn_tensor *abs, stn_tensor *angle);
  *  STN_ERR_DTYPE (condition not bool). */
 STN_API stn_tensor *stn_where(stn_tensor *condition, stn_tensor *input, stn_tensor *other);
 
-/** `value` where `mask`, else input; of input's dtype. As stn_where; Partial(sum) is kept where value is 0 and mask
+/** `value` where `mask`, else input; of input's dtype, which has the number (stn_full). As stn_where; Partial(sum) is kept where value is 0 and mask
  *  Replicate. */
 STN_API stn_tensor *stn_masked_fill(stn_tensor *input, stn_tensor *mask, double value);
 

@@ -53,8 +53,7 @@ typedef enum stn_pad_mode {
  * @param n        of `padding`: two for each padded dim, at most STN_MAX_NDIM.
  * @param padding  below and above the last dim, then those of the one before, … Of other elements than `value`, not
  *                 more than the tensor has: n - 1 where it reflects, n around.
- * @param value    of constant margins; of integers cut towards 0 to what i64 has, of which narrower ones keep the low
- *                 bits.
+ * @param value    of constant margins; of integers cut towards 0, and one that the dtype has (stn_full).
  * @return new tensor; STN_ERR_SHAPE (padding), STN_ERR_ARGUMENT (n, mode), STN_ERR_DTYPE (value), STN_ERR_MEMORY,
  * STN_ERR_COMM. */
 STN_API stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value);

@@ -2,6 +2,7 @@
 
 #include "core/base/dtype.h"
 #include "ops/common/dims.h"
+#include "ops/common/promote.h"
 
 #include <string.h>
 
@@ -32,6 +33,14 @@ stn_status stni_check_dtype(const stn_op_call *call, int input, stn_dtype dtype,
         return STN_OK;
     return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s%s%s", name_of(call, input), stn_dtype_name(own),
                        whose ? whose : "", space_after(whose), stn_dtype_name(dtype));
+}
+
+stn_status stni_check_number(const stn_op_call *call, const char *name, const stn_number *number, stn_dtype dtype)
+{
+    if (stni_number_fits(number, dtype))
+        return STN_OK;
+    return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %g, wanted a number that %s has", name, number->f,
+                       stn_dtype_name(dtype));
 }
 
 static stn_status fail_shape(const stn_op_call *call, int input, int ndim, const int64_t *shape, const char *what,

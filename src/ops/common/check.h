@@ -19,6 +19,9 @@ stn_status stni_check_shape(const stn_op_call *call, int input, int ndim, const 
 /* A shape that broadcasts to this one. @return STN_ERR_SHAPE. */
 stn_status stni_check_broadcasts(const stn_op_call *call, int input, int ndim, const int64_t *shape, const char *whose);
 
+/* A number that becomes an element: one that the dtype has. @return STN_ERR_DTYPE. */
+stn_status stni_check_number(const stn_op_call *call, const char *name, const stn_number *number, stn_dtype dtype);
+
 /* The dtype and the shape of a layout: those of a result like it. */
 stn_meta stni_meta_of(const struct stni_layout *layout);
 

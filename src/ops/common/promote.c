@@ -70,3 +70,19 @@ stn_number stni_number(double value)
     int whole = value >= -0x1p63 && value < 0x1p63 && value == (double)(int64_t)value;
     return (stn_number){whole ? STN_NUMBER_INT : STN_NUMBER_FLOAT, whole ? (int64_t)value : 0, value};
 }
+
+int stni_number_fits(const stn_number *number, stn_dtype dtype)
+{
+    static const int64_t most[STN_DTYPE_COUNT] = {[STN_DTYPE_I64] = INT64_MAX,
+                                                  [STN_DTYPE_I32] = INT32_MAX,
+                                                  [STN_DTYPE_I16] = INT16_MAX,
+                                                  [STN_DTYPE_I8] = INT8_MAX,
+                                                  [STN_DTYPE_U8] = UINT8_MAX};
+    const int64_t least = dtype == STN_DTYPE_U8 ? -most[dtype] : -most[dtype] - 1;
+    if (most[dtype] == 0 || number->kind == STN_NUMBER_NONE)
+        return 1;
+    if (number->kind == STN_NUMBER_FLOAT && !(number->f >= -0x1p63 && number->f < 0x1p63))
+        return 0;
+    const int64_t whole = number->kind == STN_NUMBER_FLOAT ? (int64_t)number->f : number->i;
+    return whole >= least && whole <= most[dtype];
+}

@@ -19,4 +19,8 @@ int stni_same_category(stn_dtype a, stn_dtype b);
 /* The number that a caller's double means: whole ones are integers, so that they keep integers integers. */
 stn_number stni_number(double value);
 
+/* Whether an element of a dtype of integers, which cuts a number towards 0, has it; of other dtypes always. Unsigned
+ * ones take negative numbers for those above their middle, as PyTorch does. */
+int stni_number_fits(const stn_number *number, stn_dtype dtype);
+
 #endif

@@ -85,7 +85,7 @@ static void read_value(const stn_op_call *call, struct stni_pointwise_numbers *o
 }
 
 #define FILL_RULE                                                                              \
-    .op = STNI_POINTWISE_copy, .promotes = 1 << TO, .numbers = read_value,                     \
+    .op = STNI_POINTWISE_copy, .promotes = 1 << TO, .elements = 1 << FROM, .numbers = read_value, \
     .derivative = {[FROM] = {stni_derivative_same, STNI_READS_NOTHING}}
 
 /* A pending sum of zeros is zeros on each rank. */

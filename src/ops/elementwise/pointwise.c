@@ -3,6 +3,7 @@
 
 #include "core/tensor/tensor.h"
 #include "ops/cpu/convert.h"
+#include "ops/common/check.h"
 #include "ops/common/dims.h"
 #include "ops/common/promote.h"
 #include "ops/cpu/strided.h"
@@ -94,6 +95,9 @@ static stn_status check_dtype(const stn_op_call *call, const struct stni_pointwi
     uint32_t dtypes = rule_of(call->arg, call->attrs)->dtypes;
     if (dtypes && !(dtypes >> dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(dtype));
+    for (int i = 0; i < call->n_in; i++)
+        if (rule_of(call->arg, call->attrs)->elements >> i & 1)
+            STNI_TRY(stni_check_number(call, stn_op_descriptor(call->op)->inputs[i].name, &numbers->operand[i], dtype));
     const stn_number *const all[] = {&numbers->a,          &numbers->b,          &numbers->c,
                                      &numbers->operand[0], &numbers->operand[1], &numbers->operand[2]};
     for (int i = 0; i < 3 + call->n_in && !stn_dtype_is_differentiable(dtype); i++)

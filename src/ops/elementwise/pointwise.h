@@ -37,6 +37,7 @@ struct stni_pointwise_rule {
     uint32_t dtypes;       /* in which the arithmetic is done: bit d stands for dtype d. 0: all */
     uint8_t promotes;      /* the operands that decide the promoted dtype, as a set; 0: all */
     uint8_t booleans;      /* the operands that must be bool */
+    uint8_t elements;      /* the operands that become elements of the result as they are: numbers that its dtype has */
     uint8_t divides;       /* 1: by operand 1; where that is the integer 0 the result is 0, and a value error is kept */
     uint8_t linear[STNI_POINTWISE_MASKS];
     void (*numbers)(const stn_op_call *call, struct stni_pointwise_numbers *out); /* NULL: it has none */

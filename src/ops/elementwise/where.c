@@ -47,7 +47,7 @@ static const stn_attr_schema where_schema[] = {
 };
 
 static const struct stni_pointwise_rule where_rule = {
-    .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION,
+    .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION, .elements = 1 << INPUT | 1 << OTHER,
     .linear = {1 << INPUT | 1 << OTHER}, .numbers = read_where_numbers,
     .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(CONDITION)},
                    [OTHER] = {other_derivative, STNI_READS_IN(CONDITION)}},
@@ -93,7 +93,8 @@ static stn_tensor *value_derivative(const stn_backward_call *call, stn_tensor *g
 }
 
 #define FILL_RULE                                                                                                       \
-    .op = STNI_POINTWISE_masked_fill, .promotes = 1 << FILLED, .booleans = 1 << MASK, .numbers = read_fill_numbers,     \
+    .op = STNI_POINTWISE_masked_fill, .promotes = 1 << FILLED, .booleans = 1 << MASK, .elements = 1 << VALUE,           \
+    .numbers = read_fill_numbers,                                                                                       \
     .derivative = {[FILLED] = {filled_derivative, STNI_READS_IN(MASK)}, [VALUE] = {value_derivative, STNI_READS_IN(MASK)}}
 
 /* To fill with zeros is linear. */

@@ -6,6 +6,7 @@
 #include "core/tensor/scope.h"
 #include "core/redistribute/redistribute.h"
 #include "dispatch/services.h"
+#include "ops/common/promote.h"
 #include "ops/common/rng_stream.h"
 #include "ops/table.h"
 
@@ -46,6 +47,17 @@ int stni_factory_ready_floating(stn_context *context, const char *name, const st
         stni_fail(context, STN_ERR_DTYPE, "%s: 'spec' got %s, wanted a floating dtype", name,
                   stn_dtype_name(spec->layout.dtype));
     return context->error.status == STN_OK;
+}
+
+int stni_factory_takes(const stn_spec *spec, const char *name, const char *argument, double value)
+{
+    const stn_dtype dtype = spec->layout.dtype;
+    const stn_number number = stni_number(value);
+    if (stni_number_fits(&number, dtype))
+        return 1;
+    stni_fail(spec->context, STN_ERR_DTYPE, "%s: '%s' got %g, wanted a number that %s has", name, argument, value,
+              stn_dtype_name(dtype));
+    return 0;
 }
 
 /* The spec with replicas where reductions are to be pending. */
@@ -113,7 +125,9 @@ stn_tensor *stn_full(stn_context *context, const stn_spec *spec, double value)
     struct stni_factory_args args = {.value = STNI_FACTORY_CONSTANT, .a = value};
     if (!context)
         return NULL;
-    return stni_factory_ready(context, "full", spec) ? stni_factory_make(context, spec, &args) : context->error_tensor;
+    if (!stni_factory_ready(context, "full", spec) || !stni_factory_takes(spec, "full", "value", value))
+        return context->error_tensor;
+    return stni_factory_make(context, spec, &args);
 }
 
 stn_tensor *stn_zeros(stn_context *context, const stn_spec *spec)
@@ -149,6 +163,11 @@ stn_tensor *stn_arange(stn_context *context, const stn_spec *spec, double start,
 stn_tensor *stn_linspace(stn_context *context, const stn_spec *spec, double start, double end)
 {
     struct stni_factory_args args = {.value = STNI_FACTORY_LINE, .a = start, .b = end};
+    if (!context)
+        return NULL;
+    if (!stni_factory_ready(context, "linspace", spec) || !stni_factory_takes(spec, "linspace", "start", start) ||
+        !stni_factory_takes(spec, "linspace", "end", end))
+        return context->error_tensor;
     return make_of(context, "linspace", spec, 1, &args);
 }
 

@@ -15,6 +15,9 @@ int stni_factory_ready(stn_context *context, const char *name, const stn_spec *s
 /* The same, and of a floating dtype. */
 int stni_factory_ready_floating(stn_context *context, const char *name, const stn_spec *spec);
 
+/* 1 if the spec's elements have the number `argument`; else the reason is kept. */
+int stni_factory_takes(const stn_spec *spec, const char *name, const char *argument, double value);
+
 /* Keeps an error; returns the error tensor. */
 stn_tensor *stni_factory_fail(stn_context *context, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 

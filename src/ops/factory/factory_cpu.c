@@ -5,15 +5,21 @@
 
 #include <string.h>
 
+/* Cut towards 0; what i64 has not is its least, and narrower ones keep the low bits. */
+static int64_t whole(double v)
+{
+    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+}
+
 static void put_f32(void *data, int64_t i, double v) { ((float *)data)[i] = (float)v; }
 static void put_f64(void *data, int64_t i, double v) { ((double *)data)[i] = v; }
 static void put_bf16(void *data, int64_t i, double v) { ((uint16_t *)data)[i] = stni_f32_to_bf16((float)v); }
 static void put_f16(void *data, int64_t i, double v) { ((uint16_t *)data)[i] = stni_f32_to_f16((float)v); }
-static void put_i64(void *data, int64_t i, double v) { ((int64_t *)data)[i] = (int64_t)v; }
-static void put_i32(void *data, int64_t i, double v) { ((int32_t *)data)[i] = (int32_t)v; }
-static void put_u8(void *data, int64_t i, double v) { ((uint8_t *)data)[i] = (uint8_t)(int64_t)v; }
-static void put_i8(void *data, int64_t i, double v) { ((int8_t *)data)[i] = (int8_t)(int64_t)v; }
-static void put_i16(void *data, int64_t i, double v) { ((int16_t *)data)[i] = (int16_t)(int64_t)v; }
+static void put_i64(void *data, int64_t i, double v) { ((int64_t *)data)[i] = whole(v); }
+static void put_i32(void *data, int64_t i, double v) { ((int32_t *)data)[i] = (int32_t)whole(v); }
+static void put_u8(void *data, int64_t i, double v) { ((uint8_t *)data)[i] = (uint8_t)whole(v); }
+static void put_i8(void *data, int64_t i, double v) { ((int8_t *)data)[i] = (int8_t)whole(v); }
+static void put_i16(void *data, int64_t i, double v) { ((int16_t *)data)[i] = (int16_t)whole(v); }
 static void put_bool(void *data, int64_t i, double v) { ((uint8_t *)data)[i] = v != 0; }
 static void put_c64(void *data, int64_t i, double v) { ((float _Complex *)data)[i] = (float)v; }
 static void put_c128(void *data, int64_t i, double v) { ((double _Complex *)data)[i] = v; }

@@ -71,6 +71,17 @@ stn_tensor *stn_trunc_normal(stn_context *context, const stn_spec *spec, double 
     return stni_factory_make(context, spec, &args);
 }
 
+/* Whether elements of a real dtype have the whole numbers from `low` to `high` - 1. */
+static int has_range(stn_dtype dtype, int64_t low, int64_t high)
+{
+    static const int64_t least[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_I32] = INT32_MIN, [STN_DTYPE_I16] = INT16_MIN, [STN_DTYPE_I8] = INT8_MIN, [STN_DTYPE_F16] = -65504};
+    static const int64_t most[STN_DTYPE_COUNT] = {
+        [STN_DTYPE_I32] = INT32_MAX, [STN_DTYPE_I16] = INT16_MAX, [STN_DTYPE_I8] = INT8_MAX,
+        [STN_DTYPE_U8] = UINT8_MAX,  [STN_DTYPE_BOOL] = 1,        [STN_DTYPE_F16] = 65504};
+    return most[dtype] == 0 || (low >= least[dtype] && high - 1 <= most[dtype]);
+}
+
 /* Beyond 2^53 a double does not hold every integer. */
 stn_tensor *stn_randint(stn_context *context, const stn_spec *spec, int64_t low, int64_t high)
 {
@@ -86,6 +97,9 @@ stn_tensor *stn_randint(stn_context *context, const stn_spec *spec, int64_t low,
         return stni_factory_fail(context, STN_ERR_ARGUMENT,
                                  "randint: got %lld to %lld, wanted low < high, neither beyond 2^52", (long long)low,
                                  (long long)high);
+    if (!has_range(spec->layout.dtype, low, high))
+        return stni_factory_fail(context, STN_ERR_DTYPE, "randint: got %lld to %lld, wanted numbers that %s has",
+                                 (long long)low, (long long)high, stn_dtype_name(spec->layout.dtype));
     return stni_factory_make(context, spec, &args);
 }
 

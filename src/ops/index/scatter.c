@@ -3,6 +3,7 @@
 #include "ops/index/arguments.h"
 
 #include "ops/common/call.h"
+#include "ops/common/check.h"
 #include "ops/common/promote.h"
 
 #include <shardtensor/ops.h>
@@ -95,6 +96,7 @@ static stn_status scatter(stn_op_call *call)
     STNI_TRY(stni_index_fits(call, (int)attrs.dim));
     if (src)
         STNI_TRY(stni_index_same_dtype(call));
+    STNI_TRY(stni_check_number(call, "value", &own->value, call->in_spec[STNI_INDEXED]->layout.dtype));
     attrs.mode = mode_of[own->reduce];
     attrs.value = own->value;
     if (!src && own->reduce != REDUCE_NONE) {

@@ -141,6 +141,7 @@ static stn_status index_fill(stn_op_call *call)
                            call->in_spec[STNI_SOURCE]->layout.ndim);
     STNI_TRY(stni_index_begin(call, own->dim, &attrs));
     STNI_TRY(stni_index_is_line(call));
+    STNI_TRY(stni_check_number(call, "value", &own->value, call->in_spec[STNI_INDEXED]->layout.dtype));
     attrs.value = own->value;
     attrs.wrap = 1;
     attrs.slices = 1;

@@ -7,6 +7,7 @@
 #include "core/context/context.h"
 #include "core/base/dtype.h"
 #include "ops/common/call.h"
+#include "ops/common/check.h"
 #include "ops/common/dims.h"
 #include "ops/common/list.h"
 
@@ -137,24 +138,14 @@ static stn_status read_map(const stn_op_call *call, struct stni_remap *map, int6
     return STN_OK;
 }
 
-/* Of integers, which cut a number towards 0. */
-static stn_status check_value(const stn_op_call *call, stn_dtype dtype)
-{
-    const struct stni_pad_attrs *attrs = call->attrs;
-    const double f = attrs->value.f;
-    if (attrs->mode != STNI_PAD_CONSTANT || stn_dtype_is_differentiable(dtype) || dtype == STN_DTYPE_BOOL ||
-        attrs->value.kind != STN_NUMBER_FLOAT || (f >= -0x1p63 && f < 0x1p63))
-        return STN_OK;
-    return stn_op_fail(call, STN_ERR_DTYPE, "'value' got %g for elements of %s, wanted one that i64 has", f,
-                       stn_dtype_name(dtype));
-}
-
 static stn_status check(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
+    const struct stni_pad_attrs *attrs = call->attrs;
     struct stni_remap map;
     call->out_meta[0] = (stn_meta){.dtype = in->dtype, .ndim = in->ndim};
-    STNI_TRY(check_value(call, in->dtype));
+    if (attrs->mode == STNI_PAD_CONSTANT)
+        STNI_TRY(stni_check_number(call, "value", &attrs->value, in->dtype));
     return read_map(call, &map, call->out_meta[0].shape);
 }
 
