@@ -30,8 +30,8 @@ struct stni_sort_lines {
     int64_t step[ORDER_TENSORS]; /* along the line, of the outputs */
     int n_along;                 /* dims of a line in the input, slowest first */
     int64_t along[STN_MAX_NDIM], along_in[STN_MAX_NDIM], along_index[STN_MAX_NDIM];
-    int64_t first;               /* index of this rank's first element */
-    int64_t n;                   /* elements of a line on this rank */
+    int64_t first; /* index of this rank's first element */
+    int64_t n;     /* elements of a line on this rank */
 };
 
 STNI_INLINE int64_t order_line_count(const struct stni_sort_lines *lines)
@@ -74,7 +74,7 @@ struct stni_sort_top_args {
     void *values;
     int64_t *indices;
     struct stni_sort_pair *pairs; /* not NULL: k candidates per line are written here instead */
-    void *work; /* as many bytes as the kernel asks for */
+    void *work;                   /* as many bytes as the kernel asks for */
     int64_t first_line, n_lines;
 };
 
@@ -240,10 +240,10 @@ struct stni_sort_deal_args {
     const int64_t *indices;
     int n_pieces;
     int64_t n_all;
-    const int64_t *begins; /* of pieces; what begins at n_all has nothing behind it */
-    const int64_t *pieces; /* of each rank */
+    const int64_t *begins;                  /* of pieces; what begins at n_all has nothing behind it */
+    const int64_t *pieces;                  /* of each rank */
     const struct stni_sort_target *targets; /* the first element of pieces 1, 2, … */
-    int64_t *counts;       /* for each rank */
+    int64_t *counts;                        /* for each rank */
 };
 
 stn_status stni_sort_deal_cpu(stn_queue *queue, const void *args);
@@ -306,12 +306,16 @@ STNI_INLINE void stni_sort_histogram_ends(const struct stni_sort_histogram_args 
     }
 }
 
-/* The bin of x; -1: it lies outside, or is not a number. */
+/* The bin of x; -1: it lies outside, or is not a number. Ends so far apart that a double does not hold bins times their
+ * distance are brought nearer, which changes no digit. Ends that 1 does not move are one, in the middle. */
 STNI_INLINE int64_t stni_sort_histogram_bin(double x, double low, double high, int64_t bins)
 {
+    const double scale = high - low < 0x1p1022 / (double)bins ? 1 : 0x1p-70;
     if (!(x >= low && x <= high))
         return -1;
-    const int64_t bin = (int64_t)((x - low) * (double)bins / (high - low));
+    if (low == high)
+        return bins / 2;
+    const int64_t bin = (int64_t)((x * scale - low * scale) * (double)bins / (high * scale - low * scale));
     return bin < bins ? bin : bins - 1;
 }
 

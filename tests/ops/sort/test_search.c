@@ -145,6 +145,39 @@ static void elements_are_counted_by_bins_in_every_layout(void)
     test_ranks(6, histc_body, "2x3");
 }
 
+/* Bins whose ends a double holds, and not the distance between them, or not bins times that. */
+static stn_status far_body(stn_context *context, void *arg)
+{
+    const struct {
+        double low, high, v[6], want[4];
+    } far[] = {{-1e308, 1e308, {-1e308, -6e307, -1, 1, 4e307, 1e308}, {2, 0, 3, 1}},
+               {0, 1e308, {-1, 0, 3e307, 6e307, 9e307, 1e308}, {1, 1, 1, 2}},
+               {0, 0, {-1.5e308, -1e308, 1, 2, 1e308, 1.5e308}, {2, 0, 2, 2}},
+               {0, 0, {1e20, 1e20, 1e20, 1e20, 1e20, 1e20}, {0, 0, 6, 0}}};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement cut = stn_shard(0);
+    (void)arg;
+    for (size_t k = 0; k < sizeof far / sizeof *far; k++) {
+        struct elements e = {.dtype = STN_DTYPE_F64, .ndim = 1, .shape = {6}, .n = 6},
+                        want = {.dtype = STN_DTYPE_F64, .ndim = 1, .shape = {4}, .n = 4};
+        stn_scope_begin(context);
+        for (int i = 0; i < 6; i++)
+            e.v[i] = far[k].v[i];
+        for (int i = 0; i < 4; i++)
+            want.v[i] = far[k].want[i];
+        layout_check(stn_histc(layout_tensor_placed(context, mesh, &e, &cut), 4, far[k].low, far[k].high), &want,
+                     "histc of ends far apart");
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void bins_may_be_as_wide_as_numbers_go(void)
+{
+    test_ranks(1, far_body, NULL);
+    test_ranks(3, far_body, NULL);
+}
+
 static stn_status edges_body(stn_context *context, void *arg)
 {
     struct elements e = {.dtype = STN_DTYPE_F32, .ndim = 1, .shape = {3}, .n = 3, .v = {2, 2, 2}},
@@ -214,6 +247,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"values_find_their_places_in_every_layout", values_find_their_places_in_every_layout},
         {"numbers_and_sides_are_taken_by_name", numbers_and_sides_are_taken_by_name},
+        {"bins_may_be_as_wide_as_numbers_go", bins_may_be_as_wide_as_numbers_go},
         {"elements_are_counted_by_bins_in_every_layout", elements_are_counted_by_bins_in_every_layout},
         {"edges_are_as_documented", edges_are_as_documented},
         {"a_sorter_out_of_range_is_told", a_sorter_out_of_range_is_told},
