@@ -280,6 +280,35 @@ static void histories_that_would_not_know_of_a_change_refuse_it(void)
     test_ranks(3, gradients_body, NULL);
 }
 
+/* What one handle requires says nothing of the others. */
+static stn_status flags_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const stn_placement cut = stn_shard(0);
+    const char *refused =
+        "square_: 'input' has views, whose change a gradient would have to follow, and cannot be changed in place";
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 3, 0), &cut, STN_DTYPE_F64, 2, shape, NULL, counted);
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    stn_tensor *same = stn_detach(x);
+    stn_scope_begin(context);
+    stn_slice(x, 0, 0, 1, 1); /* follows x */
+    expect_refused(context, stn_square_(same), refused);
+    CHECK_STATUS(stn_set_requires_grad(same, 0), STN_OK);
+    CHECK(stn_requires_grad(x) && !stn_requires_grad(same));
+    expect_refused(context, stn_square_(same), refused);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_slice(same, 0, 0, 1, 1);
+    CHECK(stn_square_(same) == same);
+    return stn_scope_end(context);
+}
+
+static void a_flag_is_one_handles(void)
+{
+    test_ranks(3, flags_body, NULL);
+}
+
 /* Made of transposed or flattened tensors of which nobody else knows. */
 static stn_status own_body(stn_context *context, void *arg)
 {
@@ -423,6 +452,7 @@ int main(int argc, char **argv)
         {"elements_of_the_last_dim_move_where_it_is_sharded", elements_of_the_last_dim_move_where_it_is_sharded},
         {"memory_that_was_lent_is_changed_through_its_local_tensor_alone",
          memory_that_was_lent_is_changed_through_its_local_tensor_alone},
+        {"a_flag_is_one_handles", a_flag_is_one_handles},
         {"what_local_tensors_become_is_a_view_on_every_rank", what_local_tensors_become_is_a_view_on_every_rank},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -47,7 +47,10 @@ void stni_storage_add_view(struct stni_storage *storage)
 
 void stni_storage_drop_view(stn_context *context, struct stni_storage *storage)
 {
-    if (atomic_fetch_sub_explicit(&storage->views, 1, memory_order_relaxed) == 1 && storage->context == NULL)
+    if (atomic_fetch_sub_explicit(&storage->views, 1, memory_order_relaxed) > 1)
+        return;
+    storage->has_grad = 0; /* the next view says it anew */
+    if (storage->context == NULL)
         stni_slab_put(context->storage_slab, storage);
 }
 

@@ -10,7 +10,7 @@ struct stni_storage {
     atomic_int views;   /* live views of tensors on it: the handle outlives its memory for them */
     atomic_int apart;   /* of them, those that may have memory of their own: what is changed here they do not show */
     uint32_t version;   /* counts changes in place, through views too */
-    uint32_t has_grad;  /* a tensor that has views, or one of them, requires grad or did when it was made */
+    uint32_t has_grad;  /* of one that has views: it, or one of them, requires grad or did since the first was made */
     uint32_t frozen;    /* 1: nobody changes the memory any more */
     stn_context *context; /* NULL while the slab holds it */
     struct stni_mempool *pool; /* that the memory goes back to */
