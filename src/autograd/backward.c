@@ -191,13 +191,13 @@ static stn_status run_hooks(const struct stni_pass *pass, struct stni_node *node
     return STN_OK;
 }
 
-static void capture(struct stni_pass *pass, const struct stni_node *node)
+static void capture(struct stni_pass *pass, struct stni_node *node)
 {
-    for (int c = 0; c < pass->n_captures; c++) {
-        struct stni_capture *asked = &pass->captures[c];
-        if (asked->edge.node == node && node->cotangents[asked->edge.output])
-            asked->gradient = stn_tensor_retain(node->cotangents[asked->edge.output]);
-    }
+    if (!pass->capturing)
+        return;
+    for (struct stni_capture **asked = stni_captures_of(pass, node); *asked && (*asked)->edge.node == node; asked++)
+        if (node->cotangents[(*asked)->edge.output])
+            (*asked)->gradient = stn_tensor_retain(node->cotangents[(*asked)->edge.output]);
 }
 
 static stn_status run_node(struct stni_pass *pass, int at)
@@ -361,6 +361,7 @@ static stn_status run_alone(struct stni_pass *pass)
     for (int r = 0; r < pass->n_roots; r++)
         STNI_TRY(stni_pass_reach(pass, pass->roots[r].edge));
     stni_pass_sort(pass);
+    STNI_TRY(stni_captures_sort(pass));
     stni_pass_prune(pass);
     for (int r = 0; r < pass->n_roots; r++)
         STNI_TRY(deliver(pass, &pass->roots[r].edge, pass->roots[r].spec, pass->roots[r].cotangent));
@@ -451,7 +452,7 @@ static stn_status make_captures(struct stni_pass *pass, int n, stn_tensor *const
         pass->captures[i] = (struct stni_capture){stni_edge_of(inputs[i]), inputs[i]->spec, NULL};
         pass->n_captures = i + 1;
     }
-    return STN_OK;
+    return stni_captures_sort(pass);
 }
 
 static void hand_out(struct stni_pass *pass, stn_tensor **grads)

@@ -176,62 +176,6 @@ void stni_pass_sort(struct stni_pass *pass)
         qsort(pass->nodes, (size_t)pass->n_nodes, sizeof(struct stni_node *), later_first);
 }
 
-static int captured(const struct stni_pass *pass, const struct stni_edge *edge)
-{
-    for (int c = 0; c < pass->n_captures; c++) {
-        const struct stni_edge *e = &pass->captures[c].edge;
-        if (e->node == edge->node && e->leaf == edge->leaf && (!e->node || e->output == edge->output))
-            return 1;
-    }
-    return 0;
-}
-
-/* A node leads to a capture if an input of it is one, or was made by a node that does; those were recorded before
- * it, so that they have been checked already when the list is walked from its end. Collectives always do: other
- * ranks count on them. */
-static int leads_to_capture(const struct stni_pass *pass, const struct stni_node *node)
-{
-    if (node->desc->flags & STN_OP_PER_RANK)
-        return 1;
-    for (int i = 0; i < node->n_in; i++) {
-        const struct stni_edge *edge = &node->edges[i];
-        if (!(node->needs >> i & 1))
-            continue;
-        if (captured(pass, edge) || (edge->node && edge->node->mark == pass->mark + 1))
-            return 1;
-    }
-    return 0;
-}
-
-static int is_captured_output(const struct stni_pass *pass, const struct stni_node *node)
-{
-    for (int c = 0; c < pass->n_captures; c++)
-        if (pass->captures[c].edge.node == node)
-            return 1;
-    return 0;
-}
-
-void stni_pass_prune(struct stni_pass *pass)
-{
-    int kept = 0;
-    for (int n = pass->n_nodes - 1; n >= 0; n--)
-        if (leads_to_capture(pass, pass->nodes[n]))
-            pass->nodes[n]->mark = pass->mark + 1;
-    for (int n = 0; n < pass->n_nodes; n++) {
-        struct stni_node *node = pass->nodes[n];
-        if (node->mark == pass->mark + 1 || is_captured_output(pass, node)) {
-            pass->nodes[kept++] = node;
-        } else {
-            node->mark = 0;
-            stni_node_release(node);
-        }
-    }
-    pass->n_nodes = kept;
-    for (int c = 0; c < pass->n_captures; c++)
-        if (pass->captures[c].edge.leaf)
-            pass->captures[c].edge.leaf->mark = pass->mark + 1;
-}
-
 void stni_pass_fini(struct stni_pass *pass)
 {
     for (int n = 0; n < pass->n_nodes; n++)
@@ -251,6 +195,7 @@ void stni_pass_fini(struct stni_pass *pass)
         stni_leaf_release(pass->leaves[l]);
     for (int c = 0; c < pass->n_captures; c++)
         stni_tensor_drop(&pass->captures[c].gradient);
+    stni_free(pass->sorted);
     stni_free(pass->nodes);
     stni_free(pass->leaves);
     stni_free(pass->meshes);

@@ -95,6 +95,7 @@ struct stni_pass {
     int capturing; /* stn_grad: gradients go to the captures, no leaf is touched */
     struct stni_capture *captures;
     int n_captures;
+    struct stni_capture **sorted; /* the captures by where they are; NULL after the last one */
     int alone; /* a pullback's: begins at `roots`, agrees on nothing with other ranks, and leaves gradients in the layout that they have */
     const struct stni_root *roots;
     int n_roots;
@@ -117,6 +118,10 @@ stn_status stni_pass_touch_collective(struct stni_pass *pass, const stn_mesh *me
 
 /* Strict reverse order of recording. */
 void stni_pass_sort(struct stni_pass *pass);
+
+/* Captures are found from then on: those of a node's outputs follow one another, from the one that this gives on. */
+stn_status stni_captures_sort(struct stni_pass *pass);
+struct stni_capture **stni_captures_of(const struct stni_pass *pass, struct stni_node *node);
 
 /* Capturing: keeps in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the
  * collectives. After sorting. */
