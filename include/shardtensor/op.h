@@ -141,8 +141,8 @@ typedef struct stn_backward_call {
 
 enum stn_op_flags {
     STN_OP_IN_PLACE = 1, /* changes in[0] and returns it */
-    STN_OP_ALIAS = 2, /* may return a tensor on in[0]'s memory (views); run makes out[k] itself with stn_op_alias, compose
-                         with ops that do */
+    STN_OP_ALIAS = 2, /* may return a tensor on in[0]'s memory (views): run makes out[k] itself with stn_op_alias, and
+                         compose has it from ops that do */
     STN_OP_FIRST_ORDER = 4, /* backward cannot be differentiated again: create_graph is refused with the op's name */
     STN_OP_PER_RANK =
         8, /* a collective of per-rank semantics on local tensors: in grad mode recorded on every rank, whatever requires grad

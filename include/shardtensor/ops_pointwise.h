@@ -169,8 +169,8 @@ STN_API stn_tensor *stn_polar(stn_tensor *abs, stn_tensor *angle);
  *  STN_ERR_DTYPE (condition not bool). */
 STN_API stn_tensor *stn_where(stn_tensor *condition, stn_tensor *input, stn_tensor *other);
 
-/** `value` where `mask`, else input; of input's dtype, which has the number (stn_full). As stn_where; Partial(sum) is kept where value is 0 and mask
- *  Replicate. */
+/** `value` where `mask`, else input; of input's dtype, which has the number (stn_full). As stn_where; Partial(sum) is
+ *  kept where value is 0 and mask Replicate. */
 STN_API stn_tensor *stn_masked_fill(stn_tensor *input, stn_tensor *mask, double value);
 
 /** The greater of two. As stn_add, but not for complex numbers; Partial is reduced first; NaN wins.
