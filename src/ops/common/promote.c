@@ -71,6 +71,18 @@ stn_number stni_number(double value)
     return (stn_number){whole ? STN_NUMBER_INT : STN_NUMBER_FLOAT, whole ? (int64_t)value : 0, value};
 }
 
+static int is_within_i64(double value)
+{
+    return value >= -0x1p63 && value < 0x1p63;
+}
+
+int64_t stni_number_whole(const stn_number *number)
+{
+    if (number->kind != STN_NUMBER_FLOAT)
+        return number->i;
+    return is_within_i64(number->f) ? (int64_t)number->f : 0;
+}
+
 int stni_number_fits(const stn_number *number, stn_dtype dtype)
 {
     static const int64_t most[STN_DTYPE_COUNT] = {[STN_DTYPE_I64] = INT64_MAX,
@@ -81,8 +93,8 @@ int stni_number_fits(const stn_number *number, stn_dtype dtype)
     const int64_t least = dtype == STN_DTYPE_U8 ? -most[dtype] : -most[dtype] - 1;
     if (most[dtype] == 0 || number->kind == STN_NUMBER_NONE)
         return 1;
-    if (number->kind == STN_NUMBER_FLOAT && !(number->f >= -0x1p63 && number->f < 0x1p63))
+    if (number->kind == STN_NUMBER_FLOAT && !is_within_i64(number->f))
         return 0;
-    const int64_t whole = number->kind == STN_NUMBER_FLOAT ? (int64_t)number->f : number->i;
+    const int64_t whole = stni_number_whole(number);
     return whole >= least && whole <= most[dtype];
 }

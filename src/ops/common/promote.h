@@ -19,6 +19,9 @@ int stni_same_category(stn_dtype a, stn_dtype b);
 /* The number that a caller's double means: whole ones are integers, so that they keep integers integers. */
 stn_number stni_number(double value);
 
+/* The number as an integer, cut towards 0; 0 where i64 has it not. */
+int64_t stni_number_whole(const stn_number *number);
+
 /* Whether an element of a dtype of integers, which cuts a number towards 0, has it; of other dtypes always. Unsigned
  * ones take negative numbers for those above their middle, as PyTorch does. */
 int stni_number_fits(const stn_number *number, stn_dtype dtype);

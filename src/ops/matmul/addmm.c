@@ -110,7 +110,7 @@ static stn_status place(stn_op_call *call)
 
 static struct stni_pointwise_number kernel_number(stn_number number)
 {
-    return (struct stni_pointwise_number){number.f, number.kind == STN_NUMBER_FLOAT ? (int64_t)number.f : number.i};
+    return (struct stni_pointwise_number){number.f, stni_number_whole(&number)};
 }
 
 /* An input that is multiplied by 0 is not read. */

@@ -10,6 +10,7 @@
 #include "ops/common/check.h"
 #include "ops/common/dims.h"
 #include "ops/common/list.h"
+#include "ops/common/promote.h"
 
 #include <shardtensor/ops.h>
 
@@ -180,7 +181,7 @@ static stn_status place(stn_op_call *call)
 static void write_value(const stn_number *number, stn_dtype dtype, void *out)
 {
     const double f = number->f;
-    const int64_t i = number->kind == STN_NUMBER_FLOAT || number->kind == STN_NUMBER_NONE ? (int64_t)f : number->i;
+    const int64_t i = stni_number_whole(number);
     const union {
         float f32[2];
         double f64[2];
