@@ -47,8 +47,8 @@ static const stn_attr_schema where_schema[] = {
 };
 
 static const struct stni_pointwise_rule where_rule = {
-    .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION, .elements = 1 << INPUT | 1 << OTHER,
-    .linear = {1 << INPUT | 1 << OTHER}, .numbers = read_where_numbers,
+    .op = STNI_POINTWISE_where, .promotes = 1 << INPUT | 1 << OTHER, .booleans = 1 << CONDITION,
+    .elements = 1 << INPUT | 1 << OTHER, .linear = {1 << INPUT | 1 << OTHER}, .numbers = read_where_numbers,
     .derivative = {[INPUT] = {input_derivative, STNI_READS_IN(CONDITION)},
                    [OTHER] = {other_derivative, STNI_READS_IN(CONDITION)}},
 };
