@@ -103,7 +103,7 @@ STN_API stn_tensor *stn_scatter(stn_context *context, stn_tensor *local, int roo
  *  Gradient: as stn_to_local of the replicated tensor under STN_GRAD_REPLICATED: all ranks go on to one loss. Nothing
  *  can tell whether they do. Where each rank's loss is its own, redistribute to Replicate and take stn_to_local under
  *  STN_GRAD_PER_RANK, which adds up what the ranks give.
- *  @return new tensor. (PyTorch's users know it as full_tensor.) */
+ *  @return new tensor, a view apart (ops_in_place.h). (PyTorch's users know it as full_tensor.) */
 STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
 
 /** The whole tensor on one rank, as a local tensor; a pending reduction is done. The inverse of stn_scatter: nobody
@@ -111,7 +111,8 @@ STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
  *  none).
  *  Collective: every rank of the world calls it, with the same `root`, a world rank; only chunks travel. Gradient:
  *  none: the result is detached.
- *  @return new tensor; STN_ERR_ARGUMENT (a local tensor; root), STN_ERR_MEMORY, STN_ERR_COMM. */
+ *  @return new tensor, a view apart (ops_in_place.h) where the root has the whole already; STN_ERR_ARGUMENT (a local
+ *  tensor; root), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
 
 /** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
