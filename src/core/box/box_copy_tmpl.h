@@ -172,7 +172,8 @@ static void NAME(stream_any)(char *dst, int64_t dst_stride, const char *src, int
 static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n, int64_t m,
                             int streamed, int64_t ahead)
 {
-    int64_t size = (int64_t)sizeof(T), block = NAME(LINE) * 4;
+    const int64_t size = (int64_t)sizeof(T), block = NAME(LINE) * 4;
+    const int64_t rows = dst_stride % STNI_CACHE_WAY == 0 ? STNI_CACHE_WAYS : block;
     if (streamed && ((uintptr_t)dst | (uint64_t)dst_stride) % STNI_LINE == 0) {
         NAME(stream_aligned)(dst, dst_stride, src, src_stride, n, m);
         return;
@@ -181,11 +182,11 @@ static void NAME(transpose)(char *dst, int64_t dst_stride, const char *src, int6
         NAME(stream_any)(dst, dst_stride, src, src_stride, n, m);
         return;
     }
-    for (int64_t j = 0; j < m; j += block)
+    for (int64_t j = 0; j < m; j += rows)
         for (int64_t i = 0; i < n; i += block)
             NAME(transpose_block)
             (dst + j * dst_stride + i * size, dst_stride, src + i * src_stride + j * size, src_stride,
-             n - i < block ? n - i : block, m - j < block ? m - j : block, ahead);
+             n - i < block ? n - i : block, m - j < rows ? m - j : rows, ahead);
 }
 
 #undef T

@@ -11,6 +11,10 @@
 /* Sizes of elements: 1 << log2 bytes. */
 enum { STNI_BOX_SIZES = 5 };
 
+/* Rows that begin at multiples of STNI_CACHE_WAY bytes share their places in the first cache, and more of them than
+ * STNI_CACHE_WAYS drive each other out: where they are written bit by bit, no more are at once. */
+enum { STNI_CACHE_WAY = 4096, STNI_CACHE_WAYS = 8 };
+
 /* `n` single elements. */
 typedef void (*stni_elements_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n);
 

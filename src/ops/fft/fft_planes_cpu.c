@@ -65,11 +65,19 @@ static size_t dense_bytes(const struct stni_fft_args *a)
     return restores(a) ? (bytes + 63) / 64 * 64 : 0;
 }
 
+/* Whether a plane has the elements that lie side by side. Where these are of different planes, a plane reads a cache
+ * line for each element; dims one after the other read each line once. */
+static int has_neighbours(const struct stni_fft_args *a)
+{
+    const struct stni_fft_dim *dim = &a->more[0];
+    return (a->step_in == 1 || dim->step_in == 1) && (a->step_out == 1 || dim->step_out == 1);
+}
+
 /* Where the plans are many, making the second may make room of the first's. */
 size_t stni_fft_planes_workspace(stn_queue *queue, const void *args)
 {
     const struct stni_fft_args *a = args;
-    if (a->n_more != 1)
+    if (a->n_more != 1 || !has_neighbours(a))
         return 0;
     const struct plane p = plane_of(a);
     const size_t rows = stni_fft_workspace(queue, &p.rows), columns = stni_fft_workspace(queue, &p.columns);
