@@ -61,6 +61,32 @@ STN_API stn_tensor *stn_rfftn(stn_tensor *input, int n, const int64_t *s, const 
 /** Its inverse: the last of the dims is restored, as by stn_irfft; its size in `s` is that of the result. */
 STN_API stn_tensor *stn_irfftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm);
 
+/** stn_fftn, with a result in another layout than the input's.
+ *
+ * Placement:  `placements`, one per mesh axis, Shard or Replicate; cuts as by stn_spec_like of the input's spec. NULL:
+ *             the result stays where the last exchange led, which saves the exchange back: a transform, something done
+ *             element by element, and the inverse with the input's placements are two exchanges in place of four. The
+ *             layout is a function of the input's spec and the arguments alone; stn_tensor_spec tells it. Pending sums
+ *             stay pending then, and where `placements` say otherwise they are added up.
+ * Collective: over the input's mesh, unless nothing is cut, pending or asked for.
+ * Gradient:   yes, in the input's layout.
+ * Everything else as stn_fftn.
+ * @return new tensor; as stn_fftn; STN_ERR_ARGUMENT too for placements other than these, or of a local tensor. */
+STN_API stn_tensor *stn_fftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                                const stn_placement *placements);
+
+/** stn_ifftn in another layout. As stn_fftn_to. */
+STN_API stn_tensor *stn_ifftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                                 const stn_placement *placements);
+
+/** stn_rfftn in another layout. As stn_fftn_to. */
+STN_API stn_tensor *stn_rfftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                                 const stn_placement *placements);
+
+/** stn_irfftn in another layout. As stn_fftn_to. */
+STN_API stn_tensor *stn_irfftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                                  const stn_placement *placements);
+
 /** stn_fftn over two dims. @param s  two sizes, or NULL.  @param dims  two, or NULL: the last ones. */
 STN_API stn_tensor *stn_fft2(stn_tensor *input, const int64_t *s, const int *dims, stn_fft_norm norm);
 

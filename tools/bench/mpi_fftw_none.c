@@ -1,7 +1,7 @@
 /* Without FFTW for MPI. */
 #include "mpi_fftw.h"
 
-double mpi_fftw_run(long long side, int is_real, long long n)
+double mpi_fftw_run(long long side, int is_real, int is_left, long long n)
 {
     (void)side, (void)is_real, (void)n;
     return -1;

@@ -76,7 +76,7 @@ static void run_collective(const struct order *o, struct buffers *b, int rank)
 static double run_program(const struct order *o)
 {
     const double seconds = o->coll >= UNET ? mpi_model_run(collectives[o->coll], o->first, (int)o->second, o->n)
-                                           : mpi_fftw_run(o->first, o->coll == RFFT, o->n);
+                                           : mpi_fftw_run(o->first, o->coll == RFFT, o->second == 1, o->n);
     double ends[2] = {seconds, -seconds}, most[2];
     MPI_Allreduce(ends, most, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return most[1] > 0 ? -1 : most[0];

@@ -1,5 +1,6 @@
 /* fft and its like: what n, s, dim and norm mean, as resized dims and the transforms of stages.h. */
 #include "core/base/dtype.h"
+#include "ops/fft/stage_path.h"
 #include "ops/fft/stages.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
@@ -22,6 +23,7 @@ struct line_attrs {
 struct many_attrs {
     stn_ints s, dim;
     int64_t norm;
+    stn_ints placements; /* as of struct stni_stage_attrs */
 };
 
 /* What an op does. Of real ones the last dim is halved, or restored; those that are Hermitian do it of the
@@ -38,6 +40,7 @@ struct task {
     int dims[STN_MAX_NDIM];
     int64_t sizes[STN_MAX_NDIM];
     int64_t norm;
+    stn_ints placements;
 };
 
 static stn_tensor *call_line(enum stni_op_index op, stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
@@ -47,9 +50,9 @@ static stn_tensor *call_line(enum stni_op_index op, stn_tensor *input, int64_t n
 }
 
 static stn_tensor *call_many(enum stni_op_index op, const char *name, stn_tensor *input, int n, const int64_t *s,
-                             const int *dims, stn_fft_norm norm)
+                             const int *dims, stn_fft_norm norm, const stn_ints *placements)
 {
-    struct many_attrs attrs = {.s = {.n = -1}, .dim = {.n = -1}, .norm = norm};
+    struct many_attrs attrs = {.s = {.n = -1}, .dim = {.n = -1}, .norm = norm, .placements = *placements};
     if (n < 0 || n > STN_MAX_NDIM)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'n' got %d, wanted 0 to %d", name, n, STN_MAX_NDIM);
     if ((s && !stni_list_read(input, &(struct stni_list){name, "n", "s", 0}, n, s, &attrs.s)) ||
@@ -63,7 +66,34 @@ static stn_tensor *call_two(enum stni_op_index op, const char *name, stn_tensor 
                             const int *dims, stn_fft_norm norm)
 {
     static const int last[] = {-2, -1};
-    return call_many(op, name, input, 2, s, dims ? dims : last, norm);
+    return call_many(op, name, input, 2, s, dims ? dims : last, norm, &stni_fft_as_input);
+}
+
+/* To a layout that is asked for; `placements` NULL: to none, so that the result stays where the last exchange led. */
+static stn_tensor *call_to(enum stni_op_index op, const char *name, stn_tensor *input, int n, const int64_t *s,
+                           const int *dims, stn_fft_norm norm, const stn_placement *placements)
+{
+    stn_ints wanted = {.n = 0};
+    if (!input)
+        return NULL;
+    if (!placements)
+        return call_many(op, name, input, n, s, dims, norm, &wanted);
+    if (stni_tensor_require(input, name) != STN_OK)
+        return stni_call_error(input);
+    const struct stni_layout *layout = &input->spec->layout;
+    if (!layout->mesh)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'placements' are given, wanted NULL for a local 'input'",
+                              name);
+    for (; wanted.n < layout->mesh->ndim; wanted.n++) {
+        const stn_placement p = placements[wanted.n];
+        const int is_shard = p.kind == STN_PLACE_SHARD && p.dim >= 0 && p.dim < layout->ndim;
+        if (!is_shard && p.kind != STN_PLACE_REPLICATE)
+            return stni_call_fail(input, STN_ERR_ARGUMENT,
+                                  "%s: 'placements[%d]' is neither Replicate nor Shard of one of the %d dims", name,
+                                  (int)wanted.n, layout->ndim);
+        wanted.v[wanted.n] = is_shard ? p.dim : -1;
+    }
+    return call_many(op, name, input, n, s, dims, norm, &wanted);
 }
 
 stn_tensor *stn_fft(stn_tensor *input, int64_t n, int dim, stn_fft_norm norm)
@@ -113,22 +143,46 @@ stn_tensor *stn_irfft2(stn_tensor *input, const int64_t *s, const int *dims, stn
 
 stn_tensor *stn_fftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm)
 {
-    return call_many(STNI_OP_fftn, "fftn", input, n, s, dims, norm);
+    return call_many(STNI_OP_fftn, "fftn", input, n, s, dims, norm, &stni_fft_as_input);
+}
+
+stn_tensor *stn_fftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                        const stn_placement *placements)
+{
+    return call_to(STNI_OP_fftn, "fftn_to", input, n, s, dims, norm, placements);
 }
 
 stn_tensor *stn_ifftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm)
 {
-    return call_many(STNI_OP_ifftn, "ifftn", input, n, s, dims, norm);
+    return call_many(STNI_OP_ifftn, "ifftn", input, n, s, dims, norm, &stni_fft_as_input);
+}
+
+stn_tensor *stn_ifftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                        const stn_placement *placements)
+{
+    return call_to(STNI_OP_ifftn, "ifftn_to", input, n, s, dims, norm, placements);
 }
 
 stn_tensor *stn_rfftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm)
 {
-    return call_many(STNI_OP_rfftn, "rfftn", input, n, s, dims, norm);
+    return call_many(STNI_OP_rfftn, "rfftn", input, n, s, dims, norm, &stni_fft_as_input);
+}
+
+stn_tensor *stn_rfftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                        const stn_placement *placements)
+{
+    return call_to(STNI_OP_rfftn, "rfftn_to", input, n, s, dims, norm, placements);
 }
 
 stn_tensor *stn_irfftn(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm)
 {
-    return call_many(STNI_OP_irfftn, "irfftn", input, n, s, dims, norm);
+    return call_many(STNI_OP_irfftn, "irfftn", input, n, s, dims, norm, &stni_fft_as_input);
+}
+
+stn_tensor *stn_irfftn_to(stn_tensor *input, int n, const int64_t *s, const int *dims, stn_fft_norm norm,
+                        const stn_placement *placements)
+{
+    return call_to(STNI_OP_irfftn, "irfftn_to", input, n, s, dims, norm, placements);
 }
 
 static const struct rule *rule_of(const stn_op_call *call)
@@ -166,7 +220,7 @@ static stn_status read_line(const stn_op_call *call, struct task *task)
 {
     const struct line_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    *task = (struct task){.n = 1, .norm = attrs->norm};
+    *task = (struct task){.n = 1, .norm = attrs->norm, .placements = stni_fft_as_input};
     if (in->ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape (), wanted at least one dim");
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &task->dims[0]));
@@ -180,7 +234,7 @@ static stn_status read_many(const stn_op_call *call, struct task *task)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const int64_t n = attrs->dim.n >= 0 ? attrs->dim.n : attrs->s.n >= 0 ? attrs->s.n : in->ndim;
     uint32_t mask;
-    *task = (struct task){.n = (int)n, .norm = attrs->norm};
+    *task = (struct task){.n = (int)n, .norm = attrs->norm, .placements = attrs->placements};
     if (attrs->s.n >= 0 && attrs->s.n != n)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'s' got %lld sizes, wanted one for each of the %lld dims",
                            (long long)attrs->s.n, (long long)n);
@@ -189,6 +243,7 @@ static stn_status read_many(const stn_op_call *call, struct task *task)
                            n == 0 ? "at least one of" : "at most", in->ndim);
     if (attrs->dim.n > 0)
         STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
+    STNI_TRY(stni_stage_check_placements(call, &attrs->placements));
     for (int i = 0; i < task->n; i++) {
         if (attrs->dim.n >= 0)
             STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim.v[i], in->ndim, &task->dims[i]));
@@ -229,10 +284,10 @@ static stn_tensor *transform(const struct rule *rule, const struct task *task, s
         x = resize(x, task->dims[i], rule->kind == RESTORE && i == last ? task->sizes[i] / 2 + 1 : task->sizes[i]);
     }
     if (rule->kind == COMPLEX)
-        return stni_fft_complex(x, &dims, rule->inverse, scale);
+        return stni_fft_complex(x, &dims, rule->inverse, scale, &task->placements);
     if (rule->kind == HALVE)
-        return stni_fft_halve(x, &dims, scale, 1);
-    return stni_fft_restore(x, &dims, task->sizes[last], scale, 1);
+        return stni_fft_halve(x, &dims, scale, 1, &task->placements);
+    return stni_fft_restore(x, &dims, task->sizes[last], scale, 1, &task->placements);
 }
 
 static stn_status compose(stn_op_call *call, const struct task *task)
@@ -284,9 +339,11 @@ static const stn_attr_schema many_schema[] = {
     {"s", STN_ATTR_INTS, offsetof(struct many_attrs, s), NULL},
     {"dim", STN_ATTR_INTS, offsetof(struct many_attrs, dim), NULL},
     {"norm", STN_ATTR_CHOICE, offsetof(struct many_attrs, norm), norms},
+    {"placements", STN_ATTR_INTS, offsetof(struct many_attrs, placements), NULL},
 };
-static const struct many_attrs two_init = {.s = {.n = -1}, .dim = {.n = 2, .v = {-2, -1}}};
-static const struct many_attrs many_init = {.s = {.n = -1}, .dim = {.n = -1}};
+static const struct many_attrs two_init = {
+    .s = {.n = -1}, .dim = {.n = 2, .v = {-2, -1}}, .placements = {.n = -1}};
+static const struct many_attrs many_init = {.s = {.n = -1}, .dim = {.n = -1}, .placements = {.n = -1}};
 
 const stn_op_desc stni_op_fft = {
     .size = sizeof(stn_op_desc), .name = "fft", STN_INPUTS(inputs), STN_ATTRS(line_schema, struct line_attrs),

@@ -2,8 +2,9 @@
  *
  * Dims that lie whole on the ranks are transformed where they are. Those that are sharded become whole by one
  * exchange, which shards other dims instead: dims that are not transformed, or have been, or (where those are too
- * short) another one that is transformed later. At the end one exchange leads back to the input's layout. Only where
- * a tensor has no other dim is it gathered. Linear: pending sums stay pending.
+ * short) another one that is transformed later. At the end one exchange leads back to the input's layout, or to where
+ * the result is wanted, unless it is wanted where it is. Only where a tensor has no other dim is it gathered. Linear:
+ * pending sums stay pending.
  *
  * Reals are halved along their dim before the others are transformed, and restored after them. Two or three dims that
  * are whole go to the device at once where it takes them so. */
@@ -12,6 +13,7 @@
 #include "core/base/dtype.h"
 #include "core/redistribute/redistribute.h"
 #include "ops/fft/fft_kernel.h"
+#include "ops/fft/stage_path.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/cpu/strided.h"
@@ -22,60 +24,45 @@
 #include <stddef.h>
 #include <string.h>
 
-struct stage_attrs {
-    stn_ints dims;
-    int64_t inverse;
-    double scale, interior;
-    int64_t n; /* restore: elements of a whole line */
-};
-
-/* What a line of n elements becomes along the dim that changes: the last one of `dims`, but for complex numbers. */
-enum kind { COMPLEX, HALVE, RESTORE };
+const stn_ints stni_fft_as_input = {.n = -1};
 
 enum { LINES, PLANES };
 
-static enum kind kind_of(const stn_op_call *call)
+stn_tensor *stni_fft_complex(stn_tensor *input, const stn_ints *dims, int inverse, double scale,
+                             const stn_ints *placements)
 {
-    return *(const enum kind *)call->arg;
-}
-
-stn_tensor *stni_fft_complex(stn_tensor *input, const stn_ints *dims, int inverse, double scale)
-{
-    struct stage_attrs attrs = {.dims = *dims, .inverse = inverse != 0, .scale = scale, .interior = 1};
+    struct stni_stage_attrs attrs = {
+        .dims = *dims, .inverse = inverse != 0, .scale = scale, .interior = 1, .placements = *placements};
     return stni_call(STNI_OP_fft_complex, 1, &input, &attrs);
 }
 
-stn_tensor *stni_fft_halve(stn_tensor *input, const stn_ints *dims, double scale, double interior)
+stn_tensor *stni_fft_halve(stn_tensor *input, const stn_ints *dims, double scale, double interior,
+                           const stn_ints *placements)
 {
-    struct stage_attrs attrs = {.dims = *dims, .scale = scale, .interior = interior};
+    struct stni_stage_attrs attrs = {.dims = *dims, .scale = scale, .interior = interior, .placements = *placements};
     return stni_call(STNI_OP_fft_halve, 1, &input, &attrs);
 }
 
-stn_tensor *stni_fft_restore(stn_tensor *input, const stn_ints *dims, int64_t n, double scale, double interior)
+stn_tensor *stni_fft_restore(stn_tensor *input, const stn_ints *dims, int64_t n, double scale, double interior,
+                             const stn_ints *placements)
 {
-    struct stage_attrs attrs = {.dims = *dims, .inverse = 1, .scale = scale, .interior = interior, .n = n};
+    struct stni_stage_attrs attrs = {.dims = *dims, .inverse = 1, .scale = scale, .interior = interior, .n = n,
+                                     .placements = *placements};
     return stni_call(STNI_OP_fft_restore, 1, &input, &attrs);
-}
-
-/* The dim whose length changes, as a bit: reals are halved along it, or restored. `dims` has been checked. */
-static uint32_t changing_dim(const stn_op_call *call)
-{
-    const struct stage_attrs *attrs = call->attrs;
-    const stn_ints last = {.n = 1, .v = {attrs->dims.v[attrs->dims.n > 0 ? attrs->dims.n - 1 : 0]}};
-    return kind_of(call) == COMPLEX ? 0 : stni_dims_mask_of(&last, call->in_spec[0]->layout.ndim);
 }
 
 /* Elements along the dim that changes for `n` of the input. */
 static int64_t size_after(const stn_op_call *call, int64_t n)
 {
-    const struct stage_attrs *attrs = call->attrs;
-    return kind_of(call) == COMPLEX ? n : kind_of(call) == HALVE ? n / 2 + 1 : attrs->n;
+    const struct stni_stage_attrs *attrs = call->attrs;
+    const enum stni_stage_kind kind = stni_stage_kind(call);
+    return kind == STNI_STAGE_COMPLEX ? n : kind == STNI_STAGE_HALVE ? n / 2 + 1 : attrs->n;
 }
 
 static stn_dtype dtype_after(const stn_op_call *call, stn_dtype dtype)
 {
     const int is_f64 = dtype == STN_DTYPE_F64 || dtype == STN_DTYPE_C128;
-    if (kind_of(call) == RESTORE)
+    if (stni_stage_kind(call) == STNI_STAGE_RESTORE)
         return is_f64 ? STN_DTYPE_F64 : STN_DTYPE_F32;
     return is_f64 ? STN_DTYPE_C128 : STN_DTYPE_C64;
 }
@@ -83,24 +70,26 @@ static stn_dtype dtype_after(const stn_op_call *call, stn_dtype dtype)
 /* Dtypes and lengths are those that fft.c lets through; calls by name are checked here. */
 static stn_status check(stn_op_call *call)
 {
-    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_stage_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const int is_complex = stni_dtype_is_complex(in->dtype),
               is_real = in->dtype == STN_DTYPE_F32 || in->dtype == STN_DTYPE_F64;
+    const enum stni_stage_kind kind = stni_stage_kind(call);
     stn_meta *out = &call->out_meta[0];
     uint32_t mask;
-    if (!(kind_of(call) != HALVE && is_complex) && !(kind_of(call) != RESTORE && is_real))
+    if (!(kind != STNI_STAGE_HALVE && is_complex) && !(kind != STNI_STAGE_RESTORE && is_real))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted %s", stn_dtype_name(in->dtype),
-                           kind_of(call) == HALVE     ? "f32 or f64"
-                           : kind_of(call) == RESTORE ? "c64 or c128"
-                                                      : "f32, f64, c64 or c128");
+                           kind == STNI_STAGE_HALVE     ? "f32 or f64"
+                           : kind == STNI_STAGE_RESTORE ? "c64 or c128"
+                                                        : "f32, f64, c64 or c128");
     if (in->ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape (), wanted at least one dim");
     STNI_TRY(stni_dims_mask(call, "dims", &attrs->dims, in->ndim, &mask));
-    if (kind_of(call) != COMPLEX && attrs->dims.n < 1)
+    STNI_TRY(stni_stage_check_placements(call, &attrs->placements));
+    if (kind != STNI_STAGE_COMPLEX && attrs->dims.n < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'dims' got %lld dims, wanted at least one",
                            (long long)attrs->dims.n);
-    const uint32_t changing = changing_dim(call);
+    const uint32_t changing = stni_stage_changing(call);
     *out = (stn_meta){.dtype = dtype_after(call, in->dtype), .ndim = in->ndim};
     for (int d = 0; d < in->ndim; d++) {
         out->shape[d] = changing >> d & 1 ? size_after(call, in->shape[d]) : in->shape[d];
@@ -108,44 +97,37 @@ static stn_status check(stn_op_call *call)
             return stn_op_fail(call, STN_ERR_SHAPE,
                                "'input' got shape[%d] = %lld, wanted elements along the dims to transform", d,
                                (long long)in->shape[d]);
-        if ((changing >> d & 1) && kind_of(call) == RESTORE && attrs->n / 2 + 1 != in->shape[d])
+        if ((changing >> d & 1) && kind == STNI_STAGE_RESTORE && attrs->n / 2 + 1 != in->shape[d])
             return stn_op_fail(call, STN_ERR_SHAPE, "'n' got %lld, wanted %lld or one more", (long long)attrs->n,
                                (long long)(2 * in->shape[d] - 2));
     }
     return STN_OK;
 }
 
-/* As the input; a dim of another length is sharded in proportion. */
 static stn_status place(stn_op_call *call)
 {
-    const stn_meta *meta = &call->out_meta[0];
     struct stni_layout layout = call->in_spec[0]->layout;
     stni_layout_reduce(&layout, 1u << STN_SUM);
     STNI_TRY(stni_spec_intern(call->context, &layout, &call->want[0]));
     layout = call->want[0]->layout;
-    layout.dtype = meta->dtype;
-    for (int d = 0; d < layout.ndim; d++)
-        if (layout.shape[d] != meta->shape[d]) {
-            layout.shape[d] = meta->shape[d];
-            if (layout.split[d])
-                STNI_TRY(stni_split_scaled(call->context, layout.split[d], meta->shape[d], &layout.split[d]));
-        }
+    STNI_TRY(stni_stage_result_layout(call, &layout));
+    layout.dtype = call->out_meta[0].dtype;
     return stni_spec_intern(call->context, &layout, &call->out_spec[0]);
 }
 
 /* The kind of transform along these dims, which go to the device together. */
 static enum stni_transform_kind transform_of(const stn_op_call *call, uint32_t dims)
 {
-    const struct stage_attrs *attrs = call->attrs;
-    if (!(dims & changing_dim(call)))
+    const struct stni_stage_attrs *attrs = call->attrs;
+    if (!(dims & stni_stage_changing(call)))
         return attrs->inverse ? STNI_TRANSFORM_BACKWARD : STNI_TRANSFORM_FORWARD;
-    return kind_of(call) == HALVE ? STNI_TRANSFORM_HALVE : STNI_TRANSFORM_RESTORE;
+    return stni_stage_kind(call) == STNI_STAGE_HALVE ? STNI_TRANSFORM_HALVE : STNI_TRANSFORM_RESTORE;
 }
 
 /* The dim of these whose lines a kernel begins or ends with: the one that changes, else the last. */
 static int main_dim(const stn_op_call *call, uint32_t dims)
 {
-    const uint32_t changing = dims & changing_dim(call);
+    const uint32_t changing = dims & stni_stage_changing(call);
     int dim = 0;
     for (uint32_t left = changing ? changing : dims; left > 1; left >>= 1)
         dim++;
@@ -174,7 +156,7 @@ static void add_dims(struct stni_fft_args *args, const stn_tensor *in, const stn
 /* Of a chunk whose dims of the transform are whole; all but the workspace. */
 static struct stni_fft_args args_of(const stn_op_call *call, const stn_tensor *in, const stn_tensor *out, uint32_t dims)
 {
-    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_stage_attrs *attrs = call->attrs;
     const struct stni_layout *layout = &in->spec->layout;
     const int is_complex = stni_dtype_is_complex(layout->dtype), main = main_dim(call, dims);
     const int is_f64 = stn_dtype_size(layout->dtype) / (is_complex ? 2 : 1) == sizeof(double);
@@ -230,8 +212,8 @@ static stn_status spec_after(const stn_op_call *call, const struct journey *j, u
 {
     struct stni_layout layout = j->at->spec->layout;
     const struct stni_layout *end = &call->out_spec[0]->layout;
-    const uint32_t changing = dims & changing_dim(call);
-    if (kind_of(call) == COMPLEX || changing)
+    const uint32_t changing = dims & stni_stage_changing(call);
+    if (stni_stage_kind(call) == STNI_STAGE_COMPLEX || changing)
         layout.dtype = end->dtype;
     for (int d = 0; d < layout.ndim; d++)
         if (changing >> d & 1)
@@ -243,19 +225,11 @@ static stn_status spec_after(const stn_op_call *call, const struct journey *j, u
 static double take_scale(const stn_op_call *call, double *scale, uint32_t dims)
 {
     double taken = 1;
-    if (kind_of(call) == COMPLEX || (dims & changing_dim(call))) {
+    if (stni_stage_kind(call) == STNI_STAGE_COMPLEX || (dims & stni_stage_changing(call))) {
         taken = *scale;
         *scale = 1;
     }
     return taken;
-}
-
-static int count_dims(uint32_t dims)
-{
-    int n = 0;
-    for (; dims; dims &= dims - 1)
-        n++;
-    return n;
 }
 
 /* Dims that are whole: one, or several where the device takes them at once. */
@@ -287,44 +261,13 @@ static stn_status transform(const stn_op_call *call, struct journey *j, uint32_t
     return status;
 }
 
-/* The first n of these, and the last; all where there are not so many. */
-static uint32_t first_dims(uint32_t dims, int n)
-{
-    uint32_t rest = dims;
-    while (n-- > 0)
-        rest &= rest - 1;
-    return dims & ~rest;
-}
-
-static uint32_t last_dims(uint32_t dims, int n)
-{
-    while (count_dims(dims) > n)
-        dims &= dims - 1;
-    return dims;
-}
-
-/* At most `most` of the dims that are left, such as are whole and whose turn it is; 0 where there are none. The dim
- * that is restored comes last, with as many others as there may be: the first ones go before. */
-static uint32_t whole_dims(const stn_op_call *call, uint32_t left, uint32_t cut, int most)
-{
-    const uint32_t changing = left & changing_dim(call), others = left & ~cut & ~changing;
-    if (!changing)
-        return last_dims(others, most);
-    if (kind_of(call) == HALVE)
-        return changing & cut ? 0 : changing | last_dims(others, most - 1);
-    if (!(left & cut) && count_dims(left) <= most)
-        return left;
-    const int before = count_dims(left) - 1 - STNI_FFT_MOST_MORE;
-    return first_dims(others, before < 1 ? 1 : before < most ? before : most);
-}
-
 /* The most dims that go at once; `left` has those that remain. Where none are whole, it is as it was. */
 static stn_status transform_whole(const stn_op_call *call, struct journey *j, uint32_t *left)
 {
     const uint32_t cut = stni_cut_dims(&j->at->spec->layout);
     for (int most = 1 + STNI_FFT_MOST_MORE, is_done = 0; most > 0 && !is_done; most--) {
-        const uint32_t dims = whole_dims(call, *left, cut, most);
-        if (count_dims(dims) < most)
+        const uint32_t dims = stni_stage_next_dims(call, *left, cut, most);
+        if (stni_stage_count(dims) < most)
             continue;
         STNI_TRY(transform(call, j, dims, &is_done));
         *left &= is_done ? ~dims : ~0u;
@@ -332,25 +275,19 @@ static stn_status transform_whole(const stn_op_call *call, struct journey *j, ui
     return STN_OK;
 }
 
-/* Whether the result's layout is one in which all that are left are whole, and nothing else changes any more. */
-static int ends_here(const stn_op_call *call, const struct journey *j, uint32_t left)
-{
-    return j->own && !(left & (changing_dim(call) | stni_cut_dims(&call->out_spec[0]->layout)));
-}
-
-/* One exchange after which there is a dim that is whole and whose turn it is; if possible all are whole. */
+/* One exchange after which there is a dim that is whole and whose turn it is; if possible all are whole, and that where
+ * the result is wanted. */
 static stn_status make_whole(const stn_op_call *call, struct journey *j, uint32_t left)
 {
-    const uint32_t changing = left & changing_dim(call), others = left & ~changing;
-    const uint32_t turn = kind_of(call) == HALVE && changing ? changing : others ? others : changing;
-    struct stni_layout layout = j->at->spec->layout;
+    const struct stni_layout *now = &j->at->spec->layout, *end = &call->out_spec[0]->layout;
+    struct stni_layout layout = *now;
     const stn_spec *spec;
-    if (ends_here(call, j, left))
-        return go(j, call->out_spec[0]);
-    STNI_TRY(stni_layout_unshard(call->context, &layout, left));
-    if (!(turn & ~stni_cut_dims(&layout))) {
-        layout = j->at->spec->layout;
-        STNI_TRY(stni_layout_unshard(call->context, &layout, turn));
+    if (left & stni_cut_dims(end)) {
+        STNI_TRY(stni_stage_next_layout(call, left, &layout));
+    } else {
+        layout = *end;
+        layout.dtype = now->dtype;
+        memcpy(layout.shape, now->shape, sizeof layout.shape);
     }
     STNI_TRY(stni_spec_intern(call->context, &layout, &spec));
     return go(j, spec);
@@ -369,7 +306,7 @@ static stn_status travel(const stn_op_call *call, struct journey *j, uint32_t le
 
 static stn_status run(stn_op_call *call)
 {
-    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_stage_attrs *attrs = call->attrs;
     const stn_spec *spec = call->in[0]->spec;
     if (spec->numel == 0 || (spec->layout.mesh && !spec->layout.mesh->member))
         return stni_tensor_create(call->context, call->out_spec[0], &call->out[0]);
@@ -382,10 +319,18 @@ static stn_status run(stn_op_call *call)
     return status;
 }
 
+/* Where the gradient goes: back to the input's layout. A result in that layout has a gradient that is there already. */
+static stn_ints home(const stn_backward_call *call)
+{
+    const struct stni_stage_attrs *attrs = call->attrs;
+    return attrs->placements.n < 0 ? attrs->placements : stni_stage_placements(&call->in_spec[0]->layout);
+}
+
 static stn_status complex_backward(stn_backward_call *call)
 {
-    const struct stage_attrs *attrs = call->attrs;
-    stn_tensor *g = stni_fft_complex(call->grad_out[0], &attrs->dims, !attrs->inverse, attrs->scale);
+    const struct stni_stage_attrs *attrs = call->attrs;
+    const stn_ints placements = home(call);
+    stn_tensor *g = stni_fft_complex(call->grad_out[0], &attrs->dims, !attrs->inverse, attrs->scale, &placements);
     call->grad_in[0] = stni_dtype_is_complex(call->in_spec[0]->layout.dtype) ? g : stn_real(g);
     return stn_context_status(call->context);
 }
@@ -394,29 +339,35 @@ static stn_status complex_backward(stn_backward_call *call)
  * part of sum_k c_k g_k exp(+ …), in which a restored line counts those twice that stand for their conjugates. */
 static stn_status halve_backward(stn_backward_call *call)
 {
-    const struct stage_attrs *attrs = call->attrs;
+    const struct stni_stage_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const int64_t last = attrs->dims.v[attrs->dims.n - 1], n = in->shape[last + (last < 0 ? in->ndim : 0)];
-    call->grad_in[0] = stni_fft_restore(call->grad_out[0], &attrs->dims, n, attrs->scale, attrs->interior / 2);
+    const stn_ints placements = home(call);
+    call->grad_in[0] =
+        stni_fft_restore(call->grad_out[0], &attrs->dims, n, attrs->scale, attrs->interior / 2, &placements);
     return stn_context_status(call->context);
 }
 
 static stn_status restore_backward(stn_backward_call *call)
 {
-    const struct stage_attrs *attrs = call->attrs;
-    call->grad_in[0] = stni_fft_halve(call->grad_out[0], &attrs->dims, attrs->scale, 2 * attrs->interior);
+    const struct stni_stage_attrs *attrs = call->attrs;
+    const stn_ints placements = home(call);
+    call->grad_in[0] =
+        stni_fft_halve(call->grad_out[0], &attrs->dims, attrs->scale, 2 * attrs->interior, &placements);
     return stn_context_status(call->context);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
 static const stn_attr_schema attrs_schema[] = {
-    {"dims", STN_ATTR_INTS, offsetof(struct stage_attrs, dims), NULL},
-    {"inverse", STN_ATTR_BOOL, offsetof(struct stage_attrs, inverse), NULL},
-    {"scale", STN_ATTR_FLOAT, offsetof(struct stage_attrs, scale), NULL},
-    {"interior", STN_ATTR_FLOAT, offsetof(struct stage_attrs, interior), NULL},
-    {"n", STN_ATTR_INT, offsetof(struct stage_attrs, n), NULL},
+    {"dims", STN_ATTR_INTS, offsetof(struct stni_stage_attrs, dims), NULL},
+    {"inverse", STN_ATTR_BOOL, offsetof(struct stni_stage_attrs, inverse), NULL},
+    {"scale", STN_ATTR_FLOAT, offsetof(struct stni_stage_attrs, scale), NULL},
+    {"interior", STN_ATTR_FLOAT, offsetof(struct stni_stage_attrs, interior), NULL},
+    {"n", STN_ATTR_INT, offsetof(struct stni_stage_attrs, n), NULL},
+    {"placements", STN_ATTR_INTS, offsetof(struct stni_stage_attrs, placements), NULL},
 };
-static const struct stage_attrs attrs_init = {.dims = {.n = -1}, .scale = 1, .interior = 1};
+static const struct stni_stage_attrs attrs_init = {
+    .dims = {.n = -1}, .scale = 1, .interior = 1, .placements = {.n = -1}};
 
 enum { DTYPES = 1 << STN_DTYPE_F32 | 1 << STN_DTYPE_F64 | 1 << STN_DTYPE_C64 | 1 << STN_DTYPE_C128 };
 
@@ -438,19 +389,22 @@ static const stn_op_impl restore_impl = {
 
 /* Each run makes the result itself. */
 const stn_op_desc stni_op_fft_complex = {
-    .size = sizeof(stn_op_desc), .name = "fft_complex", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct stage_attrs),
-    .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &complex_impl,
-    .arg = (void *)&(const enum kind){COMPLEX},
+    .size = sizeof(stn_op_desc), .name = "fft_complex", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_stage_attrs), .attrs_init = &attrs_init, .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &complex_impl,
+    .arg = (void *)&(const enum stni_stage_kind){STNI_STAGE_COMPLEX},
 };
 
 const stn_op_desc stni_op_fft_halve = {
-    .size = sizeof(stn_op_desc), .name = "fft_halve", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct stage_attrs),
-    .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &halve_impl,
-    .arg = (void *)&(const enum kind){HALVE},
+    .size = sizeof(stn_op_desc), .name = "fft_halve", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_stage_attrs), .attrs_init = &attrs_init, .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &halve_impl,
+    .arg = (void *)&(const enum stni_stage_kind){STNI_STAGE_HALVE},
 };
 
 const stn_op_desc stni_op_fft_restore = {
-    .size = sizeof(stn_op_desc), .name = "fft_restore", STN_INPUTS(inputs), STN_ATTRS(attrs_schema, struct stage_attrs),
-    .attrs_init = &attrs_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &restore_impl,
-    .arg = (void *)&(const enum kind){RESTORE},
+    .size = sizeof(stn_op_desc), .name = "fft_restore", STN_INPUTS(inputs),
+    STN_ATTRS(attrs_schema, struct stni_stage_attrs), .attrs_init = &attrs_init, .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_INTERNAL, .impl = &restore_impl,
+    .arg = (void *)&(const enum stni_stage_kind){STNI_STAGE_RESTORE},
 };

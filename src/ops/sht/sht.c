@@ -207,7 +207,7 @@ stn_status stni_sht_waves(const stn_op_call *call, const struct stni_sht *sht, s
     stni_layout_reduce(&layout, 1u << STN_SUM);
     STNI_TRY(stni_layout_unshard(call->context, &layout, 1u << (layout.ndim - 1)));
     STNI_TRY(move_to(call, call->in[0], &layout, &x));
-    x = stni_fft_halve(x, &last_dim, 2 * STNI_PI / (double)sht->nlon, 1);
+    x = stni_fft_halve(x, &last_dim, 2 * STNI_PI / (double)sht->nlon, 1, &stni_fft_as_input);
     *out = sht->mmax < sht->nlon / 2 + 1 ? stn_narrow(x, -1, 0, sht->mmax) : x;
     return stn_context_status(call->context);
 }
@@ -233,7 +233,7 @@ stn_status stni_sht_fields(const stn_op_call *call, const struct stni_sht *sht, 
     STNI_TRY(move_to(call, waves, &layout, &x));
     if (padding[1] > 0)
         x = stn_pad(x, 2, padding, STN_PAD_CONSTANT, 0);
-    x = stni_fft_restore(x, &last_dim, sht->nlon, 1, 1);
+    x = stni_fft_restore(x, &last_dim, sht->nlon, 1, 1, &stni_fft_as_input);
     return stni_sht_finish(call, sht->nlat, sht->nlon, x, out);
 }
 
