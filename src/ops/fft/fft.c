@@ -335,6 +335,12 @@ static const stn_attr_schema line_schema[] = {
 };
 static const struct line_attrs line_init = {.n = INT64_MIN, .dim = -1};
 
+/* PyTorch's, of two dims; of many one more. */
+static const stn_attr_schema two_schema[] = {
+    {"s", STN_ATTR_INTS, offsetof(struct many_attrs, s), NULL},
+    {"dim", STN_ATTR_INTS, offsetof(struct many_attrs, dim), NULL},
+    {"norm", STN_ATTR_CHOICE, offsetof(struct many_attrs, norm), norms},
+};
 static const stn_attr_schema many_schema[] = {
     {"s", STN_ATTR_INTS, offsetof(struct many_attrs, s), NULL},
     {"dim", STN_ATTR_INTS, offsetof(struct many_attrs, dim), NULL},
@@ -382,25 +388,25 @@ const stn_op_desc stni_op_ihfft = {
 };
 
 const stn_op_desc stni_op_fft2 = {
-    .size = sizeof(stn_op_desc), .name = "fft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .size = sizeof(stn_op_desc), .name = "fft2", STN_INPUTS(inputs), STN_ATTRS(two_schema, struct many_attrs),
     .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
     .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "s", .inverse = 0},
 };
 
 const stn_op_desc stni_op_ifft2 = {
-    .size = sizeof(stn_op_desc), .name = "ifft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .size = sizeof(stn_op_desc), .name = "ifft2", STN_INPUTS(inputs), STN_ATTRS(two_schema, struct many_attrs),
     .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
     .arg = (void *)&(const struct rule){.kind = COMPLEX, .length = "s", .inverse = 1},
 };
 
 const stn_op_desc stni_op_rfft2 = {
-    .size = sizeof(stn_op_desc), .name = "rfft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .size = sizeof(stn_op_desc), .name = "rfft2", STN_INPUTS(inputs), STN_ATTRS(two_schema, struct many_attrs),
     .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
     .arg = (void *)&(const struct rule){.kind = HALVE, .length = "s", .inverse = 0},
 };
 
 const stn_op_desc stni_op_irfft2 = {
-    .size = sizeof(stn_op_desc), .name = "irfft2", STN_INPUTS(inputs), STN_ATTRS(many_schema, struct many_attrs),
+    .size = sizeof(stn_op_desc), .name = "irfft2", STN_INPUTS(inputs), STN_ATTRS(two_schema, struct many_attrs),
     .attrs_init = &two_init, .n_outputs = 1, .impl = &(const stn_op_impl){.compose = compose_many},
     .arg = (void *)&(const struct rule){.kind = RESTORE, .length = "s", .inverse = 1},
 };
