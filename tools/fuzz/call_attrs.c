@@ -233,10 +233,16 @@ static int is_needed(const stn_attr_schema *schema)
     return schema->type == STN_ATTR_STRING || strcmp(schema->name, "kernel_size") == 0;
 }
 
+/* Percent. Placements are of a mesh, which one process's tensors are not on: it refuses them where ranks do not. */
+static int chance_of(const stn_attr_schema *schema)
+{
+    return strcmp(schema->name, "placements") == 0 ? 0 : is_needed(schema) ? 95 : 55;
+}
+
 void call_draw_attrs(struct call_draft *d)
 {
     for (int i = 0; i < d->call->op->n_attrs && d->call->n_attrs < CALL_ATTRS - 2; i++)
-        if (call_chance(d, is_needed(&d->call->op->attrs[i]) ? 95 : 55)) {
+        if (call_chance(d, chance_of(&d->call->op->attrs[i]))) {
             draw_attr(d, i);
             d->call->special |= is_extreme(&d->call->attrs[d->call->n_attrs - 1].attr);
         }

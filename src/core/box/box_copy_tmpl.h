@@ -9,6 +9,7 @@
  *   - elsewhere in blocks that are one line longer than the step from block to block, because the cache lines of each
  *     row begin at an offset of their own. */
 #ifndef NAME /* read alone */
+#include "core/box/box_kernel.h"
 #include "core/box/copy_stream.h"
 #define T uint32_t
 #define LANES 4
