@@ -273,6 +273,8 @@ static void direct_part(const struct direct *d)
 {
     const double *restrict e = d->e, *restrict numbers = d->numbers;
     double *restrict of_degree = d->of_degree;
+    for (int i = 0; i < 4; i++)
+        of_degree[i - 4] = of_degree[4 * d->n + i] = 0;
     for (int64_t n = 0; n < d->n; n++)
         for (int part = 0; part < 2; part++) {
             const double before = n > 0 ? numbers[4 * n - 4 + part] : 0;

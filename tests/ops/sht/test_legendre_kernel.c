@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static stn_queue queue;
 
@@ -94,7 +95,9 @@ static void nodes_near_the_poles_have_their_digits(void)
 
 static void run(stn_kernel_fn kernel, struct stni_legendre_args *a)
 {
-    a->workspace = aligned_alloc(64, stni_legendre_workspace(&queue, a));
+    const size_t bytes = stni_legendre_workspace(&queue, a);
+    a->workspace = aligned_alloc(64, bytes);
+    memset(a->workspace, 0xff, bytes); /* no numbers */
     CHECK_STATUS(kernel(&queue, a), STN_OK);
     free(a->workspace);
 }
