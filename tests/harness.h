@@ -15,6 +15,7 @@
 #ifndef SHARDTENSOR_TESTS_HARNESS_H
 #define SHARDTENSOR_TESTS_HARNESS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,6 +71,12 @@ void test_leave_out(const char *what);
 /** The pointer is not NULL. */
 #define CHECK_PTR(p) test_check((p) != NULL, __FILE__, __LINE__, #p " != NULL")
 #define CHECK_BYTES(got, want, nbytes) test_check_bytes((got), (want), (nbytes), __FILE__, __LINE__, #got)
+
+/** The worst error so far; a NaN, which fmax passes over, is the worst of all. */
+static inline double test_worst(double so_far, double error)
+{
+    return isnan(so_far) || error <= so_far ? so_far : error;
+}
 
 bool test_check(bool held, const char *file, int line, const char *text);
 bool test_check_i64(int64_t got, int64_t want, const char *file, int line, const char *text);

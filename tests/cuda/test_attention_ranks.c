@@ -84,7 +84,7 @@ static void check(struct problem of, int64_t library_runs, double tolerance)
     for (int k = 0; k < RESULTS; k++) {
         double most = 0;
         for (int64_t i = 0; i < of.heads * of.rows * WIDTH; i++)
-            most = fmax(most, fabs(got.results[k][i] - want.results[k][i]) / fmax(1, fabs(want.results[k][i])));
+            most = test_worst(most, fabs(got.results[k][i] - want.results[k][i]) / fmax(1, fabs(want.results[k][i])));
         if (!CHECK(most <= tolerance))
             fprintf(stderr, "%s, result %d: differs by %g, wanted at most %g\n", stn_dtype_name(of.dtype), k, most,
                     tolerance);

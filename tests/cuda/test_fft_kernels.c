@@ -77,7 +77,7 @@ static double difference(const double *a, const double *b, int64_t n)
 {
     double apart = 0, most = 0;
     for (int64_t i = 0; i < n; i++) {
-        apart = fmax(apart, fabs(a[i] - b[i]));
+        apart = test_worst(apart, fabs(a[i] - b[i]));
         most = fmax(most, fabs(b[i]));
         if (a[i] != a[i])
             return NAN;

@@ -65,7 +65,7 @@ static double worst_error(const struct product *p, stn_dtype dtype, const double
             size += x * y < 0 ? -x * y : x * y;
         }
         const double error = (got[i] > sum ? got[i] - sum : sum - got[i]) / (digits * (1 + size));
-        worst = error > worst ? error : worst;
+        worst = test_worst(worst, error);
     }
     return worst;
 }

@@ -57,7 +57,7 @@ static void gelu_is_nearly_the_rounded_exact_result(void)
                 continue;
             }
             const double error = fabs(got - exact) / unit_of(exact);
-            worst = error > worst ? error : worst;
+            worst = test_worst(worst, error);
             wrong += !signbit(got) != !signbit(x);
         }
         CHECK_I64(wrong, 0);

@@ -102,7 +102,7 @@ static double error_of(stn_tensor *grad, int64_t first, int64_t n, int used_loca
     double got[N + 1], worst = 0, largest = 0;
     CHECK_STATUS(stn_to_host(grad, got, (size_t)(n * COLUMNS) * sizeof *got), STN_OK);
     for (int64_t i = 0; i < n * COLUMNS; i++)
-        worst = fmax(worst, fabs(got[i] - factor * wanted(used_locally, first * COLUMNS + i)));
+        worst = test_worst(worst, fabs(got[i] - factor * wanted(used_locally, first * COLUMNS + i)));
     for (int64_t i = 0; i < N; i++)
         largest = fmax(largest, fabs(wanted(used_locally, i)));
     return worst / largest;

@@ -118,7 +118,7 @@ static void compare(stn_tensor *tensor, const double *want, int64_t n)
     double *got = malloc((size_t)n * sizeof *got), largest = 0;
     test_read(tensor, got, n);
     for (int64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs(got[i] - want[i]));
+        largest = test_worst(largest, fabs(got[i] - want[i]));
     CHECK(largest < 1e-14 * 16);
     free(got);
 }
