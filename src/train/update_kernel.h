@@ -9,6 +9,7 @@
 #include "core/base/isa.h"
 
 #include <assert.h>
+#include <float.h>
 
 enum { STNI_UPDATE_OPERANDS = 4, STNI_UPDATE_CHUNKS = 64 };
 

@@ -98,9 +98,9 @@ static void NAME(raise)(const struct stni_attention_args *p, const struct block 
         for (int64_t c = 0; c < b->keys; c++)
             largest = row[c] > largest ? row[c] : largest;
         const ACC measure = largest > -(ACC)INFINITY ? largest : 0;
-        const ACC before = s->largest[r] > -(ACC)INFINITY ? MATH(exp_negative)(s->largest[r] - measure) : 0;
+        const ACC before = s->largest[r] > -(ACC)INFINITY ? MATH(exp_addend)(s->largest[r] - measure) : 0;
         for (int64_t c = 0; c < b->keys; c++)
-            row[c] = MATH(exp_negative)(row[c] - measure);
+            row[c] = MATH(exp_addend)(row[c] - measure);
 #pragma omp simd reduction(+ : sum)
         for (int64_t c = 0; c < b->keys; c++)
             sum += row[c];
@@ -166,7 +166,7 @@ static void NAME(grad_scores)(const struct stni_attention_args *p, const struct 
         const ACC lse = ((const ACC *)p->lse.data)[at->lse + (b->i + r) * p->lse.row];
         ACC *weight = s->weight + r * KEYS, *grad_score = s->grad_score + r * KEYS;
         for (int64_t c = 0; c < b->keys; c++) {
-            weight[c] = MATH(exp)(weight[c] - lse);
+            weight[c] = MATH(exp_addend)(weight[c] - lse);
             grad_score[c] = weight[c] * (grad_score[c] - s->mean[r]);
         }
     }

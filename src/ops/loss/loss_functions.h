@@ -14,7 +14,7 @@
 #define CLAMPED(v) ((v) < -100 ? -100 : (v))
 #define VARIANCE(v) ((v) * (1 - (v)) < (T)1e-12 ? (T)1e-12 : (v) * (1 - (v)))
 #define LEAST(v) ((v) < p ? p : (v))
-#define SOFTPLUS(v) (((v) > 0 ? (v) : 0) + LOG1P_UNIT(EXP((v) > 0 ? -(v) : (v))))
+#define SOFTPLUS(v) (((v) > 0 ? (v) : 0) + LOG1P_UNIT(EXP((v) > 80 ? -80 : (v) > 0 ? -(v) : (v))))
 
 /* What counts where q is not 0 alone: it may be infinite. */
 #define FULL(v) (q == 0 ? 0 : (v))

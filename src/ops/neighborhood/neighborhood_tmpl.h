@@ -242,7 +242,7 @@ static void NAME(exponentials)(const struct tile *t, ACC *restrict score, ACC *r
             largest[l] = score[k * LANES + l] > largest[l] ? score[k * LANES + l] : largest[l];
     for (int64_t k = 0; k < t->n_taps; k++)
         for (int l = 0; l < LANES; l++) {
-            const ACC power = MATH(exp_negative)(score[k * LANES + l] - largest[l]);
+            const ACC power = MATH(exp_addend)(score[k * LANES + l] - largest[l]);
             score[k * LANES + l] = power;
             sum[l] += power;
         }
@@ -278,7 +278,7 @@ static void NAME(grad_scores)(const struct tile *t, const NAME(mask) *valid, con
     enum { LANES = NAME(LANES) };
     for (int64_t k = 0; k < t->n_taps; k++)
         for (int l = 0; l < LANES; l++) {
-            const ACC weight = MATH(exp)(score[k * LANES + l] - lse[l]);
+            const ACC weight = MATH(exp_addend)(score[k * LANES + l] - lse[l]);
             score[k * LANES + l] = weight;
             grad_score[k * LANES + l] = weight * (grad_score[k * LANES + l] - mean[l]);
         }
@@ -322,7 +322,7 @@ static void NAME(grad_scores_of_taps)(const struct tile *t, const NAME(mask) *va
     for (int64_t k = 0; k < t->n_taps; k++) {
         const ACC *of_lse = NAME(source)(lse, &t->taps[k]), *of_mean = NAME(source)(mean, &t->taps[k]);
         for (int l = 0; l < LANES; l++) {
-            const ACC weight = MATH(exp)(score[k * LANES + l] - of_lse[l]);
+            const ACC weight = MATH(exp_addend)(score[k * LANES + l] - of_lse[l]);
             score[k * LANES + l] = weight;
             grad_score[k * LANES + l] = weight * (grad_score[k * LANES + l] - of_mean[l]);
         }

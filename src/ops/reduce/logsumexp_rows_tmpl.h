@@ -12,7 +12,7 @@ enum { LANES = 16 };
 /* exp(x - max) of an x that is at most max, or NaN. Equal numbers need no exp, which would make NaN of infinities. */
 static inline __attribute__((always_inline)) ACC NAME(term)(ACC x, ACC max)
 {
-    return MATH(exp_negative)(x == max ? 0 : x - max);
+    return MATH(exp_addend)(x == max ? 0 : x - max);
 }
 
 static void NAME(clear)(void *maxima, double *sum, int64_t n)

@@ -229,7 +229,7 @@ static inline void NAME(apply_log_to)(const struct strip *s, const void *x, cons
         NAME(load)(a, s, SOFTMAX_X, x, i, 0);
         NAME(load)(b, s, SOFTMAX_Y, y, i, 0);
         for (int l = 0; l < LANES; l++)
-            a[l] -= MATH(exp)(b[l]) * sum->v[l];
+            a[l] -= MATH(exp_addend)(b[l]) * sum->v[l];
         NAME(store)(s, out, i, a);
     }
 }

@@ -48,7 +48,7 @@ static inline ACC NAME(lower)(ACC *line, int64_t padded, ACC max)
 #pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < padded; i++) {
         line[i] -= max;
-        total += MATH(exp_negative)(line[i]);
+        total += MATH(exp_addend)(line[i]);
     }
     return total;
 }
@@ -125,7 +125,7 @@ static inline void NAME(apply_line)(T *out, const T *x, const T *y, int64_t n, i
     if (logarithm) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
-            out[i] = STORE(LOAD(x[i]) - MATH(exp)(LOAD(y[i])) * dot);
+            out[i] = STORE(LOAD(x[i]) - MATH(exp_addend)(LOAD(y[i])) * dot);
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)

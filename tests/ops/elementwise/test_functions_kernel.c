@@ -8,6 +8,7 @@
 #include "ops/cpu/convert.h"
 
 #include <complex.h>
+#include <fenv.h>
 #undef complex
 #include <float.h>
 #include <math.h>
@@ -228,6 +229,60 @@ static void sixteen_bit_floats_are_rounded_once(void)
     }
 }
 
+/* Whether a kernel came to a number below the normal ones, at which x86 processors lose 150 cycles. */
+static int underflows(enum stni_pointwise_op op, stn_dtype dtype, enum stni_isa isa, double x)
+{
+    enum { SOME = 64 };
+    float narrow[SOME], result[SOME];
+    double wide[SOME], wide_result[SOME];
+    for (int i = 0; i < SOME; i++) {
+        wide[i] = x;
+        narrow[i] = (float)x;
+    }
+    const int is_wide = dtype == STN_DTYPE_F64;
+    const void *in = is_wide ? (const void *)wide : narrow;
+    struct stni_pointwise_block block = {.op = op, .n = SOME, .out = is_wide ? (void *)wide_result : result,
+                                         .in = {in, in, in}, .a = {1, 1}, .b = {20, 20}};
+    feclearexcept(FE_ALL_EXCEPT);
+    stni_pointwise_block_of(op, dtype, isa)(&block);
+    return fetestexcept(FE_UNDERFLOW) != 0;
+}
+
+/* Results that have come to 0 or 1, or to the argument, come by no subnormal number. */
+static void settled_results_do_not_underflow(void)
+{
+    static const struct {
+        enum stni_pointwise_op op;
+        stn_dtype dtype;
+    } rows[] = {{STNI_POINTWISE_exp, STN_DTYPE_F32},       {STNI_POINTWISE_exp, STN_DTYPE_F64},
+                {STNI_POINTWISE_exp2, STN_DTYPE_F32},      {STNI_POINTWISE_expm1, STN_DTYPE_F32},
+                {STNI_POINTWISE_tanh, STN_DTYPE_F32},      {STNI_POINTWISE_sigmoid, STN_DTYPE_F32},
+                {STNI_POINTWISE_sigmoid, STN_DTYPE_F64},   {STNI_POINTWISE_silu, STN_DTYPE_F32},
+                {STNI_POINTWISE_silu, STN_DTYPE_F64},      {STNI_POINTWISE_gelu, STN_DTYPE_F32},
+                {STNI_POINTWISE_gelu_tanh, STN_DTYPE_F32}, {STNI_POINTWISE_gelu_tanh, STN_DTYPE_F64},
+                {STNI_POINTWISE_elu, STN_DTYPE_F32}};
+    static const double settled[] = {8, 12, 14, 16, 30, 45, 60, 800, 1e4, INFINITY};
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+            for (size_t i = 0; i < 2 * (sizeof settled / sizeof settled[0]); i++) {
+                const double x = (i % 2 ? -1 : 1) * settled[i / 2];
+                if (!CHECK(!underflows(rows[r].op, rows[r].dtype, (enum stni_isa)isa, x)))
+                    fprintf(stderr, "row %d at %g, instruction set %d\n", (int)r, x, isa);
+            }
+}
+
+/* Sets with a fused multiply-add square small numbers without underflow. */
+static void small_arguments_do_not_underflow(void)
+{
+    static const enum stni_pointwise_op ops[] = {STNI_POINTWISE_expm1, STNI_POINTWISE_tanh, STNI_POINTWISE_erf,
+                                                 STNI_POINTWISE_atan,  STNI_POINTWISE_sin,  STNI_POINTWISE_sinh,
+                                                 STNI_POINTWISE_gelu,  STNI_POINTWISE_gelu_tanh};
+    for (int isa = STNI_ISA_AVX2; isa <= (int)stni_isa_best(); isa++)
+        for (size_t r = 0; r < sizeof ops / sizeof ops[0]; r++)
+            if (!CHECK(!underflows(ops[r], STN_DTYPE_F32, (enum stni_isa)isa, -1e-22)))
+                fprintf(stderr, "row %d, instruction set %d\n", (int)r, isa);
+}
+
 /* Choices among several numbers: what NaN, infinities and zeros do. */
 static void special_values_follow_the_usual_rules(void)
 {
@@ -351,6 +406,8 @@ int main(int argc, char **argv)
         {"angles_of_points_are_right_for_all_magnitudes", angles_of_points_are_right_for_all_magnitudes},
         {"powers_are_right_for_all_magnitudes", powers_are_right_for_all_magnitudes},
         {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
+        {"settled_results_do_not_underflow", settled_results_do_not_underflow},
+        {"small_arguments_do_not_underflow", small_arguments_do_not_underflow},
         {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
         {"complex_functions_are_the_c_librarys", complex_functions_are_the_c_librarys},
         {"every_dtype_that_an_op_takes_has_a_kernel", every_dtype_that_an_op_takes_has_a_kernel},

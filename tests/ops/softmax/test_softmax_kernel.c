@@ -444,6 +444,31 @@ static void exp_matches_the_c_library(void)
     CHECK(isnan(stni_exp_f32(NAN)) && isnan(stni_exp_f64(NAN)));
 }
 
+/* Down to where results are 0, each on the side that it is rounded to; addends are 0 or as exp's. */
+static void small_exponentials_match_the_c_library(void)
+{
+    int64_t wrong = 0;
+    for (float x = -84; x > -110; x -= 0x1p-10f) {
+        const double want = exp((double)x), near = 1.5e-7 * want + 0x1p-149;
+        const float addend = stni_exp_addend_f32(x);
+        wrong += fabs((double)stni_exp_f32(x) - want) > near;
+        wrong += stni_exp_negative_f32(x) != stni_exp_f32(x);
+        wrong += addend != (want < 0x1p-125 ? 0 : stni_exp_f32(x)) && fabs(want * 0x1p125 - 1) > 0.5;
+    }
+    for (double x = -700; x > -752; x -= 0x1p-9) {
+        const double want = exp(x), addend = stni_exp_addend_f64(x);
+        wrong += fabs(stni_exp_f64(x) - want) > 4e-16 * want + 0x1p-1074;
+        wrong += stni_exp_negative_f64(x) != stni_exp_f64(x);
+        wrong += addend != (want < 0x1p-1021 ? 0 : stni_exp_f64(x)) && fabs(want * 0x1p1021 - 1) > 0.5;
+    }
+    CHECK_I64(wrong, 0);
+    CHECK(stni_exp_f32(-103.9f) == 0x1p-149f && stni_exp_f32(-104) == 0);
+    CHECK(stni_exp_f64(-745.1) == 0x1p-1074 && stni_exp_f64(-745.2) == 0);
+    CHECK(stni_exp_addend_f32(-INFINITY) == 0 && stni_exp_addend_f64(-INFINITY) == 0);
+    CHECK(stni_exp_addend_f32(0) == 1 && stni_exp_addend_f64(0) == 1);
+    CHECK(isnan(stni_exp_addend_f32(NAN)) && isnan(stni_exp_addend_f64(NAN)));
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -456,6 +481,7 @@ int main(int argc, char **argv)
         {"logarithms_of_equal_elements_do_not_depend_on_them", logarithms_of_equal_elements_do_not_depend_on_them},
         {"results_past_the_caches_are_those_that_stay", results_past_the_caches_are_those_that_stay},
         {"exp_matches_the_c_library", exp_matches_the_c_library},
+        {"small_exponentials_match_the_c_library", small_exponentials_match_the_c_library},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -4,9 +4,9 @@
 
 /*    op          value                                derivative                            second derivative */
 #define STNI_ACTIVATION_LIST(X)                                                                                              \
-    X(erf,        ERF(x),                              (R)STNI_2RSQRTPI * EXP(-v * v),       -2 * v * (R)STNI_2RSQRTPI * EXP(-v * v)) \
-    X(erfc,       ERFC(x),                             -(R)STNI_2RSQRTPI * EXP(-v * v),      2 * v * (R)STNI_2RSQRTPI * EXP(-v * v))  \
-    X(gelu,       x * NORMAL(x),                       GELU_SLOPE(v),                        DENSITY(v) * (2 - v * v))       \
+    X(erf,        ERF(x),                              (R)STNI_2RSQRTPI * EXP(-SQUARE(v)),   -2 * v * (R)STNI_2RSQRTPI * EXP(-SQUARE(v))) \
+    X(erfc,       ERFC(x),                             -(R)STNI_2RSQRTPI * EXP(-SQUARE(v)),  2 * v * (R)STNI_2RSQRTPI * EXP(-SQUARE(v)))  \
+    X(gelu,       x * NORMAL(x),                       GELU_SLOPE(v),                        DENSITY(v) * (2 - SQUARE(v)))      \
     X(gelu_tanh,  GELU_TANH(x),                        GELU_TANH_SLOPE(v),                   GELU_TANH_BEND(v))              \
     X(silu,       x * SIGMOID(x),                      SILU_SLOPE(v),                        SILU_BEND(v))                   \
     X(mish,       x * MISH_T(x),                       MISH_SLOPE(v),                        MISH_BEND(v))                   \

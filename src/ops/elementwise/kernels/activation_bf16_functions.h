@@ -60,8 +60,9 @@ STNI_INLINE float normal_tail_for_bf16(float t)
 
 STNI_INLINE float gelu_for_bf16(float x)
 {
+    const float c = x > 12.0f ? 12.0f : x; /* from there on the tail adds nothing */
     const float t = reciprocal_for_bf16(STNI_FMA_F32(0.36f, fabsf(x), 1.0f));
-    const float tail = exp2_negative_for_bf16(x * -0.721347520f * x) * normal_tail_for_bf16(t);
+    const float tail = exp2_negative_for_bf16(-0.721347520f * STNI_FMA_F32(c, c, 0x1p-70f)) * normal_tail_for_bf16(t);
     return x * (x < 0 ? tail : 1.0f - tail);
 }
 

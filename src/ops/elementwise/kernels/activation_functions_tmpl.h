@@ -13,35 +13,43 @@ STNI_KERNEL_INLINE T NAME(gelu_derivative)(T x)
 /* The approximation is x (1 + tanh u) / 2, u = k (x + c x^3). */
 STNI_KERNEL_INLINE T NAME(gelu_u)(T x)
 {
-    return x * ((T)GELU_K + (T)(GELU_K * GELU_C) * (x * x));
+    return x * ((T)GELU_K + (T)(GELU_K * GELU_C) * SQUARE(x));
 }
 
 STNI_KERNEL_INLINE T NAME(gelu_du)(T x)
 {
-    return (T)GELU_K * (1 + 3 * (T)GELU_C * x * x);
+    return (T)GELU_K * (1 + 3 * (T)GELU_C * SQUARE(x));
+}
+
+/* As the sigmoid, but 0 below -87 (f32) or -708, before it becomes subnormal. */
+STNI_KERNEL_INLINE T NAME(gelu_sigmoid)(T x)
+{
+    T e = EXP_ADDEND(-ABS(x));
+    return (x < 0 ? e : 1) / (1 + e);
 }
 
 STNI_KERNEL_INLINE T NAME(gelu_tanh)(T x)
 {
-    return x * SIGMOID(2 * NAME(gelu_u)(x));
+    return x * NAME(gelu_sigmoid)(2 * NAME(gelu_u)(x));
 }
 
 STNI_KERNEL_INLINE T NAME(gelu_tanh_derivative)(T x)
 {
-    T u = NAME(gelu_u)(x), s = SIGMOID(2 * u);
-    return s * (1 + 2 * x * SIGMOID(-2 * u) * NAME(gelu_du)(x));
+    T u = NAME(gelu_u)(x), s = NAME(gelu_sigmoid)(2 * u);
+    return s * (1 + 2 * x * NAME(gelu_sigmoid)(-2 * u) * NAME(gelu_du)(x));
 }
 
 STNI_KERNEL_INLINE T NAME(gelu_tanh_second_derivative)(T x)
 {
-    T u = NAME(gelu_u)(x), s = SIGMOID(2 * u), c = SIGMOID(-2 * u), du = NAME(gelu_du)(x);
-    return 4 * s * c * (du + 3 * (T)(GELU_K * GELU_C) * x * x + x * (c - s) * du * du);
+    T u = NAME(gelu_u)(x), s = NAME(gelu_sigmoid)(2 * u), c = NAME(gelu_sigmoid)(-2 * u), du = NAME(gelu_du)(x);
+    return 4 * s * c * (du + 3 * (T)(GELU_K * GELU_C) * SQUARE(x) + x * (c - s) * du * du);
 }
 
 /* log(1 + e^x) */
 STNI_KERNEL_INLINE T NAME(softplus)(T x)
 {
-    return (x < 0 ? 0 : x) + LOG1P_UNIT(EXP(x < 0 ? x : -x));
+    T z = x > 80 ? 80 : x; /* from here on the logarithm adds nothing */
+    return (x < 0 ? 0 : x) + LOG1P_UNIT(EXP(z < 0 ? z : -z));
 }
 
 /* With s the sigmoid, (x s)' = s + x s (1 - s). */
@@ -68,13 +76,13 @@ STNI_KERNEL_INLINE T NAME(mish_t)(T x)
 STNI_KERNEL_INLINE T NAME(mish_derivative)(T x)
 {
     T t = NAME(mish_t)(x);
-    return t + x * SIGMOID(x) * (1 - t * t);
+    return t + x * SIGMOID(x) * ((1 - t) * (1 + t));
 }
 
 STNI_KERNEL_INLINE T NAME(mish_second_derivative)(T x)
 {
     T s = SIGMOID(x), t = NAME(mish_t)(x);
-    return s * (1 - t * t) * (2 + x * (SIGMOID(-x) - 2 * t * s));
+    return s * ((1 - t) * (1 + t)) * (2 + x * (SIGMOID(-x) - 2 * t * s));
 }
 
 #undef T

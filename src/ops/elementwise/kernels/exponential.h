@@ -21,7 +21,7 @@
     X(reciprocal, 1 / x,       -v * v,            -2 * v)                       \
     X(sinh,       SINH(x),     COSH(v),           SINH(v))                      \
     X(cosh,       COSH(x),     SINH(v),           COSH(v))                      \
-    X(tanh,       TANH(x),     1 - v * v,         -2 * v)                       \
+    X(tanh,       TANH(x),     (1 - v) * (1 + v), -2 * v)                       \
     X(sigmoid,    SIGMOID(x),  v * (1 - v),       1 - 2 * v)
 
 #endif

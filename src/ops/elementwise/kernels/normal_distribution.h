@@ -13,7 +13,7 @@
 
 STNI_KERNEL_INLINE float density_f32(float x)
 {
-    return (float)GELU_DENSITY * stni_exp_negative_f32(-0.5f * x * x);
+    return (float)GELU_DENSITY * stni_exp_addend_f32(-0.5f * stni_square_f32(x));
 }
 
 STNI_KERNEL_INLINE double density_f64(double x)
@@ -25,7 +25,7 @@ STNI_KERNEL_INLINE float normal_f32(float x)
 {
     float z = fabsf(x) * (float)GELU_R2, t = 1.0f / (1.0f + 0.3275911f * z);
     float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
-    float tail = 0.5f * p * stni_exp_negative_f32(-0.5f * x * x);
+    float tail = 0.5f * p * stni_exp_addend_f32(-0.5f * stni_square_f32(x));
     return x < 0 ? tail : 1.0f - tail;
 }
 
