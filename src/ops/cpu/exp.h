@@ -15,10 +15,10 @@
 #include <string.h>
 
 /* Smallest and largest argument; what lies beyond gives 0 and infinity as they do. From the smallest comes the k for
- * which the first factor is 0, and which no argument has whose result is not. The third is of stni_exp_addend. C reads them from a source of its
- * own: of a comparison with a constant that it sees, gcc 12 makes up to four instructions, with one that it does not
- * see the processor's minimum or maximum. CUDA devices have that instruction for constants, and cannot read an
- * object of the host. */
+ * which the first factor is 0, and which no argument has whose result is not. The third is the smallest of
+ * stni_exp_addend. C reads them from a source of its own: of a comparison with a constant that it sees, gcc 12 makes
+ * up to four instructions, with one that it does not see the processor's minimum or maximum. CUDA devices have that
+ * instruction for constants, and cannot read an object of the host. */
 #ifdef __cplusplus
 #define STNI_EXP_LEAST_F32 -105.0f
 #define STNI_EXP_MOST_F32 89.0f
