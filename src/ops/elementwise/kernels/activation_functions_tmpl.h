@@ -48,8 +48,7 @@ STNI_KERNEL_INLINE T NAME(gelu_tanh_second_derivative)(T x)
 /* log(1 + e^x) */
 STNI_KERNEL_INLINE T NAME(softplus)(T x)
 {
-    T z = x > 80 ? 80 : x; /* from here on the logarithm adds nothing */
-    return (x < 0 ? 0 : x) + LOG1P_UNIT(EXP(z < 0 ? z : -z));
+    return (x < 0 ? 0 : x) + LOG1P_UNIT(EXP(x < 0 ? x : -x));
 }
 
 /* With s the sigmoid, (x s)' = s + x s (1 - s). */
