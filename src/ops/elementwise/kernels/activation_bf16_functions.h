@@ -27,7 +27,7 @@ STNI_INLINE float reciprocal_for_bf16(float x)
 }
 #endif
 
-/* 2^(y + 100), y <= 0; below -156 as there. */
+/* 2^(y + 100), y <= 0; below -157 as there. */
 STNI_INLINE float exp2_negative_for_bf16(float y)
 {
     const float round = 12582912.0f; /* added to a small number, it leaves the nearest integer in the low bits */
