@@ -1,4 +1,4 @@
-/* Optimizers, averages and clipping against loops over plain arrays, whatever the layout; schedules. */
+/* Optimizers, averages and clipping against loops over plain arrays, whatever the layout. */
 #include "ranks.h"
 
 #include <fenv.h>
@@ -139,7 +139,6 @@ static void steps_are_those_of_plain_loops(void)
     test_ranks(3, steps_body, NULL);
 }
 
-/* More parameters than one kernel takes. */
 /* A step along gradients, and then many without any. */
 static void decay(stn_context *context, stn_optimizer *optimizer, stn_dtype dtype)
 {
@@ -180,6 +179,7 @@ static void means_that_only_decay_come_to_zero(void)
     test_ranks(1, decay_body, NULL);
 }
 
+/* More parameters than one kernel takes. */
 static stn_status many_body(stn_context *context, void *arg)
 {
     enum { MANY = 150 };
@@ -498,37 +498,6 @@ static void all_ranks_refuse_what_saved_a_parameter_before_a_step(void)
     test_ranks(3, stale_body, NULL);
 }
 
-static void schedules_rise_and_fall(void)
-{
-    CHECK_NEAR(stn_schedule_constant(0, 4), 0.2, 1e-15);
-    CHECK_NEAR(stn_schedule_constant(3, 4), 0.8, 1e-15);
-    CHECK_NEAR(stn_schedule_constant(4, 4), 1, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(0, 0, 8, 0.1), 1, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(4, 0, 8, 0.1), 0.55, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(2, 0, 8, 0), 0.5 * (1 + sqrt(0.5)), 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(1, 3, 8, 0), 0.5, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(8, 3, 8, 0.1), 0.1, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(99, 3, 8, 0.1), 0.1, 1e-15);
-}
-
-/* The ends of the range, between which differences do not fit. */
-static void schedules_take_any_numbers(void)
-{
-    const int64_t most = INT64_MAX, least = INT64_MIN;
-    CHECK_NEAR(stn_schedule_constant(0, most), 0x1p-63, 1e-15);
-    CHECK_NEAR(stn_schedule_constant(most - 1, most), 1, 1e-15);
-    CHECK_NEAR(stn_schedule_constant(most, most), 1, 0);
-    CHECK_NEAR(stn_schedule_constant(most / 2, most), 0.5, 1e-15);
-    CHECK_NEAR(stn_schedule_constant(-5, -1), 1, 0);
-    CHECK_NEAR(stn_schedule_cosine(5, most, most, 0.1), 6 * 0x1p-63, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(most, most, most, 0.1), 0.1, 0);
-    CHECK_NEAR(stn_schedule_cosine(most - 1, most - 2, most, 0.1), 0.55, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(0, least, most, 0.1), 0.55, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(most - 1, least, most, 0.1), 0.1, 1e-15);
-    CHECK_NEAR(stn_schedule_cosine(most, least, least, 0.1), 0.1, 0);
-    CHECK_NEAR(stn_schedule_cosine(3, 0, most, 0.1), 1, 1e-15);
-}
-
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -543,8 +512,6 @@ int main(int argc, char **argv)
         {"all_ranks_refuse_what_saved_a_parameter_before_a_step",
          all_ranks_refuse_what_saved_a_parameter_before_a_step},
         {"a_step_that_finds_a_pending_gradient_changes_nothing", a_step_that_finds_a_pending_gradient_changes_nothing},
-        {"schedules_rise_and_fall", schedules_rise_and_fall},
-        {"schedules_take_any_numbers", schedules_take_any_numbers},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -94,25 +94,25 @@ STNI_KERNEL_INLINE float stni_exp_f32(float x)
     return stni_exp_from_f32(x, STNI_EXP_LEAST_F32);
 }
 
-/* For x <= 0, a quarter cheaper: 2^(k + 24) has no end above to mind. */
-STNI_KERNEL_INLINE float stni_exp_negative_f32(float x)
+/* For x <= 0, a quarter cheaper: 2^(k + steps) has no end above to mind. Of x below `lowest`, e^lowest. */
+STNI_KERNEL_INLINE float stni_exp_below_f32(float x, float lowest, int32_t steps)
 {
     uint32_t k;
-    const float lowest = STNI_EXP_LEAST_F32;
     x = lowest > x ? lowest : x;
     float p = stni_exp_near_f32(stni_exp_split_f32(x, &k));
-    return p * stni_pow2_f32(k + 24u) * 0x1p-24f;
+    return p * stni_pow2_f32(k + (uint32_t)steps) * stni_pow2_f32((uint32_t)-steps);
+}
+
+STNI_KERNEL_INLINE float stni_exp_negative_f32(float x)
+{
+    return stni_exp_below_f32(x, STNI_EXP_LEAST_F32, 24);
 }
 
 /* For x <= 0, as an addend beside what is not far below 1: 0 where it would be less than 2^-125, so that neither it nor
  * its products with usual numbers are subnormal. */
 STNI_KERNEL_INLINE float stni_exp_addend_f32(float x)
 {
-    uint32_t k;
-    const float lowest = STNI_EXP_ADDEND_F32;
-    x = lowest > x ? lowest : x;
-    float p = stni_exp_near_f32(stni_exp_split_f32(x, &k));
-    return p * stni_pow2_f32(k - 1u) * 2.0f;
+    return stni_exp_below_f32(x, STNI_EXP_ADDEND_F32, -1);
 }
 
 /* 2^k, -1022 <= k <= 1023; 0 for k = -1023. */
@@ -164,22 +164,22 @@ STNI_KERNEL_INLINE double stni_exp_f64(double x)
     return p * stni_pow2_f64(half) * stni_pow2_f64(k - half);
 }
 
-STNI_KERNEL_INLINE double stni_exp_negative_f64(double x)
+STNI_KERNEL_INLINE double stni_exp_below_f64(double x, double lowest, int64_t steps)
 {
     uint64_t k;
-    const double lowest = STNI_EXP_LEAST_F64;
     x = lowest > x ? lowest : x;
     double p = stni_exp_near_f64(stni_exp_split_f64(x, &k));
-    return p * stni_pow2_f64(k + 53u) * 0x1p-53;
+    return p * stni_pow2_f64(k + (uint64_t)steps) * stni_pow2_f64((uint64_t)-steps);
+}
+
+STNI_KERNEL_INLINE double stni_exp_negative_f64(double x)
+{
+    return stni_exp_below_f64(x, STNI_EXP_LEAST_F64, 53);
 }
 
 STNI_KERNEL_INLINE double stni_exp_addend_f64(double x)
 {
-    uint64_t k;
-    const double lowest = STNI_EXP_ADDEND_F64;
-    x = lowest > x ? lowest : x;
-    double p = stni_exp_near_f64(stni_exp_split_f64(x, &k));
-    return p * stni_pow2_f64(k - 1u) * 2.0;
+    return stni_exp_below_f64(x, STNI_EXP_ADDEND_F64, -1);
 }
 
 #endif

@@ -182,58 +182,33 @@ static const struct flatten_attrs flatten_init = {.end_dim = -1};
 static const struct unflatten_attrs unflatten_init = {.sizes = {.n = -1}};
 
 const stn_op_desc stni_op_reshape = {
-    .size = sizeof(stn_op_desc),
-    .name = "reshape",
-    STN_INPUTS(inputs),
-    STN_ATTRS(shape_schema, struct shape_attrs),
-    .attrs_init = &shape_init,
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
+    .size = sizeof(stn_op_desc), .name = "reshape", STN_INPUTS(inputs), STN_ATTRS(shape_schema, struct shape_attrs),
+    .attrs_init = &shape_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &(const stn_op_impl){.compose = reshape},
     .signature = "input, shape",
 };
 
 const stn_op_desc stni_op_squeeze = {
-    .size = sizeof(stn_op_desc),
-    .name = "squeeze",
-    STN_INPUTS(inputs),
-    STN_ATTRS(dims_schema, struct dims_attrs),
-    .attrs_init = &dims_init,
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
+    .size = sizeof(stn_op_desc), .name = "squeeze", STN_INPUTS(inputs), STN_ATTRS(dims_schema, struct dims_attrs),
+    .attrs_init = &dims_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &(const stn_op_impl){.compose = squeeze},
 };
 
 const stn_op_desc stni_op_unsqueeze = {
-    .size = sizeof(stn_op_desc),
-    .name = "unsqueeze",
-    STN_INPUTS(inputs),
-    STN_ATTRS(dim_schema, struct dim_attrs),
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = unsqueeze},
+    .size = sizeof(stn_op_desc), .name = "unsqueeze", STN_INPUTS(inputs), STN_ATTRS(dim_schema, struct dim_attrs),
+    .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &(const stn_op_impl){.compose = unsqueeze},
     .signature = "input, dim",
 };
 
 const stn_op_desc stni_op_flatten = {
-    .size = sizeof(stn_op_desc),
-    .name = "flatten",
-    STN_INPUTS(inputs),
-    STN_ATTRS(flatten_schema, struct flatten_attrs),
-    .attrs_init = &flatten_init,
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
+    .size = sizeof(stn_op_desc), .name = "flatten", STN_INPUTS(inputs), STN_ATTRS(flatten_schema, struct flatten_attrs),
+    .attrs_init = &flatten_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &(const stn_op_impl){.compose = flatten},
 };
 
 const stn_op_desc stni_op_unflatten = {
-    .size = sizeof(stn_op_desc),
-    .name = "unflatten",
-    STN_INPUTS(inputs),
-    STN_ATTRS(unflatten_schema, struct unflatten_attrs),
-    .attrs_init = &unflatten_init,
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = unflatten},
+    .size = sizeof(stn_op_desc), .name = "unflatten", STN_INPUTS(inputs),
+    STN_ATTRS(unflatten_schema, struct unflatten_attrs), .attrs_init = &unflatten_init, .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &(const stn_op_impl){.compose = unflatten},
     .signature = "input, dim, sizes",
 };

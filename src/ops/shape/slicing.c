@@ -187,57 +187,32 @@ static const stn_attr_schema chunk_schema[] = {
 static const struct split_attrs split_init = {.size = -1, .sizes = {.n = -1}};
 
 const stn_op_desc stni_op_narrow = {
-    .size = sizeof(stn_op_desc),
-    .name = "narrow",
-    STN_INPUTS(inputs),
-    STN_ATTRS(narrow_schema, struct narrow_attrs),
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = narrow},
+    .size = sizeof(stn_op_desc), .name = "narrow", STN_INPUTS(inputs), STN_ATTRS(narrow_schema, struct narrow_attrs),
+    .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &(const stn_op_impl){.compose = narrow},
     .signature = "input, dim, start, length",
 };
 
 const stn_op_desc stni_op_select = {
-    .size = sizeof(stn_op_desc),
-    .name = "select",
-    STN_INPUTS(inputs),
-    STN_ATTRS(select_schema, struct select_attrs),
-    .n_outputs = 1,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = select_op},
+    .size = sizeof(stn_op_desc), .name = "select", STN_INPUTS(inputs), STN_ATTRS(select_schema, struct select_attrs),
+    .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &(const stn_op_impl){.compose = select_op},
     .signature = "input, dim, index",
 };
 
 const stn_op_desc stni_op_unbind = {
-    .size = sizeof(stn_op_desc),
-    .name = "unbind",
-    STN_INPUTS(inputs),
-    STN_ATTRS(unbind_schema, struct select_attrs),
-    .n_outputs = STN_MAX_OUTPUTS,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = unbind},
+    .size = sizeof(stn_op_desc), .name = "unbind", STN_INPUTS(inputs), STN_ATTRS(unbind_schema, struct select_attrs),
+    .n_outputs = STN_MAX_OUTPUTS, .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &(const stn_op_impl){.compose = unbind},
 };
 
 const stn_op_desc stni_op_split = {
-    .size = sizeof(stn_op_desc),
-    .name = "split",
-    STN_INPUTS(inputs),
-    STN_ATTRS(split_schema, struct split_attrs),
-    .attrs_init = &split_init,
-    .n_outputs = STN_MAX_OUTPUTS,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
+    .size = sizeof(stn_op_desc), .name = "split", STN_INPUTS(inputs), STN_ATTRS(split_schema, struct split_attrs),
+    .attrs_init = &split_init, .n_outputs = STN_MAX_OUTPUTS, .flags = STN_OP_ALIAS | STN_OP_VIEW,
     .impl = &(const stn_op_impl){.compose = split},
     .signature = "input, split_size=None, dim=, *, split_sizes=",
 };
 
 const stn_op_desc stni_op_chunk = {
-    .size = sizeof(stn_op_desc),
-    .name = "chunk",
-    STN_INPUTS(inputs),
-    STN_ATTRS(chunk_schema, struct chunk_attrs),
-    .n_outputs = STN_MAX_OUTPUTS,
-    .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = chunk},
+    .size = sizeof(stn_op_desc), .name = "chunk", STN_INPUTS(inputs), STN_ATTRS(chunk_schema, struct chunk_attrs),
+    .n_outputs = STN_MAX_OUTPUTS, .flags = STN_OP_ALIAS | STN_OP_VIEW, .impl = &(const stn_op_impl){.compose = chunk},
     .signature = "input, chunks, dim=",
 };
 
