@@ -114,9 +114,7 @@ void steps_contest(struct steps_rank *rank, struct row *row)
         sides[i]->steps = 0;
         sides[i]->cpu_seconds = 0;
     }
-    team_measure(&world->team, rank->rank, &contest, &world->samples);
-    row_measure(row, &world->samples, bench_times, 0, 1e-6);
-    row->unit = "us";
+    world_measure(world, rank->rank, &contest, row);
     for (int i = 0; i < 2; i++)
         row_count(row, names[i], round(1e6 * sides[i]->cpu_seconds / (double)sides[i]->steps));
     stn_context_stats_reset(rank->context);

@@ -26,12 +26,17 @@ void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struc
     team_fini(&world->team);
 }
 
-void world_contest(struct world *world, stn_context *context, const struct contest *contest, struct row *row)
+void world_measure(struct world *world, int rank, const struct contest *contest, struct row *row)
 {
-    const int rank = stn_context_rank(context);
     team_measure(&world->team, rank, contest, &world->samples);
     row_measure(row, &world->samples, bench_times, 0, 1e-6);
     row->unit = "us";
+}
+
+void world_contest(struct world *world, stn_context *context, const struct contest *contest, struct row *row)
+{
+    const int rank = stn_context_rank(context);
+    world_measure(world, rank, contest, row);
     stn_context_stats_reset(context);
     const stn_stats before = world_stats(context);
     contest->ours(contest->ours_arg, 1);

@@ -14,6 +14,9 @@ struct world {
 /** Runs `rank_main` on thread ranks; `world` is its argument. A failure is printed and counted. */
 void world_launch(struct bench *bench, int ranks, stn_rank_main rank_main, struct world *world);
 
+/** Measures a contest and fills in its row, but for counts. All ranks call it. */
+void world_measure(struct world *world, int rank, const struct contest *contest, struct row *row);
+
 /** Measures a contest and prints its row from rank 0, with what one repetition of ours does on that rank: `label` and
  * gates are filled in. All ranks call it. */
 void world_contest(struct world *world, stn_context *context, const struct contest *contest, struct row *row);
