@@ -4,11 +4,14 @@ Functions that the library has are one node of torch's graph each; whatever else
 right too, and slower."""
 from . import ops
 from ._checkpoint import checkpoint
+from ._compile import keep_dynamo_out
 from ._fallback import gathered, warn_gather
 from ._layout import ShardTensorSpec
 from ._promotion import TensorPromotionMode
 from ._tensor import ShardTensor, scatter_tensor
 from ._world import close, use, world
+
+keep_dynamo_out()
 
 __all__ = [
     "ShardTensor", "ShardTensorSpec", "TensorPromotionMode", "checkpoint", "close", "gathered",
