@@ -1,9 +1,9 @@
 """ShardTensor: a torch.Tensor whose elements lie where a spec of the library says."""
 import itertools
+import json
 from copy import deepcopy
 
 import torch
-import torch.distributed as dist
 from torch.autograd.graph import _engine_run_backward as run_backward
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Replicate, Shard
@@ -22,6 +22,7 @@ from ._shortcut import make_shortcut
 from ._values import tell_backward, tell_owner, tell_reader
 from ._world import world
 
+NOTE = 2048  # bytes, in which the shape of a tensor of 64 dims finds room
 
 class ShardTensor(torch.Tensor):
     _functions, _named_functions, _dispatches = {}, {}, {}
@@ -237,8 +238,8 @@ def local_spec(local, device_mesh, placements, sharding_shapes, global_shape):
 
 
 def scatter_tensor(tensor, global_src, mesh, placements, global_shape=None, dtype=None, requires_grad=False):
-    """One rank's tensor over a mesh: only the chunks travel. Collective over the world; elsewhere `tensor` is None,
-    and global_shape and dtype are needed on ranks without a process group."""
+    """One rank's tensor over a mesh: only the chunks travel. Elsewhere `tensor` may be None. Collective over the world:
+    where ranks have several meshes, as rows of a larger one, each mesh has a global_src and a tensor of its own."""
     grid, context = mesh_of(mesh), world()
     if not isinstance(global_src, int) or isinstance(global_src, bool):
         raise ValueError("scatter_tensor: global_src is %r, wanted a rank of the world" % (global_src,))
@@ -255,15 +256,16 @@ def scatter_tensor(tensor, global_src, mesh, placements, global_shape=None, dtyp
 
 
 def told(given, source):
-    """Shape and dtype, from the rank that has them."""
-    found = [None if given is None else (tuple(given.shape), given.dtype)]
-    if world().size > 1:
-        if not dist.is_initialized():
-            raise ValueError("scatter_tensor: global_shape and dtype are needed without a process group")
-        dist.broadcast_object_list(found, src=source)
-    if found[0] is None:
+    """Shape and dtype, from the rank that has them: each rank tells all what it has, since not all need have one source.
+    By text, as not each dtype of torch is one of the library."""
+    context = world()
+    text = json.dumps(None if given is None else [list(given.shape), str(given.dtype)]).ljust(NOTE)
+    notes = make_spec(context.mesh(context.size), [Shard(0)], torch.uint8, (context.size, NOTE))
+    note = laid(torch.tensor([list(text.encode())], dtype=torch.uint8), notes)
+    found = json.loads(bytes(to_torch(note.full_tensor())[source].tolist()))
+    if found is None:
         raise TypeError("scatter_tensor: rank %d has nothing to scatter, wanted a plain tensor of the CPU" % source)
-    return found[0]
+    return found[0], getattr(torch, found[1].removeprefix("torch."))
 
 
 def is_memory(tensor):

@@ -82,6 +82,11 @@ class Attributes(TestCase):
         self.assertTrue(x.requires_grad and x.is_leaf)
         for wrong in (7, None, True):
             self.assertRaises(ValueError, scatter_tensor, X, wrong, mesh, [Shard(0)], X.shape, X.dtype)
+        self.close(scatter_tensor(X if world().rank == 0 else None, 0, mesh, [Shard(1)]), X)
+        scalar = scatter_tensor(torch.tensor(True) if world().rank == 1 else None, 1, mesh, [Replicate()])
+        self.assertIs(scalar.item(), True)
+        with self.assertRaisesRegex(TypeError, "rank 1 has nothing to scatter"):
+            scatter_tensor(None, 1, mesh, [Shard(0)])
 
     @on_ranks(2)
     def test_copies_and_scalars(self, mesh):

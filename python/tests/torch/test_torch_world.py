@@ -154,6 +154,12 @@ class Processes(TestCase):
             total = x.sum().full_tensor()
             self.assertEqual(total.tolist(), [] if dist.get_rank() == RANKS - 1 else numbers(4, 2).sum().tolist())
 
+    def test_each_row_of_a_mesh_scatters_what_it_has(self):
+        """As samples over a data axis, of different shapes."""
+        row, me = init_device_mesh("cpu", (RANKS, 1), mesh_dim_names=("data", "domain"))["domain"], dist.get_rank()
+        x = scatter_tensor(numbers(me + 2, 3, seed=me), me, row, [Shard(0)])
+        self.close(x, numbers(me + 2, 3, seed=me))
+
     def test_a_file_of_each_rank(self):
         file = io.BytesIO()
         torch.save(scatter_tensor(numbers(5, 3), 0, self.mesh, [Shard(0)]), file)
