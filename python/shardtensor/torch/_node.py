@@ -33,6 +33,15 @@ def handle_of(tensor, mesh):
     return handle if handle is not None else replicate(tensor, mesh)
 
 
+def address_of(value):
+    """Where a plain tensor's elements are; None of what is no plain tensor."""
+    if value is None or getattr(value, "_handle", None) is not None:
+        return None
+    with torch._C._DisableFuncTorch():
+        plain = value.detach()
+        return None if plain._is_zerotensor() or plain.layout is not torch.strided else plain.data_ptr()
+
+
 def zeros(spec):
     return world().factory("zeros", complete(spec))
 
@@ -157,15 +166,15 @@ class Node(torch.autograd.Function):
         handles = [None if v is None else handle_of(v, call.mesh) for v in values]
         ctx.bits = call.mask(ctx.needs_input_grad[2:])
         hooks = saving_hooks() if ctx.bits else None
-        ctx.state = None
-        if hooks is not None:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
+        ctx.repeats, ctx.state = hooks is not None, world().random_state()
+        if ctx.repeats:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
             refuse_checkpoint(call, hooks)
-            ctx.state = world().random_state()
-        outputs, ctx.pullback = call.run(handles, 0 if hooks is not None else ctx.bits)
+        outputs, ctx.pullback = call.run(handles, 0 if ctx.repeats else ctx.bits)
         if ctx.bits:
             ctx.call, ctx.gave = call, [None if h is None else True for h in outputs]
             ctx.form = tuple(None if h is None else (h.spec, getattr(v, "_handle", None) is None)
                              for h, v in zip(handles, values))
+            ctx.addresses = [address_of(v) for v in values]
             ctx.save_for_backward(*values)
         if form is None:
             results = tuple(wrap(h) for h in outputs)
@@ -190,7 +199,7 @@ class Node(torch.autograd.Function):
             return (None, None, *grads)
         if ctx.pullback is not None and ctx.pullback.released:
             saved(ctx)  # which torch has let go of, too, and says so
-        pullback = ctx.pullback if ctx.state is None else repeat(ctx)
+        pullback = repeat(ctx) if ctx.repeats or moved(ctx) else ctx.pullback
         given = [None if g is None else handle_of(g, call.mesh) for g in cotangents]
         grads = [None] * call.values()
         if pullback is not None:
@@ -246,8 +255,15 @@ def saved(ctx):
         return ctx.saved_tensors
 
 
+def moved(ctx):
+    """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the forward
+    and makes it anew for the backward."""
+    return any(at is not None for at in ctx.addresses) and [address_of(v) for v in saved(ctx)] != ctx.addresses
+
+
 def repeat(ctx):
-    """The pullback of a call whose tensors went through hooks: the op again, with the random numbers that it had."""
+    """The pullback of a call whose tensors went through hooks, or are elsewhere: the op again, with the random numbers
+    that it had."""
     context, handles = world(), [None if t is None else handle_of(t, ctx.call.mesh) for t in saved(ctx)]
     now = context.random_state()
     context.set_random_state(*ctx.state)

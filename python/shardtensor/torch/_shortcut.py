@@ -25,7 +25,7 @@ def general_backward(ctx, cotangent):
     op, attrs, specs, ctx.pullback, ctx.bits, _ = ctx.kept
     ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
     ctx.form = tuple((spec, False) for spec in specs)
-    ctx.gave, ctx.state = (True, ), None
+    ctx.gave, ctx.repeats, ctx.addresses = (True, ), False, ()
     return Node.backward(ctx, cotangent)
 
 

@@ -213,6 +213,22 @@ class Autograd(TestCase):
         self.assertGreaterEqual(packed.count((5, 3)), 3)
         self.close(torch.autograd.grad(y, x)[0], wanted)
 
+    @on_ranks(1, 2)
+    def test_plain_memory_may_be_freed_until_backward(self, mesh):
+        """As FSDP does with parameters, whose storages stay."""
+        X, W = numbers(5, 64), numbers(64, 64, seed=1)
+        x, w, masked = spread(X, mesh, Shard(0), requires_grad=True), W.clone(), torch.ones(5, 64, dtype=torch.float64)
+        y = (F.dropout((x @ w).tanh() * masked, 0.5) * F.linear(x, w)).sum()
+        wanted, = torch.autograd.grad(y, x, retain_graph=True)
+        storage, bytes_of = w.untyped_storage(), w.nbytes
+        storage.resize_(0)
+        others = [torch.full((64, 64), torch.nan, dtype=torch.float64) for _ in range(4)]
+        storage.resize_(bytes_of)
+        with torch.autograd._unsafe_preserve_version_counter(w):
+            w.copy_(W)
+        self.close(torch.autograd.grad(y, x)[0], wanted)
+        del others
+
     @on_ranks(1, 2, 3)
     def test_chunks_in_and_out_keep_their_cuts(self, mesh):
         context = world()

@@ -8,6 +8,7 @@ import unittest
 from gloo_ranks import communicator, communicators, is_rank, join, run_cases, start
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 import torch.nn.functional as F
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -159,6 +160,21 @@ class Processes(TestCase):
         row, me = init_device_mesh("cpu", (RANKS, 1), mesh_dim_names=("data", "domain"))["domain"], dist.get_rank()
         x = scatter_tensor(numbers(me + 2, 3, seed=me), me, row, [Shard(0)])
         self.close(x, numbers(me + 2, 3, seed=me))
+
+    def test_parameters_that_fsdp_cuts(self):
+        """It frees a layer's parameters behind its forward and gathers them again, elsewhere, for its backward."""
+        mesh = init_device_mesh("cpu", (RANKS, 1), mesh_dim_names=("data", "domain"))
+        one, other = (torch.nn.Sequential(*[torch.nn.Linear(64, 64, dtype=torch.float64) for _ in range(3)])
+                      for _ in range(2))
+        for module in (one, other):
+            module.load_state_dict({name: numbers(*p.shape) / 8 for name, p in module.named_parameters()})
+        for layer in (*other, other):
+            fully_shard(layer, mesh=mesh["data"])
+        X = numbers(5, 64)
+        for module, x in ((one, X), (other, scatter_tensor(X, dist.get_rank(), mesh["domain"], [Shard(0)]))):
+            module(x).square().sum().backward()
+        for cut, whole in zip(other.parameters(), one.parameters()):
+            torch.testing.assert_close(cut.grad.full_tensor(), whole.grad)
 
     def test_a_file_of_each_rank(self):
         file = io.BytesIO()
