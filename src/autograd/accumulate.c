@@ -1,6 +1,7 @@
 /* Adding cotangents that arrive in different layouts (contract 15). */
 #include "autograd/accumulate.h"
 
+#include "autograd/parts.h"
 #include "core/redistribute/redistribute.h"
 
 #include <shardtensor/ops.h>
@@ -66,6 +67,7 @@ stn_status stni_cotangent_add(const stn_spec *forward, stn_tensor **slot, stn_te
         *slot = stn_tensor_retain(cotangent);
         return STN_OK;
     }
+    STNI_TRY(stni_cotangent_close(*slot));
     spec = cotangent->spec;
     if ((*slot)->spec != spec)
         STNI_TRY(stni_cotangent_spec(forward, (*slot)->spec, spec, &spec));

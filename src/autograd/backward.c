@@ -1,6 +1,7 @@
 /* Backward: cotangents through the nodes, in strict reverse order of recording. */
 #include "autograd/accumulate.h"
 #include "autograd/gather_again.h"
+#include "autograd/parts.h"
 #include "autograd/pass.h"
 #include "autograd/recompute.h"
 #include "autograd/sync.h"
@@ -26,15 +27,12 @@ static stn_status constant(stn_context *context, const stn_spec *spec, int value
                                           : stni_fill_zeros(context->queue, data, spec->local_numel, dtype));
 }
 
-/* Adds a cotangent where an edge leads. Leaves whose gradient a stn_grad does not want are left alone. */
-static stn_status deliver(struct stni_pass *pass, const struct stni_edge *edge, const stn_spec *forward,
+/* Adds a cotangent where an edge leads. */
+static stn_status deliver(const struct stni_pass *pass, const struct stni_edge *edge, const stn_spec *forward,
                           stn_tensor *cotangent)
 {
-    if (edge->node && edge->node->mark >= pass->mark)
-        return stni_cotangent_add(edge->node->out_spec[edge->output], &edge->node->cotangents[edge->output], cotangent);
-    if (edge->leaf && (!pass->capturing || edge->leaf->mark == pass->mark + 1))
-        return stni_cotangent_add(forward, &edge->leaf->cotangent, cotangent);
-    return STN_OK;
+    stn_tensor **slot = stni_pass_slot(pass, edge, &forward);
+    return slot ? stni_cotangent_add(forward, slot, cotangent) : STN_OK;
 }
 
 static stn_status seed(struct stni_pass *pass, stn_tensor *output, stn_tensor *cotangent)
@@ -165,6 +163,7 @@ static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
                               .grad_in = grad_in,
                               .arg = node->desc->arg};
     const int outer = stni_scope_fence(node->context);
+    pass->node = node;
     stn_status status = node->desc->impl->backward(&call);
     stni_scope_unfence(node->context, outer, node->desc->name, "its backward");
     if (status == STN_OK)
@@ -172,6 +171,13 @@ static stn_status call_backward(struct stni_pass *pass, struct stni_node *node)
     if (status != STN_OK)
         return backward_failed(node, status);
     return deliver_all(pass, node, grad_in);
+}
+
+static stn_status close_cotangents(const struct stni_node *node)
+{
+    for (int k = 0; k < node->n_out; k++)
+        STNI_TRY(stni_cotangent_close(node->cotangents[k]));
+    return STN_OK;
 }
 
 static int has_cotangent(const struct stni_node *node)
@@ -209,6 +215,7 @@ static stn_status run_node(struct stni_pass *pass, int at)
     if (pass->create_graph && (node->desc->flags & STN_OP_FIRST_ORDER))
         return stni_fail(node->context, STN_ERR_UNSUPPORTED,
                          "stn_grad: the backward of %s cannot be differentiated again", node->desc->name);
+    STNI_TRY(close_cotangents(node));
     STNI_TRY(run_hooks(pass, node));
     capture(pass, node);
     if (pass->capturing && node->mark != pass->mark + 1 && !coll)
@@ -234,10 +241,12 @@ static stn_status run_node(struct stni_pass *pass, int at)
 
 /* Where gradients end */
 
-static stn_status run_leaf_hooks(const struct stni_pass *pass)
+/* Closes what leaves have got, and runs their hooks, which those of a pullback have not. */
+static stn_status close_leaves(const struct stni_pass *pass)
 {
     for (int l = 0; l < pass->n_leaves; l++) {
         struct stni_leaf *leaf = pass->leaves[l];
+        STNI_TRY(stni_cotangent_close(leaf->cotangent));
         if (leaf->cotangent && leaf->tensor_hooks)
             STNI_TRY(stni_tensor_hooks_run(leaf->tensor_hooks, 0, leaf->spec, 0, &leaf->cotangent));
     }
@@ -312,7 +321,7 @@ static stn_status run_to_captures(struct stni_pass *pass)
 {
     for (int i = 0; i < pass->n_nodes; i++)
         STNI_TRY(run_node(pass, i));
-    STNI_TRY(run_leaf_hooks(pass));
+    STNI_TRY(close_leaves(pass));
     STNI_TRY(stni_pass_agree_on_hooks(pass, pass->has_tensor_hooks));
     return finish_captures(pass);
 }
@@ -367,6 +376,7 @@ static stn_status run_alone(struct stni_pass *pass)
         STNI_TRY(deliver(pass, &pass->roots[r].edge, pass->roots[r].spec, pass->roots[r].cotangent));
     for (int i = 0; i < pass->n_nodes; i++)
         STNI_TRY(run_node(pass, i));
+    STNI_TRY(close_leaves(pass));
     STNI_TRY(stni_pass_agree_on_hooks(pass, 0));
     return finish_captures(pass);
 }

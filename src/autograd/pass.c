@@ -164,6 +164,15 @@ stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge)
     return STN_OK;
 }
 
+stn_tensor **stni_pass_slot(const struct stni_pass *pass, const struct stni_edge *edge, const stn_spec **forward)
+{
+    if (edge->node && edge->node->mark >= pass->mark) {
+        *forward = edge->node->out_spec[edge->output];
+        return &edge->node->cotangents[edge->output];
+    }
+    return edge->leaf && (!pass->capturing || edge->leaf->mark == pass->mark + 1) ? &edge->leaf->cotangent : NULL;
+}
+
 static int later_first(const void *a, const void *b)
 {
     uint64_t x = (*(struct stni_node *const *)a)->sequence, y = (*(struct stni_node *const *)b)->sequence;

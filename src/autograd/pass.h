@@ -79,6 +79,7 @@ struct stni_pass {
     stn_status status; /* what this rank found wrong with its own graph; told to the others before anything is done */
     struct stni_node **nodes; /* reachable; in the order of running once sorted */
     int n_nodes, cap_nodes;
+    const struct stni_node *node; /* whose backward is called */
     struct stni_leaf **leaves; /* met, in the order of meeting; retained */
     int n_leaves, cap_leaves;
     int n_ready; /* of them, once sorted: those whose hooks have run, and whose reductions may have begun */
@@ -106,6 +107,10 @@ stn_status stni_pass_run(struct stni_pass *pass);
 
 /* Adds what an edge leads to, and everything reachable from there. */
 stn_status stni_pass_reach(struct stni_pass *pass, struct stni_edge edge);
+
+/* Where cotangents of what an edge leads to are added up; NULL: nobody wants them, as those of leaves that a stn_grad
+ * does not ask for. `*forward`, the spec of what was used, becomes that of what was made. */
+stn_tensor **stni_pass_slot(const struct stni_pass *pass, const struct stni_edge *edge, const stn_spec **forward);
 
 /* STN_ERR_STATE if a backward without retain has run the node. */
 stn_status stni_pass_check_graph(const struct stni_node *node);

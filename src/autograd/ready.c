@@ -1,5 +1,6 @@
 /* Leaves that are complete while a backward still runs: which, from the graph alone, so that every rank of a mesh
  * has its leaves in one order. */
+#include "autograd/parts.h"
 #include "autograd/pass.h"
 #include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
@@ -73,6 +74,7 @@ static stn_status leaf_ready(struct stni_pass *pass, struct stni_leaf *leaf)
     int begun = 0;
     if (!leaf->cotangent)
         return STN_OK;
+    STNI_TRY(stni_cotangent_close(leaf->cotangent));
     if (leaf->tensor_hooks)
         STNI_TRY(stni_tensor_hooks_run(leaf->tensor_hooks, 0, leaf->spec, 0, &leaf->cotangent));
     if (pass->reducer.beside)

@@ -28,9 +28,9 @@ MUTANTS = [
     ("forum_grad_fn", "a_loss_on_one", "src/ops/dist/dist_route.c", ".flags = STN_OP_PER_RANK | STN_OP_INTERNAL", ".flags = STN_OP_INTERNAL"),
     ("pytorch_125484", "microbatches", "src/autograd/leaf.c", "    if (axes)\n", "    axes = 0;\n    if (axes)\n"),
     ("physicsnemo_shardtensor", "a_scattered", "src/ops/redistribute/scatter.c", "status = stn_set_requires_grad(out, 1);", "status = STN_OK;"),
-    ("physicsnemo_shardtensor", "the_mask", "src/autograd/backward.c",
-     "if (edge->leaf && (!pass->capturing", "if (edge->leaf && edge->leaf->handle && (edge->leaf->handle->flags & STNI_TENSOR_REQUIRES_GRAD) && "
-                                           "(!pass->capturing"),
+    ("physicsnemo_shardtensor", "the_mask", "src/autograd/pass.c",
+     "return edge->leaf && (!pass->capturing", "return edge->leaf && edge->leaf->handle && (edge->leaf->handle->flags & STNI_TENSOR_REQUIRES_GRAD) && "
+                                              "(!pass->capturing"),
     ("physicsnemo_shardtensor", "views", "src/ops/shape/view_layout.c",
      "if (!from->offsets && from->n % from->n_parts == 0 && n % from->n_parts == 0)", "if (1)"),
     ("physicsnemo_shardtensor", "ops_of_several", "src/ops/sort/sort_common.c", "in->spec->local_offset[d] * index_step",

@@ -2,12 +2,15 @@
  * rank keeps what it has of the range. */
 #include "ops/shape/slice.h"
 
+#include "autograd/parts.h"
 #include "core/context/context.h"
 #include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
+#include "dispatch/registry.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
 #include "ops/common/dims.h"
+#include "ops/placement/splits.h"
 
 #include <shardtensor/ops.h>
 
@@ -128,14 +131,35 @@ static stn_status run(stn_op_call *call)
     return STN_OK;
 }
 
-static stn_status backward(stn_backward_call *call)
+/* The whole as a cotangent of the slice lies, and along the slice's dim as the input: where the cotangent lies as the
+ * slice did, nothing has to move. */
+static stn_status whole_spec(const stn_backward_call *call, const struct stni_slice *slice, const stn_spec **out)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
+    struct stni_layout whole = call->grad_out[0]->spec->layout;
+    whole.shape[slice->dim] = slice->size;
+    whole.split[slice->dim] = NULL;
+    stni_splits_take(&whole, slice->dim, in, slice->dim, 1);
+    memcpy(whole.memory_order, in->memory_order, sizeof whole.memory_order);
+    STNI_TRY(stni_layout_balance(call->context, &whole));
+    return stni_spec_intern(call->context, &whole, out);
+}
+
+/* While no graph is made, slices of a tensor write into one cotangent of it, by a slice of that: a handler's need not
+ * share its memory. */
+static stn_status backward(stn_backward_call *call)
+{
     stn_op_call forward = {.context = call->context, .op = call->op, .attrs = call->attrs, .in_spec = call->in_spec};
     struct stni_slice slice;
     STNI_TRY(read(&forward, &slice));
-    call->grad_in[0] = stni_slice_backward(call->grad_out[0], slice.dim, slice.start, slice.step, in->shape[slice.dim]);
-    return stn_context_status(call->context);
+    if (stn_grad_enabled(call->context) || stni_registry_has_handler(call->op)) {
+        call->grad_in[0] = stni_slice_backward(call->grad_out[0], slice.dim, slice.start, slice.step, slice.size);
+        return stn_context_status(call->context);
+    }
+    struct stni_cotangent_part part = {
+        .dim = slice.dim, .start = slice.start, .step = slice.step, .length = slice.length};
+    STNI_TRY(whole_spec(call, &slice, &part.whole));
+    return stni_cotangent_add_part(call, &part, call->grad_out[0]);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
