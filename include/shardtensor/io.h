@@ -24,7 +24,8 @@ typedef struct stn_metadata {
  * Collective: over the world; every rank passes the same names, in the same order. All ranks see the same file system.
  * @param metadata  n_metadata strings; NULL with 0.
  * @return agreed on all ranks: STN_ERR_IO (what could not be written, and why), STN_ERR_ARGUMENT (a name is empty,
- *  stands twice), or the kept error. */
+ *  stands twice; names, shapes and metadata together need a header of more than 100,000,000 bytes, which readers of the
+ *  format refuse: some 800,000 tensors), or the kept error. */
 STN_API stn_status stn_save(stn_context *context, const char *path, int n, const stn_named_tensor *tensors,
                             int n_metadata, const stn_metadata *metadata);
 
@@ -62,11 +63,11 @@ typedef struct stn_file_tensor {
 
 /** Opens a file and checks its header. Local.
  *
- * Refused: what is no file; a header that is longer than the file or than 16 MiB, no JSON object in UTF-8, nested
- * deeper than 8, or of more values than its length can hold in this format; metadata that is no strings; names and keys
- * that stand twice; a dtype that the format does not have; more than STN_MAX_NDIM dims; sizes that are not written in
- * digits alone or whose product passes 2^53; offsets outside the file, of another number of bytes than dtype and shape
- * have, or of bytes that another tensor has too.
+ * Refused: what is no file; a header that is longer than the file or than 100,000,000 bytes, no JSON object in UTF-8,
+ * nested deeper than 8, or of more values than its length can hold in this format; metadata that is no strings; names
+ * and keys that stand twice; a dtype that the format does not have; more than STN_MAX_NDIM dims; sizes that are not
+ * written in digits alone or whose product passes 2^53; offsets outside the file, of another number of bytes than dtype
+ * and shape have, or of bytes that another tensor has too.
  * @param error  gets the reason of a failure, without the path: up to `error_size` bytes; may be NULL.
  * @return STN_ERR_IO, STN_ERR_MEMORY, STN_ERR_ARGUMENT; `*out` is written on success only. */
 STN_API stn_status stn_file_open(const char *path, stn_file **out, char *error, size_t error_size);

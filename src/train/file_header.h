@@ -6,7 +6,8 @@
 
 #include <shardtensor/io.h>
 
-#define STNI_FILE_MAX_HEADER ((int64_t)16 << 20) /* bytes: some hundred thousand tensors */
+/* Bytes: some 800,000 tensors. The format's own reader takes no more, so that nobody else could load what is longer. */
+#define STNI_FILE_MAX_HEADER INT64_C(100000000)
 
 struct stni_file_header {
     int n, n_metadata;

@@ -30,11 +30,18 @@ void stni_file_place(struct stni_file_entry *entries, int n)
     }
 }
 
-/* Text that grows; `size` keeps counting where the buffer is full, so that a first pass tells how much is needed. */
+/* Text that grows; `size` keeps counting where there is no buffer, so that a first pass tells how much is needed. */
 struct text {
     char *at;
     size_t size, space;
 };
+
+static void put_bytes(struct text *text, const char *bytes, size_t n)
+{
+    if (text->size + n <= text->space)
+        memcpy(text->at + text->size, bytes, n);
+    text->size += n;
+}
 
 static void put(struct text *text, const char *format, ...) STN_PRINTF(2, 3);
 static void put(struct text *text, const char *format, ...)
@@ -47,18 +54,26 @@ static void put(struct text *text, const char *format, ...)
     text->size += n > 0 ? (size_t)n : 0;
 }
 
+static int is_plain(char c)
+{
+    return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
+}
+
 static void put_string(struct text *text, const char *string)
 {
-    put(text, "\"");
-    for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            put(text, "\\%c", *c);
-        else if (*c < 0x20)
-            put(text, "\\u%04x", (unsigned)*c);
-        else
-            put(text, "%c", *c);
+    put_bytes(text, "\"", 1);
+    for (const char *c = string; *c;) {
+        size_t n = 0;
+        while (is_plain(c[n]))
+            n++;
+        put_bytes(text, c, n);
+        c += n;
+        if (*c) {
+            put(text, *c < 0x20 ? "\\u%04x" : "\\%c", *c);
+            c++;
+        }
     }
-    put(text, "\"");
+    put_bytes(text, "\"", 1);
 }
 
 static void put_entry(struct text *text, const struct stni_file_entry *entry)
@@ -93,18 +108,22 @@ static void put_header(struct text *text, const struct stni_file_entry *entries,
         put(text, " ");
 }
 
-char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata,
-                       size_t *size)
+size_t stni_file_header_size(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata)
 {
     struct text text = {NULL, STNI_FILE_LENGTH_BYTES, 0};
     put_header(&text, entries, n, metadata, n_metadata);
-    text = (struct text){stni_malloc(text.size + 1), STNI_FILE_LENGTH_BYTES, text.size + 1};
+    return text.size;
+}
+
+char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata,
+                       size_t size)
+{
+    struct text text = {stni_malloc(size + 1), STNI_FILE_LENGTH_BYTES, size + 1};
     if (!text.at)
         return NULL;
     put_header(&text, entries, n, metadata, n_metadata);
     for (int i = 0; i < STNI_FILE_LENGTH_BYTES; i++)
-        text.at[i] = (char)((text.size - STNI_FILE_LENGTH_BYTES) >> (8 * i) & 0xff);
-    *size = text.size;
+        text.at[i] = (char)((size - STNI_FILE_LENGTH_BYTES) >> (8 * i) & 0xff);
     return text.at;
 }
 

@@ -20,10 +20,14 @@ struct stni_file_entry {
 /* Sets begin and end of each: one after the other. */
 void stni_file_place(struct stni_file_entry *entries, int n);
 
-/* The first bytes of the file: length and JSON text, padded with blanks so that data begin at a multiple of 8.
- * malloc'd by the library's host allocator; NULL where there is no memory. */
+/* Bytes of the header, with its length in front. */
+size_t stni_file_header_size(const struct stni_file_entry *entries, int n, const stn_metadata *metadata,
+                             int n_metadata);
+
+/* The first bytes of the file, `size` as above: length and JSON text, padded with blanks so that data begin at a
+ * multiple of 8. malloc'd by the library's host allocator; NULL where there is no memory. */
 char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata,
-                       size_t *size);
+                       size_t size);
 
 /* "F32" and its like; NULL for what has no name. */
 const char *stni_file_dtype(stn_dtype dtype);

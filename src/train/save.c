@@ -185,18 +185,13 @@ static stn_status check(stn_context *context, const char *path, int n, const stn
     return status;
 }
 
-/* What is saved can be loaded: names that are no UTF-8, keys that stand twice, a header that is too long are refused
- * as the reader would. */
+/* What is saved can be loaded: names that are no UTF-8 and keys that stand twice are refused as the reader would. */
 static stn_status check_header(const struct saving *s)
 {
     struct stni_file_header header;
     struct stni_error error = {.status = STN_OK};
     const size_t length = s->header_size - STNI_FILE_LENGTH_BYTES;
     const int64_t data_size = s->n > 0 ? s->entries[s->n - 1].end : 0;
-    if ((int64_t)length > STNI_FILE_MAX_HEADER)
-        return stni_fail(s->context, STN_ERR_ARGUMENT,
-                         "save: names and metadata need a header of %zu bytes, at most %lld", length,
-                         (long long)STNI_FILE_MAX_HEADER);
     const stn_status status =
         stni_file_header_parse(s->header + STNI_FILE_LENGTH_BYTES, length, data_size, &header, &error);
     stni_file_header_free(&header);
@@ -205,6 +200,19 @@ static stn_status check_header(const struct saving *s)
     return status == STN_OK ? STN_OK
                             : stni_fail(s->context, STN_ERR_ARGUMENT,
                                         "save: names or metadata could not be loaded again: %s", error.text);
+}
+
+static stn_status write_header(struct saving *s, int n_metadata, const stn_metadata *metadata)
+{
+    s->header_size = stni_file_header_size(s->entries, s->n, metadata, n_metadata);
+    const size_t length = s->header_size - STNI_FILE_LENGTH_BYTES;
+    if (length > STNI_FILE_MAX_HEADER)
+        return stni_fail(s->context, STN_ERR_ARGUMENT,
+                         "save: %s: %d tensors and %d strings need a header of %zu bytes, at most %lld, which is what "
+                         "readers take",
+                         s->path, s->n, n_metadata, length, (long long)STNI_FILE_MAX_HEADER);
+    s->header = stni_file_header(s->entries, s->n, metadata, n_metadata, s->header_size);
+    return s->header ? check_header(s) : stni_fail_memory(s->context, "a file's header", s->header_size);
 }
 
 static stn_status place(struct saving *s, int n_metadata, const stn_metadata *metadata)
@@ -219,8 +227,7 @@ static stn_status place(struct saving *s, int n_metadata, const stn_metadata *me
             .name = s->tensors[i].name, .dtype = layout->dtype, .ndim = layout->ndim, .shape = layout->shape};
     }
     stni_file_place(s->entries, s->n);
-    s->header = stni_file_header(s->entries, s->n, metadata, n_metadata, &s->header_size);
-    return s->header ? check_header(s) : stni_fail_memory(context, "a file's header", 0);
+    return write_header(s, n_metadata, metadata);
 }
 
 /* Rank 0 creates the file and tells the others what it is called. */

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_HEADER = 16 << 20 };
+enum { MAX_HEADER = 100000000 };
 
 /* One file in memory is written again and again. */
 static int memory = -1;

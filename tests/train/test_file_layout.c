@@ -13,9 +13,9 @@ static void headers_are_json_with_offsets_and_end_at_a_multiple_of_8(void)
                                         {.name = "empty", .dtype = STN_DTYPE_BF16, .ndim = 2, .shape = b},
                                         {.name = "one", .dtype = STN_DTYPE_I64, .ndim = 0, .shape = NULL}};
     const stn_metadata metadata[] = {{"k\n", "v\\"}};
-    size_t size = 0;
     stni_file_place(entries, 3);
-    char *text = stni_file_header(entries, 3, metadata, 1, &size);
+    const size_t size = stni_file_header_size(entries, 3, metadata, 1);
+    char *text = stni_file_header(entries, 3, metadata, 1, size);
     if (!CHECK_PTR(text))
         return;
     CHECK_I64((int64_t)(size % 8), 0);

@@ -306,6 +306,42 @@ static void a_path_without_a_folder_is_saved(void)
     CHECK_I64(names_in(folder, 1), 1);
 }
 
+/* Whoever reads the format takes headers of up to 100,000,000 bytes. */
+static stn_status long_name_body(stn_context *context, void *arg)
+{
+    const size_t length = *(size_t *)arg;
+    const int fits = length < 100000000;
+    const int64_t shape[] = {5};
+    const stn_placement cut = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    double want[5];
+    char text[512], *name = malloc(length + 1);
+    memset(name, 'n', length);
+    name[length] = '\0';
+    stn_scope_begin(context);
+    const stn_named_tensor saved = {name, test_tensor(context, mesh, &cut, STN_DTYPE_F32, 1, shape, NULL, test_value)},
+                           loaded = {name, stn_mul_number(saved.tensor, 2)};
+    test_read(saved.tensor, want, 5);
+    CHECK_STATUS(stn_save(context, at("long", text), 1, &saved, 0, NULL), fits ? STN_OK : STN_ERR_ARGUMENT);
+    if (!fits)
+        CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "bytes, at most 100000000");
+    CHECK_I64(names_in(folder, 0), fits);
+    if (fits) {
+        CHECK_STATUS(stn_load(context, text, 1, &loaded), STN_OK);
+        test_compare(loaded.tensor, want, 5, 0);
+    }
+    free(name);
+    return stn_scope_end(context);
+}
+
+static void headers_are_as_long_as_every_reader_takes(void)
+{
+    for (size_t length = 20000000; length <= 100000000; length += 80000000) {
+        test_ranks(2, long_name_body, &length);
+        names_in(folder, 1);
+    }
+}
+
 /* A rank that names a tensor otherwise, or has another shape of it, would write where the others do not look. */
 static stn_status differing_body(stn_context *context, void *arg)
 {
@@ -358,6 +394,7 @@ int main(int argc, char **argv)
          parts_of_killed_savers_are_removed_and_those_of_living_ones_stay},
         {"a_name_as_long_as_names_may_be_is_saved", a_name_as_long_as_names_may_be_is_saved},
         {"a_path_without_a_folder_is_saved", a_path_without_a_folder_is_saved},
+        {"headers_are_as_long_as_every_reader_takes", headers_are_as_long_as_every_reader_takes},
     };
     if (!mkdtemp(folder))
         return 1;
