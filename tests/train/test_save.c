@@ -262,6 +262,29 @@ static void what_is_found_at_the_close_is_told(void)
     CHECK_I64(names_in(folder, 1), 0);
 }
 
+/* Bytes that the disk was asked to take before the end. */
+static atomic_llong taken;
+
+__attribute__((visibility("default"))) int sync_file_range(int file, off64_t from, off64_t bytes, unsigned flags)
+{
+    (void)flags;
+    atomic_fetch_add(&taken, file >= 0 && from == atomic_load(&taken) ? bytes : -1);
+    return 0;
+}
+
+static void the_disk_takes_the_beginning_of_a_long_file_meanwhile(void)
+{
+    enum { BYTES = 1 << 25 };
+    char path[512];
+    struct job job = {.path = at("long", path), .value = 1, .n = BYTES / 4, .saves = 1, .times = 1};
+    CHECK_STATUS(run(&job), STN_OK);
+    CHECK(atomic_load(&taken) >= BYTES / 2);
+    job.saves = 0, job.value = 7;
+    CHECK_STATUS(run(&job), STN_OK);
+    CHECK(job.least == 1 && job.most == 1);
+    CHECK_I64(names_in(folder, 1), 1);
+}
+
 static void touch(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT, 0600);
@@ -390,6 +413,8 @@ int main(int argc, char **argv)
         {"a_save_that_fails_leaves_the_old_file_and_nothing_else",
          a_save_that_fails_leaves_the_old_file_and_nothing_else},
         {"what_is_found_at_the_close_is_told", what_is_found_at_the_close_is_told},
+        {"the_disk_takes_the_beginning_of_a_long_file_meanwhile",
+         the_disk_takes_the_beginning_of_a_long_file_meanwhile},
         {"parts_of_killed_savers_are_removed_and_those_of_living_ones_stay",
          parts_of_killed_savers_are_removed_and_those_of_living_ones_stay},
         {"a_name_as_long_as_names_may_be_is_saved", a_name_as_long_as_names_may_be_is_saved},
