@@ -298,13 +298,13 @@ stn_status stn_add_grad_hook(stn_tensor *tensor, stn_grad_hook hook, void *arg, 
     if (!tensor->leaf || !hook)
         return stni_fail(tensor->context, STN_ERR_STATE, "stn_add_grad_hook: %s",
                          hook ? "the tensor does not require grad" : "no hook");
-    struct stni_grad_hook_entry *entry = stni_calloc(1, sizeof *entry), **last = &tensor->leaf->hooks;
+    struct stni_leaf *leaf = tensor->leaf;
+    struct stni_grad_hook_entry *entry = stni_calloc(1, sizeof *entry);
     if (!entry)
         return stni_fail_memory(tensor->context, "hook", sizeof *entry);
     *entry = (struct stni_grad_hook_entry){hook, arg, destroy, NULL};
-    while (*last)
-        last = &(*last)->next;
-    *last = entry;
+    *(leaf->hooks ? &leaf->last_hook->next : &leaf->hooks) = entry;
+    leaf->last_hook = entry;
     return STN_OK;
 }
 

@@ -33,7 +33,7 @@ struct stni_leaf {
     uint64_t capture;      /* the last step whose capture met it */
     stn_tensor *own_sum;   /* the step that is being captured adds to this gradient in place; borrowed, NULL: to none */
     stn_tensor *handle;    /* the leaf's own tensor, borrowed, for hooks; NULL once it has died */
-    struct stni_grad_hook_entry *hooks;
+    struct stni_grad_hook_entry *hooks, *last_hook;
     struct stni_tensor_hooks *tensor_hooks; /* NULL: none */
 };
 
