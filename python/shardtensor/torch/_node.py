@@ -256,8 +256,8 @@ def saved(ctx):
 
 
 def moved(ctx):
-    """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the forward
-    and makes it anew for the backward."""
+    """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the
+    forward and makes it anew for the backward."""
     return any(at is not None for at in ctx.addresses) and [address_of(v) for v in saved(ctx)] != ctx.addresses
 
 

@@ -256,8 +256,8 @@ def scatter_tensor(tensor, global_src, mesh, placements, global_shape=None, dtyp
 
 
 def told(given, source):
-    """Shape and dtype, from the rank that has them: each rank tells all what it has, since not all need have one source.
-    By text, as not each dtype of torch is one of the library."""
+    """Shape and dtype, from the rank that has them: each rank tells all what it has, since not all need have one
+    source. By text, as not each dtype of torch is one of the library."""
     context = world()
     text = json.dumps(None if given is None else [list(given.shape), str(given.dtype)]).ljust(NOTE)
     notes = make_spec(context.mesh(context.size), [Shard(0)], torch.uint8, (context.size, NOTE))
