@@ -24,7 +24,7 @@ def rebuilt(chunk, layout, placements, grid, place, requires_grad, is_parameter)
     context = world()
     if place != (context.rank, context.size):
         raise RuntimeError("a ShardTensor that rank %d of %d has pickled is read by rank %d of %d: each rank reads "
-                           "what it wrote; what any number of ranks is to read, save as full_tensor()" %
+                           "what it wrote; torch.distributed.checkpoint saves what any number of ranks reads" %
                            (*place, context.rank, context.size))
     spec = context.mesh(*grid).spec_from_bytes(layout).like(placements)
     tensor = lent(laid(chunk, spec))

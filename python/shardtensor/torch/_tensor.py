@@ -11,6 +11,7 @@ from torch.distributed.tensor.placement_types import Replicate, Shard
 from . import _moves
 from ._above import above
 from ._dispatch import dispatch
+from ._files import save_by_chunks
 from ._forward import duals
 from ._dtypes import NAMES
 from ._layout import ShardTensorSpec, device_mesh_of, dim_of, make_spec, mesh_of, text_of, torch_cuts
@@ -206,6 +207,7 @@ _shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardT
                           [ShardTensor._dispatches])
 ShardTensor.__torch_function__ = classmethod(_shortcut.torch_function)
 ShardTensor.__torch_dispatch__ = classmethod(_shortcut.torch_dispatch)
+save_by_chunks(ShardTensor)
 
 
 def is_cotangent(gradient, tensor):

@@ -8,6 +8,7 @@ import unittest
 from gloo_ranks import communicator, communicators, is_rank, join, run_cases, start
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as checkpoint
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 import torch.nn.functional as F
@@ -160,6 +161,28 @@ class Processes(TestCase):
         row, me = init_device_mesh("cpu", (RANKS, 1), mesh_dim_names=("data", "domain"))["domain"], dist.get_rank()
         x = scatter_tensor(numbers(me + 2, 3, seed=me), me, row, [Shard(0)])
         self.close(x, numbers(me + 2, 3, seed=me))
+
+    def test_a_checkpoint_is_read_in_any_layout(self):
+        X, few = numbers(5, 3), numbers(1, 2, seed=1)
+        folder = os.path.join(os.path.dirname(os.environ["STN_TEST_STORE"]), "checkpoint")
+        state = {"x": scatter_tensor(X, 0, self.mesh, [Shard(0)], requires_grad=True),
+                 "few": scatter_tensor(few, 0, self.mesh, [Shard(0)]),
+                 "none": scatter_tensor(torch.zeros(0, 2), 0, self.mesh, [Shard(0)]),
+                 "one": scatter_tensor(torch.tensor(3.), 0, self.mesh, [Replicate()]), "step": 7}
+        checkpoint.save(state, checkpoint_id=folder)
+        columns = scatter_tensor(torch.zeros(5, 3, dtype=torch.float64), 0, self.mesh, [Shard(1)], requires_grad=True)
+        found = {"x": columns, "few": scatter_tensor(few * 0, 0, self.mesh, [Replicate()]), "step": 0,
+                 "none": scatter_tensor(torch.zeros(0, 2), 0, self.mesh, [Shard(1)]), "one": torch.zeros(())}
+        checkpoint.load(found, checkpoint_id=folder)
+        self.assertEqual((found["step"], found["one"].item()), (7, 3))
+        self.assertIs(found["x"], columns)
+        self.close(found["x"], X)
+        self.close(found["few"], few)
+        plain = {"x": torch.zeros(5, 3, dtype=torch.float64)}
+        checkpoint.load(plain, checkpoint_id=folder)
+        self.close(plain["x"], X)
+        with self.assertRaisesRegex(checkpoint.api.CheckpointException, "a pending sum .* is neither saved nor"):
+            checkpoint.save({"x": state["x"].sum(0)}, checkpoint_id=folder)
 
     def test_parameters_that_fsdp_cuts(self):
         """It frees a layer's parameters behind its forward and gathers them again, elsewhere, for its backward."""
