@@ -6,6 +6,7 @@ import torch
 
 from .. import DTypeError, UnsupportedError
 from ._binding import NotOurs, bind
+from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
 from ._layout import complete
@@ -189,6 +190,8 @@ def dispatch(func, args, kwargs):
         return elsewhere(func, args, kwargs)
     if name == "_amp_foreach_non_finite_check_and_unscale_":
         return unscale(func, args, kwargs)
+    if func.namespace in NAMESPACES:
+        return collective(func, args, kwargs)
     of_lists = name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple))
     if not of_lists and writes_plain(func, args, kwargs):
         return on_plain(func, args, kwargs)

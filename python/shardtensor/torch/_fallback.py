@@ -170,8 +170,9 @@ def whole(tensor):
     return to_torch(tensor._handle.full_tensor()) if getattr(tensor, "_handle", None) is not None else tensor
 
 
-def on_whole(func, args, kwargs):
-    """Gathers, runs the function whole on each rank, and keeps what it gives as Replicate."""
+def on_whole(func, args, kwargs, complete_result=None):
+    """Gathers, runs the function whole on each rank, and keeps what it gives as Replicate, once complete_result has
+    been called on each tensor of it."""
     count(func)
     mesh = sharded((args, kwargs))[0]._handle.spec.mesh
     random = torch.Tag.nondeterministic_seeded in func.tags
@@ -194,6 +195,8 @@ def on_whole(func, args, kwargs):
         return result
 
     result = run(func, mapped(down, args), mapped(down, kwargs))
+    if complete_result is not None:
+        result = mapped(complete_result, result)
     for tensor in changed:
         if copies[id(tensor)].shape != tensor.shape:
             raise StateError("%s: the shape of a ShardTensor is not changed in place" % func)

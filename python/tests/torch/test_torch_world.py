@@ -8,11 +8,13 @@ import unittest
 from gloo_ranks import communicator, communicators, is_rank, join, run_cases, start
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
 import torch.distributed.checkpoint as checkpoint
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 import torch.nn.functional as F
 from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardtensor as st
@@ -183,6 +185,37 @@ class Processes(TestCase):
         self.close(plain["x"], X)
         with self.assertRaisesRegex(checkpoint.api.CheckpointException, "a pending sum .* is neither saved nor"):
             checkpoint.save({"x": state["x"].sum(0)}, checkpoint_id=folder)
+
+    def test_torch_s_collectives_wait_or_refuse(self):
+        mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("domain", "model"))
+        me, group = dist.get_rank(), mesh["model"].get_group()
+        one = scatter_tensor(numbers(2 * RANKS, 3) * (me + 1), me, mesh["domain"], [Shard(0)])
+        total = numbers(2 * RANKS, 3) * (RANKS * (RANKS + 1) // 2)
+        self.close(functional.all_reduce(one, "sum", group), total)
+        self.close(functional.all_gather_single(one, 0, group)[-3:], RANKS * numbers(2 * RANKS, 3)[-3:])
+        self.close(functional.reduce_scatter_single(one, "sum", 0, group), total[2 * me:2 * me + 2])
+        with self.assertRaisesRegex(TypeError, "several ranks of the ShardTensor's mesh"):
+            functional.all_reduce(scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)]), "sum", group)
+        for refused in (lambda: dist.all_reduce(one), lambda: dist.broadcast(one, 0),
+                        lambda: dist.all_gather([torch.zeros_like(numbers(2 * RANKS, 3))] * RANKS, one)):
+            with self.assertRaisesRegex(TypeError, "torch.distributed's collectives take no ShardTensor"):
+                refused()
+
+    def test_a_module_that_is_cut_over_another_axis(self):
+        mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("domain", "model"))
+        X = numbers(5, 6)
+        one, other = (torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.GELU(), torch.nn.Linear(12, 4)).double()
+                      for _ in range(2))
+        for module in (one, other):
+            module.load_state_dict({name: numbers(*p.shape) for name, p in module.named_parameters()})
+        parallelize_module(other, mesh["model"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        x, whole = scatter_tensor(X, dist.get_rank(), mesh["domain"], [Shard(0)], requires_grad=True), X.clone()
+        whole.requires_grad_()
+        for module, value in ((one, whole), (other, x)):
+            module(value).square().sum().backward()
+        self.close(x.grad, whole.grad)
+        for cut, plain in zip(other.parameters(), one.parameters()):
+            torch.testing.assert_close(cut.grad.full_tensor(), plain.grad)
 
     def test_parameters_that_fsdp_cuts(self):
         """It frees a layer's parameters behind its forward and gathers them again, elsewhere, for its backward."""
