@@ -33,13 +33,16 @@ def handle_of(tensor, mesh):
     return handle if handle is not None else replicate(tensor, mesh)
 
 
-def address_of(value):
-    """Where a plain tensor's elements are; None of what is no plain tensor."""
-    if value is None or getattr(value, "_handle", None) is not None:
+def addresses(values, form):
+    """Where the elements of plain tensors are; of others, and of those without memory, None."""
+    return [None if f is None or not f[1] else address_of(v) for v, f in zip(values, form)]
+
+
+def address_of(plain):
+    try:
+        return plain.data_ptr()
+    except RuntimeError:  # sparse, or within torch.func's functions
         return None
-    with torch._C._DisableFuncTorch():
-        plain = value.detach()
-        return None if plain._is_zerotensor() or plain.layout is not torch.strided else plain.data_ptr()
 
 
 def zeros(spec):
@@ -174,7 +177,7 @@ class Node(torch.autograd.Function):
             ctx.call, ctx.gave = call, [None if h is None else True for h in outputs]
             ctx.form = tuple(None if h is None else (h.spec, getattr(v, "_handle", None) is None)
                              for h, v in zip(handles, values))
-            ctx.addresses = [address_of(v) for v in values]
+            ctx.addresses = addresses(values, ctx.form)
             ctx.save_for_backward(*values)
         if form is None:
             results = tuple(wrap(h) for h in outputs)
@@ -258,7 +261,7 @@ def saved(ctx):
 def moved(ctx):
     """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the
     forward and makes it anew for the backward."""
-    return any(at is not None for at in ctx.addresses) and [address_of(v) for v in saved(ctx)] != ctx.addresses
+    return any(ctx.addresses) and addresses(saved(ctx), ctx.form) != ctx.addresses
 
 
 def repeat(ctx):
