@@ -1,15 +1,17 @@
-"""torch.distributed's collectives of ShardTensors, as DTensors over other axes of a mesh call them on what they hold: each
-rank of the group has a value, a ShardTensor over ranks of its own, and wholes are what travels."""
+"""torch.distributed's collectives of ShardTensors, over other axes of a mesh than theirs: each rank of the group has a
+ShardTensor over ranks of its own. Those in place, as a data axis has for gradients, are of chunks, which the program
+has laid alike; the functional ones, which DTensors call on what they hold, give wholes."""
 import itertools
 
 import torch
 import torch.distributed as dist
 
 from ._fallback import on_whole
-from ._trees import sharded
+from ._trees import mapped, sharded
 
 NAMESPACES = {"c10d", "_c10d_functional"}
 BEHIND = {"wait_tensor", "wait_tensors", "_wrap_tensor_autograd"}  # a collective: nothing of ours is under way
+IN_PLACE = {"allreduce_", "broadcast_"}
 SERVED = {"all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "broadcast", "all_to_all_single"}
 
 
@@ -20,8 +22,21 @@ def collective(func, args, kwargs):
     if func.namespace != "c10d" and name.removesuffix("_coalesced") in SERVED:
         refuse_own_ranks(name, sharded((args, kwargs)), group_of(func, args, kwargs))
         return on_whole(func, args, kwargs, torch.ops._c10d_functional.wait_tensor)
-    raise TypeError("%s: torch.distributed's collectives take no ShardTensor: hand them to_local(), or redistribute it" %
-                    name)
+    if name in IN_PLACE:
+        return on_chunks_in_place(func, name, args, kwargs)
+    raise TypeError("%s: torch.distributed's collectives take no ShardTensor: hand them to_local(), or redistribute it"
+                    % name)
+
+
+def on_chunks_in_place(func, name, args, kwargs):
+    ours = sharded((args, kwargs))
+    if any(p[0] == "P" for t in ours for p in t._handle.spec.placements):
+        raise TypeError("%s: got a pending sum, redistribute it first" % name)
+    refuse_own_ranks(name, ours, dist.ProcessGroup.unbox(args[1]).group_name)
+    _, work = func(*mapped(lambda t: getattr(t, "_local_tensor", t), args), **kwargs)
+    for tensor in ours:
+        tensor._handle.changed()
+    return args[0], work
 
 
 def group_of(func, args, kwargs):

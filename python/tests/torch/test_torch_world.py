@@ -194,12 +194,22 @@ class Processes(TestCase):
         self.close(functional.all_reduce(one, "sum", group), total)
         self.close(functional.all_gather_single(one, 0, group)[-3:], RANKS * numbers(2 * RANKS, 3)[-3:])
         self.close(functional.reduce_scatter_single(one, "sum", 0, group), total[2 * me:2 * me + 2])
-        with self.assertRaisesRegex(TypeError, "several ranks of the ShardTensor's mesh"):
-            functional.all_reduce(scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)]), "sum", group)
-        for refused in (lambda: dist.all_reduce(one), lambda: dist.broadcast(one, 0),
-                        lambda: dist.all_gather([torch.zeros_like(numbers(2 * RANKS, 3))] * RANKS, one)):
-            with self.assertRaisesRegex(TypeError, "torch.distributed's collectives take no ShardTensor"):
+        for started in (False, True):
+            sums = one.clone()
+            work = dist.all_reduce(sums, group=group, async_op=started)
+            if started:
+                work.wait()
+            self.close(sums, total)
+        dist.broadcast(sums.fill_(me), 1, group=group)
+        self.close(sums, torch.ones_like(total))
+        over_all = scatter_tensor(numbers(4), 0, self.mesh, [Shard(0)])
+        for refused in (lambda: functional.all_reduce(over_all, "sum", group), lambda: dist.all_reduce(over_all)):
+            with self.assertRaisesRegex(TypeError, "several ranks of the ShardTensor's mesh"):
                 refused()
+        with self.assertRaisesRegex(TypeError, "pending sum"):
+            dist.all_reduce(over_all.sum(0))
+        with self.assertRaisesRegex(TypeError, "torch.distributed's collectives take no ShardTensor"):
+            dist.all_gather([torch.zeros_like(numbers(2 * RANKS, 3))] * RANKS, one)
 
     def test_a_module_that_is_cut_over_another_axis(self):
         mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("domain", "model"))
