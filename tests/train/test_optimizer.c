@@ -1,7 +1,6 @@
 /* Optimizers, averages and clipping against loops over plain arrays, whatever the layout. */
 #include "ranks.h"
 
-#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,46 +136,6 @@ static void steps_are_those_of_plain_loops(void)
     test_ranks(1, steps_body, NULL);
     test_ranks(2, steps_body, NULL);
     test_ranks(3, steps_body, NULL);
-}
-
-/* A step along gradients, and then many without any. */
-static void decay(stn_context *context, stn_optimizer *optimizer, stn_dtype dtype)
-{
-    const stn_named_tensor named = {"p", parameter(context, test_mesh(context, 1, 0), stn_replicate(), dtype)};
-    const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
-    stn_tensor *p = named.tensor;
-    CHECK_STATUS(stn_optimizer_add_group(optimizer, &group), STN_OK);
-    give_gradient(context, p, 1);
-    for (int step = 0; step < (dtype == STN_DTYPE_F64 ? 1060 : 200); step++) {
-        feclearexcept(FE_ALL_EXCEPT);
-        CHECK_STATUS(stn_optimizer_step(optimizer), STN_OK);
-        if (step > 0)
-            continue;
-        CHECK_STATUS(stn_zero_grad(p), STN_OK);
-        CHECK_STATUS(stn_backward(stn_sum(stn_mul_number(p, 0), 0, NULL, 0)), STN_OK);
-    }
-    CHECK(!fetestexcept(FE_UNDERFLOW));
-}
-
-static stn_status decay_body(stn_context *context, void *arg)
-{
-    const stn_sgd_options sgd = {.size = sizeof sgd, .momentum = 0.5};
-    const stn_adamw_options adamw = {.size = sizeof adamw, .beta1 = 0.5, .beta2 = 0.5};
-    (void)arg;
-    stn_scope_begin(context);
-    for (int i = 0; i < 3; i++) { /* AdamW in f32: in f64 the powers of its rates underflow themselves */
-        stn_optimizer *optimizer = NULL;
-        CHECK_STATUS(i < 2 ? stn_sgd_create(context, &sgd, &optimizer) : stn_adamw_create(context, &adamw, &optimizer),
-                     STN_OK);
-        decay(context, optimizer, i == 1 ? STN_DTYPE_F64 : STN_DTYPE_F32);
-        stn_optimizer_destroy(&optimizer);
-    }
-    return stn_scope_end(context);
-}
-
-static void means_that_only_decay_come_to_zero(void)
-{
-    test_ranks(1, decay_body, NULL);
 }
 
 /* More parameters than one kernel takes. */
@@ -502,7 +461,6 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"steps_are_those_of_plain_loops", steps_are_those_of_plain_loops},
-        {"means_that_only_decay_come_to_zero", means_that_only_decay_come_to_zero},
         {"lists_longer_than_a_kernel_takes_are_cut", lists_longer_than_a_kernel_takes_are_cut},
         {"clipping_counts_each_element_once", clipping_counts_each_element_once},
         {"gradients_are_unscaled_and_known_to_be_finite_on_all_ranks",

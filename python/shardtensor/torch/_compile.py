@@ -5,6 +5,7 @@ import importlib.util
 import sys
 
 RULES = "torch._dynamo.trace_rules"
+PACKAGE = __name__.partition(".")[0]
 
 
 class _Finder:
@@ -20,7 +21,7 @@ class _Finder:
 
         def exec_module(module):
             execute(module)
-            module.add(__name__.partition(".")[0])
+            module.add(PACKAGE)
 
         spec.loader.exec_module = exec_module
         return spec
@@ -28,6 +29,6 @@ class _Finder:
 
 def keep_dynamo_out():
     if RULES in sys.modules:
-        sys.modules[RULES].add(__name__.partition(".")[0])
+        sys.modules[RULES].add(PACKAGE)
     else:
         sys.meta_path.insert(0, _Finder)

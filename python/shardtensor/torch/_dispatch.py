@@ -191,7 +191,7 @@ def dispatch(func, args, kwargs):
     if name == "_amp_foreach_non_finite_check_and_unscale_":
         return unscale(func, args, kwargs)
     if func.namespace in NAMESPACES:
-        return collective(func, args, kwargs)
+        return collective(func, name, args, kwargs)
     of_lists = name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple))
     if not of_lists and writes_plain(func, args, kwargs):
         return on_plain(func, args, kwargs)

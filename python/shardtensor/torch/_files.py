@@ -2,12 +2,14 @@
 world it was written. What it is imported from is large, and torch's own tensors import it late too."""
 import torch
 
+from ._layout import is_pending
+
 
 def chunks(tensor):
     """What this rank has: one chunk; none outside of the mesh, and where it is empty."""
     from torch.distributed.checkpoint.metadata import ChunkStorageMetadata
     spec = tensor._handle.spec
-    if any(p[0] == "P" for p in spec.placements):
+    if is_pending(spec):
         raise ValueError("a pending sum %s is neither saved nor loaded: redistribute it" % (tensor.placements, ))
     sizes = torch.Size(spec.local_shape)
     if spec.mesh.coordinate is None or sizes.numel() == 0 < tensor.numel():

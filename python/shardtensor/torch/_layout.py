@@ -1,4 +1,6 @@
 """Meshes, placements and specs of torch.distributed.tensor beside the library's, which alone say how a tensor lies."""
+import itertools
+
 import torch
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard
 
@@ -29,6 +31,10 @@ def mesh_of(device_mesh):
 
 def device_mesh_of(mesh):
     return table("device meshes").get(mesh, mesh)
+
+
+def ranks_of(mesh):
+    return map(mesh.rank_at, itertools.product(*map(range, mesh.shape)))
 
 
 def is_ours(placement):
@@ -81,6 +87,10 @@ def replicated(mesh, dtype, shape):
 def complete(spec):
     """The same layout without a pending reduction."""
     return spec.gradient()
+
+
+def is_pending(spec):
+    return spec != complete(spec)
 
 
 def torch_cuts(shape, device_mesh, placements):

@@ -1,5 +1,4 @@
 """ShardTensor: a torch.Tensor whose elements lie where a spec of the library says."""
-import itertools
 import json
 from copy import deepcopy
 
@@ -14,7 +13,7 @@ from ._dispatch import dispatch
 from ._files import save_by_chunks
 from ._forward import duals
 from ._dtypes import NAMES
-from ._layout import ShardTensorSpec, device_mesh_of, dim_of, make_spec, mesh_of, text_of, torch_cuts
+from ._layout import ShardTensorSpec, device_mesh_of, dim_of, make_spec, mesh_of, ranks_of, text_of, torch_cuts
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
 from ._pickle import reduced
@@ -245,7 +244,7 @@ def scatter_tensor(tensor, global_src, mesh, placements, global_shape=None, dtyp
     grid, context = mesh_of(mesh), world()
     if not isinstance(global_src, int) or isinstance(global_src, bool):
         raise ValueError("scatter_tensor: global_src is %r, wanted a rank of the world" % (global_src,))
-    if not any(grid.rank_at(at) == global_src for at in itertools.product(*map(range, grid.shape))):
+    if global_src not in ranks_of(grid):
         raise ValueError("scatter_tensor: rank %d is not in the mesh" % global_src)
     me = context.rank == global_src
     given = tensor if me and is_memory(tensor) else None
