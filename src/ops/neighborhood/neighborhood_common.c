@@ -237,14 +237,18 @@ struct stni_neighborhood_args stni_neighborhood_describe(const stn_op_call *call
     return p;
 }
 
+/* Dims of one place have stride 0: theirs says nothing, and would keep a kernel from reading packs. */
 static struct stni_neighborhood_operand operand(const struct stni_neighborhood *n, void *data, int ndim,
-                                                const int64_t *strides)
+                                                const int64_t *shape, const int64_t *strides)
 {
-    struct stni_neighborhood_operand o = {.data = data, .batch = strides[0]};
+    const int head = FIRST + n->dims;
+    int64_t stride[STN_MAX_NDIM] = {0};
+    for (int d = 0; d < ndim; d++)
+        stride[d] = shape[d] == 1 ? 0 : strides[d];
+    struct stni_neighborhood_operand o = {.data = data, .batch = stride[0], .head = stride[head]};
     for (int d = 0; d < n->dims; d++)
-        o.space[DIMS - n->dims + d] = strides[FIRST + d];
-    o.head = strides[FIRST + n->dims];
-    o.col = ndim > FIRST + n->dims + 1 ? strides[ndim - 1] : 0;
+        o.space[DIMS - n->dims + d] = stride[FIRST + d];
+    o.col = ndim > head + 1 ? strides[ndim - 1] : 0;
     return o;
 }
 
@@ -257,10 +261,10 @@ struct stni_neighborhood_operand stni_neighborhood_target(const struct stni_neig
         at += (part->target[d].begin - spec->local_offset[FIRST + d]) * t->strides[FIRST + d];
     char *data = t->data;
     return operand(n, data ? data + at * (int64_t)stn_dtype_size(spec->layout.dtype) : NULL, spec->layout.ndim,
-                   t->strides);
+                   spec->local_shape, t->strides);
 }
 
 struct stni_neighborhood_operand stni_neighborhood_source(const struct stni_neighborhood *n, const stn_box *box)
 {
-    return operand(n, box->data, box->ndim, box->strides);
+    return operand(n, box->data, box->ndim, box->shape, box->strides);
 }
