@@ -371,11 +371,35 @@ static void images_of_f32_and_f64_stay_row_major(void)
     check_order(STN_DTYPE_F32, 0, STN_PADDING_CIRCULAR, 0);
 }
 
+/* Which no library has. */
+static int of_complex_numbers(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    const int64_t image[] = {2, 3, shape[0], shape[1], 2}, kernel[] = {4, 3, 3, 2, 2};
+    stn_tensor *pairs[] = {both_input(context, dtype, 5, image, 1), both_input(context, dtype, 5, kernel, 2)}, *in[3];
+    for (int i = 0; i < 2; i++) {
+        stn_set_requires_grad(pairs[i], 1);
+        in[i] = stn_view_as_complex(pairs[i]);
+    }
+    in[2] = NULL;
+    stn_tensor *y = stn_view_as_real(padded(in)), *cotangent = both_input(context, dtype, 5, stn_tensor_shape(y), 3);
+    out[0] = y;
+    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 2, pairs, 0, 0, out + 1), STN_OK);
+    return 3;
+}
+
+static void complex_values_and_gradients_are_the_cpus(void)
+{
+    static const both_work work = {"complex", of_complex_numbers};
+    both_compare(&work, STN_DTYPE_F32, (const int64_t[]){9, 8, 0}, 5e-5);
+    both_compare(&work, STN_DTYPE_F64, (const int64_t[]){9, 8, 0}, 1e-13);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"images_of_f32_and_f64_stay_row_major", images_of_f32_and_f64_stay_row_major},
         {"values_and_gradients_are_the_librarys", values_and_gradients_are_the_librarys},
+        {"complex_values_and_gradients_are_the_cpus", complex_values_and_gradients_are_the_cpus},
         {"every_question_may_be_refused", every_question_may_be_refused},
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"only_where_it_is_allowed_f32_is_rounded_to_tf32", only_where_it_is_allowed_f32_is_rounded_to_tf32},
