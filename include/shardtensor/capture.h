@@ -22,10 +22,11 @@
  * repetitions.
  *
  * Gradients are what they would be had the step been called: a repetition adds to those that leaves have then, and
- * leaves them its own. A step that was captured while a leaf had a gradient may be repeated with one and without; one
- * that was captured without, and does not begin by forgetting them, is refused where there is one. None may be pending
- * across ranks (stn_no_sync_begin) when it begins or ends. stn_grad_of tells the gradient of now: what it told before
- * the capture is another tensor.
+ * leaves them its own. A step that was captured while a leaf had a gradient, and adds to it, may be repeated with one
+ * and without; one that reads it first (an update, clipping, stn_grad_of) is refused without, and one that was captured
+ * without, and does not begin by forgetting them, is refused where there is one. None may be pending across ranks
+ * (stn_no_sync_begin) when it begins or ends. stn_grad_of tells the gradient of now: what it told before the capture is
+ * another tensor.
  *
  * What changes with each step goes on in the repetitions: an optimizer counts its steps and uses its rates as they are
  * then, random numbers are drawn anew. What the host does between calls is not repeated: values that were read, hooks,
@@ -70,8 +71,9 @@ STN_API stn_status stn_capture_end(stn_context *context, stn_step **out);
  * Collective: as the captured step was. Every rank runs the same step at the same place.
  * @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (its context, its optimizer or a communicator of the program's own was
  *  destroyed, a step is being captured, this is called inside an op, the seed of its random numbers was changed, memory
- *  that it writes was made immutable, a leaf has a gradient that would be lost or one that is pending), STN_ERR_LAYOUT
- *  (a gradient has another layout than at the capture), what a kernel or collective returned, or the kept error. */
+ *  that it writes was made immutable, a leaf has a gradient that would be lost or one that is pending, or lacks one
+ *  that is read), STN_ERR_LAYOUT (a gradient has another layout than at the capture), what a kernel or collective
+ *  returned, or the kept error. */
 STN_API stn_status stn_step_run(stn_step *step);
 
 /* What a repetition is made of. Graphs are put on the queue by one call each: kernels, and collectives of a

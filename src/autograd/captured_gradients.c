@@ -10,7 +10,7 @@ struct met {
     struct stni_leaf *leaf; /* retained */
     stn_tensor *found;      /* the step's own memory for the gradient that it finds; NULL: it reads none */
     stn_tensor *left;       /* the gradient that it leaves; NULL: none */
-    int wants_none, left_counted_elsewhere;
+    int wants_none, wants_one, left_counted_elsewhere;
 };
 
 struct gradients {
@@ -105,20 +105,22 @@ static stn_status refuse_pending(stn_context *context)
                                      "stn_no_sync_begin, or call stn_grad_sync, before");
 }
 
-stn_status stni_captured_gradient_meet(struct stni_leaf *leaf, int is_read)
+stn_status stni_captured_gradient_meet(struct stni_leaf *leaf, enum stni_gradient_use use)
 {
+    const int counts = use != STNI_GRADIENT_FORGOTTEN, has_one = leaf->grad != NULL;
     struct gradients *gradients = NULL;
     STNI_TRY(gradients_of(leaf->context, &gradients));
     if (leaf->capture == gradients->number)
         return STN_OK;
-    if (is_read && leaf->pending != NULL)
+    if (counts && leaf->pending != NULL)
         return refuse_pending(leaf->context);
     STNI_TRY(reserve(gradients));
     struct met *met = &gradients->met[gradients->n++];
-    *met = (struct met){.leaf = leaf, .wants_none = is_read && leaf->grad == NULL};
+    *met = (struct met){.leaf = leaf, .wants_none = counts && !has_one};
+    met->wants_one = use == STNI_GRADIENT_READ && has_one;
     stni_leaf_retain(leaf);
     leaf->capture = gradients->number;
-    return is_read && leaf->grad != NULL ? take_over(met) : STN_OK;
+    return counts && has_one ? take_over(met) : STN_OK;
 }
 
 /* The end of the capture */
@@ -156,6 +158,11 @@ static stn_status check_one(const struct gradients *gradients, int i)
         return stni_fail(gradients->context, STN_ERR_STATE,
                          "step_run: leaf %d of %d has a gradient and had none when the step was captured: forget "
                          "it before, or capture a step that begins with one",
+                         i, gradients->n);
+    if (met->wants_one && leaf->grad == NULL)
+        return stni_fail(gradients->context, STN_ERR_STATE,
+                         "step_run: leaf %d of %d has no gradient and had one when the step was captured, which begins "
+                         "by reading it: capture a step that begins without",
                          i, gradients->n);
     if (met->found && leaf->grad && leaf->grad->spec != met->found->spec)
         return stni_fail(gradients->context, STN_ERR_LAYOUT,

@@ -172,7 +172,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor **cotangent)
 {
     const stn_spec *whole;
     uint32_t axes;
-    STNI_TRY(stni_captured_gradient_read(leaf));
+    STNI_TRY(stni_gradient_used(leaf, STNI_GRADIENT_ADDED_TO));
     leaf->due |= leaf->hooks != NULL;
     leaf->hooks_wait = leaf->context->no_sync && (leaf->hooks_wait || leaf->context->tape->has_grad_hooks);
     if (leaf->due)
@@ -270,7 +270,7 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
             tensor->context, STN_ERR_PARTIAL,
             "stn_grad_of: a reduction is pending; stn_grad_sync or a backward outside no-sync completes it");
     if (tensor->leaf)
-        STNI_TRY(stni_captured_gradient_read(tensor->leaf));
+        STNI_TRY(stni_gradient_used(tensor->leaf, STNI_GRADIENT_READ));
     *out = tensor->leaf ? tensor->leaf->grad : NULL;
     return STN_OK;
 }
@@ -284,7 +284,7 @@ stn_status stn_zero_grad(stn_tensor *tensor)
     }
     STNI_TRY(live_leaf(tensor, "stn_zero_grad"));
     if (tensor->leaf) {
-        STNI_TRY(stni_captured_gradient_forget(tensor->leaf));
+        STNI_TRY(stni_gradient_used(tensor->leaf, STNI_GRADIENT_FORGOTTEN));
         stni_leaf_drop_gradients(tensor->leaf);
         tensor->leaf->due = 0;
         stni_tape_settle(tensor->context);

@@ -212,7 +212,7 @@ stn_status stni_reducer_add(struct stni_reducer *reducer, struct stni_leaf *leaf
 {
     struct stni_grad_reduction *r = NULL;
     struct stni_leaf_before own = *before;
-    STNI_TRY(stni_captured_gradient_read(leaf));
+    STNI_TRY(stni_gradient_used(leaf, STNI_GRADIENT_ADDED_TO));
     STNI_TRY(bucket_for(reducer, leaf->pending, &r));
     own.pending = stn_tensor_retain(own.pending);
     put(r, leaf, leaf->pending, own);

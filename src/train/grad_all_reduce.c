@@ -23,7 +23,7 @@ static stn_status find_gradients(const struct stni_joining *j)
 static stn_status bring(const struct stni_joining *j, int i, struct stni_bucket_item *item)
 {
     struct stni_leaf *leaf = j->parameters[i]->leaf;
-    STNI_TRY(stni_captured_gradient_read(leaf));
+    STNI_TRY(stni_gradient_used(leaf, STNI_GRADIENT_READ));
     STNI_TRY(stni_gradient_spec(leaf->spec, &item->spec));
     if (!leaf->grad)
         return stni_zeros(j->context, item->spec, &item->in);

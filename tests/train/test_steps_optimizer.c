@@ -40,8 +40,14 @@ static void release(struct model *m)
         stn_tensor_release(&m->w[i]);
 }
 
-/* Trains the parameters that `which` has a bit for. */
-static void train(struct model *m, unsigned which)
+static void update(struct model *m)
+{
+    CHECK_STATUS(stn_optimizer_step(m->optimizer), STN_OK);
+    CHECK_STATUS(stn_optimizer_zero_grad(m->optimizer), STN_OK);
+}
+
+/* Gradients of the parameters that `which` has a bit for. */
+static void backward(struct model *m, unsigned which)
 {
     stn_scope_begin(m->context);
     for (int i = 0; i < PARAMETERS; i++)
@@ -49,9 +55,13 @@ static void train(struct model *m, unsigned which)
             stn_tensor *y = stn_mul(m->x, m->w[i]);
             stn_backward(stn_sum(stn_mul(y, y), 0, NULL, 0));
         }
-    CHECK_STATUS(stn_optimizer_step(m->optimizer), STN_OK);
-    CHECK_STATUS(stn_optimizer_zero_grad(m->optimizer), STN_OK);
     CHECK_STATUS(stn_scope_end(m->context), STN_OK);
+}
+
+static void train(struct model *m, unsigned which)
+{
+    backward(m, which);
+    update(m);
 }
 
 static void check_same(const struct model *got, const struct model *want)
@@ -96,10 +106,43 @@ static void each_parameter_is_updated_by_its_own_steps(void)
     test_worlds(apart_body, NULL);
 }
 
+/* A called update leaves a parameter without a gradient as it is. */
+static stn_status missing_body(stn_context *context, void *arg)
+{
+    enum { ALL = (1 << PARAMETERS) - 1, MIDDLE = 2 };
+    struct model called = model_of(context), captured = model_of(context);
+    stn_step *step = NULL;
+    (void)arg;
+    train(&called, ALL);
+    backward(&captured, ALL);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    update(&captured);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
+    backward(&captured, MIDDLE);
+    CHECK_STATUS(stn_step_run(step), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, "step_run: leaf 0 of 3 has no gradient and had one");
+    check_same(&captured, &called);
+    CHECK_STATUS(stn_optimizer_zero_grad(captured.optimizer), STN_OK);
+    train(&called, ALL);
+    backward(&captured, ALL);
+    CHECK_STATUS(stn_step_run(step), STN_OK);
+    check_same(&captured, &called);
+    stn_step_destroy(&step);
+    release(&called);
+    release(&captured);
+    return stn_context_status(context);
+}
+
+static void an_update_that_lacks_a_gradient_is_refused(void)
+{
+    test_worlds(missing_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"each_parameter_is_updated_by_its_own_steps", each_parameter_is_updated_by_its_own_steps},
+        {"an_update_that_lacks_a_gradient_is_refused", an_update_that_lacks_a_gradient_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
 }
