@@ -1,5 +1,6 @@
 /* Backward: cotangents through the nodes, in strict reverse order of recording. */
 #include "autograd/accumulate.h"
+#include "autograd/captured_gradients.h"
 #include "autograd/gather_again.h"
 #include "autograd/parts.h"
 #include "autograd/pass.h"
@@ -191,9 +192,13 @@ static int has_cotangent(const struct stni_node *node)
 /* The gradients of a node's outputs are whole when its turn has come. */
 static stn_status run_hooks(const struct stni_pass *pass, struct stni_node *node)
 {
-    for (int k = 0; node->hooks && k < node->n_out; k++)
-        if (node->cotangents[k])
-            STNI_TRY(stni_tensor_hooks_run(node->hooks, k, node->out_spec[k], !pass->capturing, &node->cotangents[k]));
+    for (int k = 0; node->hooks && k < node->n_out; k++) {
+        if (!node->cotangents[k])
+            continue;
+        if (!pass->capturing && stni_tensor_hooks_keeper(node->hooks, k))
+            STNI_TRY(stni_kept_gradient_used(node));
+        STNI_TRY(stni_tensor_hooks_run(node->hooks, k, node->out_spec[k], !pass->capturing, &node->cotangents[k]));
+    }
     return STN_OK;
 }
 

@@ -123,7 +123,22 @@ stn_status stni_captured_gradient_meet(struct stni_leaf *leaf, enum stni_gradien
     return counts && has_one ? take_over(met) : STN_OK;
 }
 
-/* The end of the capture */
+stn_status stni_kept_gradient_used(const struct stni_node *node)
+{
+    stn_context *context = node->context;
+    if (context->capture == NULL || node->sequence > context->tape->before_capture)
+        return STN_OK;
+    return stni_context_not_captured(context, "a gradient that a result of before keeps",
+                                     "whose repetitions would not add to it: make the result inside, or call "
+                                     "stn_grad for it");
+}
+
+/* The capture */
+
+static void start(stn_context *context)
+{
+    context->tape->before_capture = context->tape->sequence;
+}
 
 static stn_status end(void *part)
 {
@@ -221,4 +236,4 @@ static void destroy(void *part)
 }
 
 const struct stni_step_part stni_captured_gradients = {
-    .end = end, .check = check, .begin = begin, .leave = leave, .destroy = destroy};
+    .start = start, .end = end, .check = check, .begin = begin, .leave = leave, .destroy = destroy};

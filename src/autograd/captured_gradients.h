@@ -7,6 +7,7 @@
 #define STNI_AUTOGRAD_CAPTURED_GRADIENTS_H
 
 #include "autograd/leaf.h"
+#include "autograd/node.h"
 #include "core/step/step.h"
 
 /* What the context does with the gradients of its steps. */
@@ -22,5 +23,9 @@ static inline stn_status stni_gradient_used(struct stni_leaf *leaf, enum stni_gr
 {
     return leaf->context->capture == NULL ? STN_OK : stni_captured_gradient_meet(leaf, use);
 }
+
+/* Before the gradient that a node's output keeps (stn_retain_grad) is used: a called step makes the result anew, and
+ * what one of before keeps would not go on in repetitions. */
+stn_status stni_kept_gradient_used(const struct stni_node *node);
 
 #endif

@@ -261,6 +261,7 @@ stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out)
     if (tensor && !out)
         return stni_fail(tensor->context, STN_ERR_ARGUMENT, "stn_grad_of: out got NULL, wanted a place for it");
     if (keeper && tensor->context->error.status == STN_OK) {
+        STNI_TRY(stni_kept_gradient_used(tensor->node));
         *out = keeper->grad;
         return STN_OK;
     }
@@ -279,6 +280,7 @@ stn_status stn_zero_grad(stn_tensor *tensor)
 {
     struct stni_tensor_hooks *keeper = keeper_of(tensor);
     if (keeper && tensor->context->error.status == STN_OK) {
+        STNI_TRY(stni_kept_gradient_used(tensor->node));
         stni_tensor_drop(&keeper->grad);
         return STN_OK;
     }

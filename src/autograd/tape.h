@@ -15,6 +15,7 @@ struct stni_tape {
     uint64_t sequence; /* of the last node */
     uint64_t mark;     /* of the last traversal */
     uint64_t captures; /* of steps that met gradients */
+    uint64_t before_capture; /* the sequence when the last capture began */
     /* Nodes whose last reference was dropped while another node was being freed: they are freed in a loop, without
      * recursion, so graphs of any length need no deep stack. */
     struct stni_node *dead;

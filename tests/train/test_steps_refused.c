@@ -134,6 +134,71 @@ static void check_refusal(stn_context *context, const struct refusal *refusal, s
     check_works(context, x);
 }
 
+/* What is done with the result of an op, which keeps its gradient. */
+struct keeping {
+    void (*use)(stn_tensor *result);
+    int is_of_before; /* the result */
+};
+
+static void goes_backward(stn_tensor *result)
+{
+    stn_tensor *loss = stn_sum(stn_mul(result, result), 0, NULL, 0);
+    stn_backward_many(stn_tensor_context(result), 1, &loss, NULL, 1);
+}
+
+static void reads_its_gradient(stn_tensor *result)
+{
+    stn_tensor *gradient = NULL;
+    stn_grad_of(result, &gradient);
+}
+
+static void forgets_its_gradient(stn_tensor *result)
+{
+    stn_zero_grad(result);
+}
+
+static stn_status keeping_body(stn_context *context, void *arg)
+{
+    const struct keeping *keeping = arg;
+    stn_tensor *x = made(context), *result = NULL, *gradient = NULL;
+    stn_step *step = NULL;
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    stn_scope_begin(context);
+    for (int inside = 0; inside < 2; inside++) {
+        if (inside)
+            CHECK_STATUS(stn_capture_begin(context), STN_OK);
+        if (!inside || !keeping->is_of_before)
+            result = stn_mul_number(x, 2);
+        CHECK_STATUS(stn_retain_grad(result), STN_OK);
+        if (inside)
+            keeping->use(result);
+    }
+    if (keeping->is_of_before) {
+        CHECK_STATUS(stn_capture_end(context, &step), STN_ERR_STATE);
+        CHECK_ERROR_PART(context, STN_ERR_STATE, "a gradient that a result of before keeps: not in a captured step");
+    } else if (CHECK_STATUS(stn_capture_end(context, &step), STN_OK)) {
+        stn_zero_grad(x);
+        CHECK_STATUS(stn_step_run(step), STN_OK);
+        CHECK_STATUS(stn_grad_of(result, &gradient), STN_OK);
+        stn_tensor *rest = stn_sub(gradient, stn_mul_number(stn_detach(x), 4));
+        double most = 1;
+        CHECK_STATUS(stn_item(stn_sum(stn_abs(rest), 0, NULL, 0), &most), STN_OK);
+        CHECK_NEAR(most, 0, 0);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_step_destroy(&step);
+    stn_tensor_release(&x);
+    return stn_context_status(context);
+}
+
+static void only_results_of_a_step_keep_gradients_in_it(void)
+{
+    test_worlds(keeping_body, &(struct keeping){goes_backward, 1});
+    test_worlds(keeping_body, &(struct keeping){reads_its_gradient, 1});
+    test_worlds(keeping_body, &(struct keeping){forgets_its_gradient, 1});
+    test_worlds(keeping_body, &(struct keeping){goes_backward, 0});
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -364,6 +429,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"what_cannot_be_repeated_is_named", what_cannot_be_repeated_is_named},
+        {"only_results_of_a_step_keep_gradients_in_it", only_results_of_a_step_keep_gradients_in_it},
         {"one_ranks_failure_is_every_ranks", one_ranks_failure_is_every_ranks},
         {"an_error_that_a_scope_took_is_named_at_the_end", an_error_that_a_scope_took_is_named_at_the_end},
         {"calls_out_of_place_are_refused", calls_out_of_place_are_refused},

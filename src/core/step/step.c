@@ -93,6 +93,8 @@ stn_status stn_capture_begin(stn_context *context)
     context->capture = step;
     context->capture_lost = 0;
     context->hold_for_step = hold;
+    if (context->step_part != NULL)
+        context->step_part->start(context);
     return STN_OK;
 }
 

@@ -9,6 +9,7 @@
 /* What a layer above keeps of a step: what of its own the step finds, and what it leaves. The context has one of
  * them (stni_step_part). */
 struct stni_step_part {
+    void (*start)(stn_context *context);      /* a capture begins */
     stn_status (*end)(void *part);            /* the capture ends: fails it where a repetition could not do the same */
     stn_status (*check)(const void *part);    /* whether a repetition will find what it needs; changes nothing */
     stn_status (*begin)(const void *part);    /* before a repetition: on the queue */
