@@ -22,12 +22,23 @@ static int is_like(const stn_tensor *a, const stn_tensor *b)
            memcmp(x->shape, y->shape, sizeof x->shape) == 0;
 }
 
+/* Others may have the memory: another result whose cotangent it is, the caller who gave it. */
+static stn_status call(const struct stni_tensor_hooks *entry, stn_tensor *gradient, stn_tensor **instead)
+{
+    struct stni_storage *root = stni_tensor_root(gradient);
+    const uint32_t frozen = root->frozen;
+    root->frozen = 1;
+    const stn_status status = entry->hook(gradient, instead, entry->arg);
+    root->frozen = frozen;
+    return status;
+}
+
 static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gradient)
 {
     stn_context *context = (*gradient)->context;
     stn_tensor *instead = NULL;
     const int outer = stni_scope_fence(context);
-    stn_status status = entry->hook(*gradient, &instead, entry->arg);
+    stn_status status = call(entry, *gradient, &instead);
     stni_scope_unfence(context, outer, "stn_add_tensor_hook", "a tensor hook");
     if (context->error.status != STN_OK)
         return stni_tape_hook_kept(context);

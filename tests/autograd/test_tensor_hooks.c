@@ -153,6 +153,45 @@ static void hooks_that_fail_or_give_nonsense_are_refused(void)
     test_ranks(2, refused_body, NULL);
 }
 
+static stn_status change(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    stn_tensor **kept = arg;
+    (void)instead;
+    *kept = stn_tensor_retain(gradient);
+    stn_mul_number_(gradient, 2);
+    return STN_OK;
+}
+
+/* y and z have one cotangent, which is the caller's. */
+static stn_status change_body(stn_context *context, void *arg)
+{
+    const stn_placement *placement = arg;
+    stn_tensor *kept = NULL;
+    double want[N];
+    for (int i = 0; i < N; i++)
+        want[i] = whole_number(i);
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, *placement), *y = stn_mul_number(x, 1), *z = stn_mul_number(x, 3);
+    stn_tensor *all = stn_add(y, z), *cotangent = vector(context, *placement, whole_number);
+    CHECK_STATUS(stn_add_tensor_hook(z, change, &kept, NULL), STN_OK);
+    CHECK_STATUS(stn_backward_many(context, 1, &all, &cotangent, 0), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, "mul_: 'input' is immutable");
+    test_compare(cotangent, want, N, 0);
+    if (CHECK_PTR(kept)) {
+        stn_mul_number_(kept, 2); /* only while the hook runs */
+        CHECK_STATUS(stn_context_status(context), STN_OK);
+        stn_tensor_release(&kept);
+    }
+    return stn_scope_end(context);
+}
+
+static void hooks_do_not_write_to_gradients_that_others_have(void)
+{
+    stn_placement placements[] = {stn_replicate(), stn_shard(0)};
+    for (int i = 0; i < 2; i++)
+        test_worlds(change_body, &placements[i]);
+}
+
 /* A backward inside of another */
 
 struct nested {
@@ -435,6 +474,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"hooks_see_whole_gradients_and_replace_them_in_order", hooks_see_whole_gradients_and_replace_them_in_order},
         {"hooks_that_fail_or_give_nonsense_are_refused", hooks_that_fail_or_give_nonsense_are_refused},
+        {"hooks_do_not_write_to_gradients_that_others_have", hooks_do_not_write_to_gradients_that_others_have},
         {"a_backward_in_a_hook_leaves_the_outer_one_what_it_has",
          a_backward_in_a_hook_leaves_the_outer_one_what_it_has},
         {"kept_gradients_are_nobody_elses", kept_gradients_are_nobody_elses},
