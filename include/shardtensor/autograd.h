@@ -41,8 +41,8 @@ STN_API stn_status stn_backward(stn_tensor *loss);
 /** The general form, for n >= 0 losses and their cotangents (NULL, or an entry NULL: ones, for a loss of one element).
  *  With collectives of dist.h in the scope, n may be 0 on ranks that have no loss. `retain_graph`: it may go backward
  *  again.
- *  @return as stn_backward; STN_ERR_ARGUMENT (n, a list or a loss that is NULL or another context's), STN_ERR_SHAPE (a
- *  cotangent differs from its loss in shape, dtype or mesh). */
+ *  @return as stn_backward; STN_ERR_ARGUMENT (n, a list or a loss that is NULL, a tensor of another context),
+ *  STN_ERR_SHAPE (a cotangent differs from its loss in shape, dtype or mesh). */
 STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses,
                                      stn_tensor *const *cotangents, int retain_graph);
 
@@ -129,8 +129,8 @@ STN_API void stn_set_gather_again(stn_context *context, int on);
 /** Reduces what is pending of the given leaves into `grad`, in buckets, and runs their hooks. Collective over their
  *  meshes. A hook that fails on one rank alone is an error of all ranks that these join: where the last backward of a
  *  leaf, inside no-sync, has found hooks on any rank, they agree once hooks have run; elsewhere nothing more is sent.
- *  @return STN_ERR_ARGUMENT (n, a list that is NULL), STN_ERR_STATE (no leaf that requires grad),
- *  STN_ERR_CALLBACK or what a hook's op returned, STN_ERR_MEMORY, STN_ERR_COMM, or the kept error. */
+ *  @return STN_ERR_ARGUMENT (n, a list that is NULL, another context's leaf), STN_ERR_STATE (no leaf that requires
+ *  grad), STN_ERR_CALLBACK or what a hook's op returned, STN_ERR_MEMORY, STN_ERR_COMM, or the kept error. */
 STN_API stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves);
 
 /** Called each time a leaf's gradient has become complete: at the end of a backward outside no-sync, also for leaves

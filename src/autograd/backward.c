@@ -62,6 +62,8 @@ static stn_status check_root(stn_context *context, int i, const stn_tensor *outp
                    : stni_fail(context, STN_ERR_SHAPE,
                                "stn_backward: output %d has %lld elements, wanted 1 or a cotangent", i,
                                (long long)output->spec->numel);
+    if (cotangent->context != context)
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_backward: cotangent %d belongs to another context", i);
     const struct stni_layout *a = &output->spec->layout,
                              *b = stni_is_error(cotangent) ? NULL : &cotangent->spec->layout;
     if (!b || a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0 || a->dtype != b->dtype ||
@@ -288,20 +290,6 @@ static stn_status finish_captures(struct stni_pass *pass)
     return STN_OK;
 }
 
-/* Collectives that a backward has consumed leave the tape. */
-static void forget_consumed_collectives(stn_context *context)
-{
-    struct stni_tape *tape = context->tape;
-    int kept = 0;
-    for (int v = 0; v < tape->n_collectives; v++) {
-        if (tape->collectives[v]->consumed)
-            stni_node_release(tape->collectives[v]);
-        else
-            tape->collectives[kept++] = tape->collectives[v];
-    }
-    tape->n_collectives = kept;
-}
-
 static stn_status reach_roots(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
     for (int i = 0; i < n; i++) {
@@ -419,7 +407,7 @@ static stn_status run_framed(struct stni_pass *pass, int n, stn_tensor *const *o
     if (context->error.status == STN_OK)
         status = stni_fail_queue(context, status); /* what a collective between the nodes returned */
     stni_scope_leave(context);
-    forget_consumed_collectives(context);
+    stni_tape_drop_consumed(context->tape);
     context->busy--;
     context->no_grad = no_grad;
     context->tape->part = part;
@@ -464,6 +452,8 @@ static stn_status make_captures(struct stni_pass *pass, int n, stn_tensor *const
     for (int i = 0; i < n; i++) {
         if (!inputs[i] || stni_is_error(inputs[i]) || !(inputs[i]->flags & STNI_TENSOR_REQUIRES_GRAD))
             return stni_fail(context, STN_ERR_STATE, "stn_grad: input %d does not require grad", i);
+        if (inputs[i]->context != context)
+            return stni_fail(context, STN_ERR_ARGUMENT, "stn_grad: input %d belongs to another context", i);
         pass->captures[i] = (struct stni_capture){stni_edge_of(inputs[i]), inputs[i]->spec, NULL};
         pass->n_captures = i + 1;
     }

@@ -61,8 +61,11 @@ stn_status stni_tape_sync(struct stni_reducer *reducer)
 static stn_status leaf_of(stn_context *context, stn_tensor *tensor, int i, struct stni_leaf **out)
 {
     *out = tensor ? tensor->leaf : NULL;
-    return *out ? STN_OK
-                : stni_fail(context, STN_ERR_STATE, "stn_grad_sync: leaves[%d] is no leaf that requires grad", i);
+    if (!*out)
+        return stni_fail(context, STN_ERR_STATE, "stn_grad_sync: leaves[%d] is no leaf that requires grad", i);
+    return tensor->context == context
+               ? STN_OK
+               : stni_fail(context, STN_ERR_ARGUMENT, "stn_grad_sync: leaves[%d] belongs to another context", i);
 }
 
 static stn_status complete(stn_context *context, int n, struct stni_leaf *const *leaves)

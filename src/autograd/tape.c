@@ -110,6 +110,18 @@ void stni_tape_drop_unused(struct stni_tape *tape)
     tape->n_collectives = kept;
 }
 
+void stni_tape_drop_consumed(struct stni_tape *tape)
+{
+    int kept = 0;
+    for (int v = 0; v < tape->n_collectives; v++) {
+        if (tape->collectives[v]->consumed)
+            stni_node_release(tape->collectives[v]);
+        else
+            tape->collectives[kept++] = tape->collectives[v];
+    }
+    tape->n_collectives = kept;
+}
+
 stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node)
 {
     struct stni_tape *tape = context->tape;

@@ -64,6 +64,9 @@ stn_status stni_tape_add_collective(stn_context *context, struct stni_node *node
  * does not grow. Before ranks compare what they have. */
 void stni_tape_drop_unused(struct stni_tape *tape);
 
+/* Collectives that a backward has consumed leave the list. */
+void stni_tape_drop_consumed(struct stni_tape *tape);
+
 /* The mesh that a node of that list leaves; NULL: it is a collective. */
 static inline const stn_mesh *stni_crossing_mesh(const struct stni_node *node)
 {

@@ -158,6 +158,8 @@ stn_status stni_load_check(stn_context *context, const char *path, int n, const 
         const char *name = tensors[i].name;
         if (!name || !tensors[i].tensor)
             return stni_fail(context, STN_ERR_ARGUMENT, "load: tensors[%d] got NULL, wanted a name and a tensor", i);
+        if (tensors[i].tensor->context != context)
+            return stni_fail(context, STN_ERR_ARGUMENT, "load: '%s' belongs to another context", name);
         STNI_TRY(stni_tensor_require(tensors[i].tensor, name));
         if (tensors[i].tensor->spec->partial_axes)
             return stni_fail(context, STN_ERR_PARTIAL, "load: '%s' is Partial, wanted Shard or Replicate", name);

@@ -181,6 +181,8 @@ static stn_status check_tensors(stn_context *context, struct stni_keys *names, i
         STNI_TRY(stni_keys_add_name(names, context, name, i));
         if (!tensors[i].tensor)
             return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' got NULL, wanted a tensor", name);
+        if (tensors[i].tensor->context != context)
+            return stni_fail(context, STN_ERR_ARGUMENT, "save: '%s' belongs to another context", name);
         STNI_TRY(stni_tensor_require(tensors[i].tensor, name));
     }
     return STN_OK;

@@ -204,6 +204,34 @@ static void misuse_is_refused_by_name(void)
     test_ranks(2, refusals_body, NULL);
 }
 
+/* What ranks that are threads pass each other by mistake, through a global variable. */
+static stn_status stranger_body(stn_context *context, void *arg)
+{
+    stn_context *stranger;
+    stn_tensor *grad = NULL;
+    (void)arg;
+    CHECK_STATUS(stn_context_create(NULL, &stranger), STN_OK);
+    stn_scope_begin(context);
+    stn_scope_begin(stranger);
+    stn_tensor *x = leaf(context, NULL, stn_replicate()), *theirs = leaf(stranger, NULL, stn_replicate());
+    stn_tensor *y = stn_mul(x, x);
+    expect(context, stn_backward_many(context, 1, &y, &theirs, 0), STN_ERR_ARGUMENT,
+           "stn_backward: cotangent 0 belongs to another context");
+    expect(context, stn_grad(context, 1, &y, &x, 1, &theirs, 0, 0, &grad), STN_ERR_ARGUMENT,
+           "stn_grad: input 0 belongs to another context");
+    expect(context, stn_grad_sync(context, 1, &theirs), STN_ERR_ARGUMENT,
+           "stn_grad_sync: leaves[0] belongs to another context");
+    CHECK_STATUS(stn_scope_end(stranger), STN_OK);
+    stn_context_destroy(&stranger);
+    return stn_scope_end(context);
+}
+
+static void tensors_of_other_contexts_are_refused(void)
+{
+    test_ranks(1, stranger_body, NULL);
+    test_ranks(2, stranger_body, NULL);
+}
+
 static stn_status version_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -345,6 +373,7 @@ int main(int argc, char **argv)
         {"grad_sync_completes_what_is_pending", grad_sync_completes_what_is_pending},
         {"hooks_see_the_complete_gradient", hooks_see_the_complete_gradient},
         {"misuse_is_refused_by_name", misuse_is_refused_by_name},
+        {"tensors_of_other_contexts_are_refused", tensors_of_other_contexts_are_refused},
         {"a_saved_tensor_changed_in_place_is_found", a_saved_tensor_changed_in_place_is_found},
         {"ranks_that_would_communicate_differently_are_refused_together",
          ranks_that_would_communicate_differently_are_refused_together},

@@ -185,6 +185,30 @@ static void what_is_saved_can_be_loaded_whatever_it_is_called(void)
     test_ranks(2, names_body, NULL);
 }
 
+/* What ranks that are threads pass each other by mistake, through a global variable. */
+static stn_status stranger_body(stn_context *context, void *arg)
+{
+    char path[128];
+    stn_context *stranger;
+    stn_placement shard = stn_shard(0);
+    (void)arg;
+    CHECK_STATUS(stn_context_create(NULL, &stranger), STN_OK);
+    const stn_named_tensor list = {"x", field(stranger, test_mesh(stranger, 1, 0), &shard, STN_DTYPE_F64, test_value)};
+    CHECK_STATUS(stn_save(context, file_at("strange.safetensors", path), 1, &list, 0, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "save: 'x' belongs to another context");
+    CHECK(access(path, F_OK) != 0);
+    CHECK_STATUS(stn_load(context, path, 1, &list), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "load: 'x' belongs to another context");
+    stn_tensor_release(&(stn_tensor *){list.tensor});
+    stn_context_destroy(&stranger);
+    return stn_context_status(context);
+}
+
+static void tensors_of_other_contexts_are_refused(void)
+{
+    test_ranks(2, stranger_body, NULL);
+}
+
 static void write_file(const char *name, const char *bytes, size_t size)
 {
     char path[128];
@@ -325,6 +349,7 @@ int main(int argc, char **argv)
         {"every_layout_loads_what_every_other_saved", every_layout_loads_what_every_other_saved},
         {"an_optimizer_goes_on_after_loading", an_optimizer_goes_on_after_loading},
         {"what_is_saved_can_be_loaded_whatever_it_is_called", what_is_saved_can_be_loaded_whatever_it_is_called},
+        {"tensors_of_other_contexts_are_refused", tensors_of_other_contexts_are_refused},
         {"pieces_of_any_length_are_written_and_read", pieces_of_any_length_are_written_and_read},
         {"damaged_files_are_refused_on_all_ranks", damaged_files_are_refused_on_all_ranks},
     };
