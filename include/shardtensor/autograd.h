@@ -48,7 +48,8 @@ STN_API stn_status stn_backward_many(stn_context *context, int n, stn_tensor *co
 
 /** Gradients of `outputs` with respect to `inputs`, touching no leaf. `create_graph`: the result can be differentiated
  *  again. `grads[i]` becomes NULL where outputs do not depend on inputs[i]. Collective as stn_backward.
- *  @return as stn_backward; `grads` written on success only. Handles belong to the scope, or the caller outside one. */
+ *  @return as stn_backward; `grads` written on success only. Handles belong to the scope, or the caller outside one.
+ *  Without `create_graph` their memory is their own, whatever cotangents went through. */
 STN_API stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs,
                             stn_tensor *const *cotangents, int n_inputs, stn_tensor *const *inputs, int retain_graph,
                             int create_graph, stn_tensor **grads);

@@ -16,10 +16,10 @@
  *     }
  *
  * While a step is captured it is made, as it would be otherwise. Repeating it runs the same kernels and collectives in
- * the same order on the same memory: shapes, layouts and numbers that were passed to calls stay what they were. Tensors
- * that live when the capture begins are its inputs and what it changes in place; those that live when it ends are its
- * outputs, which every repetition writes anew. Tensors that it made and released on the way keep their memory for the
- * repetitions.
+ * the same order on the same memory: shapes, layouts, numbers that were passed to calls, and which leaves require grad,
+ * stay what they were. Tensors that live when the capture begins are its inputs and what it changes in place; those
+ * that live when it ends are its outputs, which every repetition writes anew. Tensors that it made and released on the
+ * way keep their memory for the repetitions.
  *
  * Gradients are what they would be had the step been called: a repetition adds to those that leaves have then, and
  * leaves them its own. A step that was captured while a leaf had a gradient, and adds to it, may be repeated with one

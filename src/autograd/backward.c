@@ -213,6 +213,12 @@ static void capture(struct stni_pass *pass, struct stni_node *node)
             (*asked)->gradient = stn_tensor_retain(node->cotangents[(*asked)->edge.output]);
 }
 
+static void drop_cotangents(struct stni_node *node)
+{
+    for (int k = 0; k < node->n_out; k++)
+        stni_tensor_drop(&node->cotangents[k]);
+}
+
 static stn_status run_node(struct stni_pass *pass, int at)
 {
     struct stni_node *node = pass->nodes[at];
@@ -225,8 +231,10 @@ static stn_status run_node(struct stni_pass *pass, int at)
     STNI_TRY(close_cotangents(node));
     STNI_TRY(run_hooks(pass, node));
     capture(pass, node);
-    if (pass->capturing && node->mark != pass->mark + 1 && !coll)
+    if (pass->capturing && node->mark != pass->mark + 1 && !coll) {
+        drop_cotangents(node);
         return STN_OK; /* captured itself, leads nowhere further */
+    }
     if (coll)
         STNI_TRY(zero_missing(node));
     STNI_TRY(stni_pass_check_graph(node)); /* a hook may have run it meanwhile */
@@ -236,8 +244,7 @@ static stn_status run_node(struct stni_pass *pass, int at)
     stni_scope_enter(node->context);
     stn_status status = call_backward(pass, node);
     stni_scope_leave(node->context);
-    for (int k = 0; k < node->n_out; k++)
-        stni_tensor_drop(&node->cotangents[k]);
+    drop_cotangents(node);
     stni_gathered_drop(node);
     if (!pass->retain_graph) {
         stni_node_drop_saved(node);
@@ -272,24 +279,6 @@ static stn_status finish_leaves(struct stni_pass *pass)
     return context->no_sync ? stni_reducer_end(&pass->reducer, STN_OK) : stni_tape_sync(&pass->reducer);
 }
 
-static stn_status finish_captures(struct stni_pass *pass)
-{
-    for (int c = 0; c < pass->n_captures; c++) {
-        struct stni_capture *asked = &pass->captures[c];
-        const stn_spec *spec;
-        stn_tensor *moved;
-        if (asked->edge.leaf && asked->edge.leaf->cotangent)
-            asked->gradient = stn_tensor_retain(asked->edge.leaf->cotangent);
-        if (!asked->gradient || pass->alone)
-            continue;
-        STNI_TRY(stni_gradient_spec(asked->spec, &spec));
-        STNI_TRY(stni_redistribute(asked->gradient, spec, &moved));
-        stni_tensor_drop(&asked->gradient);
-        asked->gradient = moved;
-    }
-    return STN_OK;
-}
-
 static stn_status reach_roots(struct stni_pass *pass, int n, stn_tensor *const *outputs, stn_tensor *const *cotangents)
 {
     for (int i = 0; i < n; i++) {
@@ -316,7 +305,7 @@ static stn_status run_to_captures(struct stni_pass *pass)
         STNI_TRY(run_node(pass, i));
     STNI_TRY(close_leaves(pass));
     STNI_TRY(stni_pass_agree_on_hooks(pass, pass->has_tensor_hooks));
-    return finish_captures(pass);
+    return stni_captures_finish(pass);
 }
 
 /* While recorded work is to be repeated, nothing goes beside it. */
@@ -371,7 +360,7 @@ static stn_status run_alone(struct stni_pass *pass)
         STNI_TRY(run_node(pass, i));
     STNI_TRY(close_leaves(pass));
     STNI_TRY(stni_pass_agree_on_hooks(pass, 0));
-    return finish_captures(pass);
+    return stni_captures_finish(pass);
 }
 
 /* The frame of every backward: its own scope, grad mode as requested, specs kept, both thread-local words zero. */

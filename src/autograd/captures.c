@@ -2,6 +2,7 @@
 #include "autograd/pass.h"
 
 #include "core/base/host_alloc.h"
+#include "core/redistribute/redistribute.h"
 
 #include <stdlib.h>
 
@@ -103,4 +104,42 @@ void stni_pass_prune(struct stni_pass *pass)
     for (int c = 0; c < pass->n_captures; c++)
         if (pass->captures[c].edge.leaf)
             pass->captures[c].edge.leaf->mark = pass->mark + 1;
+}
+
+static stn_status complete(struct stni_capture *asked)
+{
+    const stn_spec *spec;
+    stn_tensor *moved;
+    STNI_TRY(stni_gradient_spec(asked->spec, &spec));
+    STNI_TRY(stni_redistribute(asked->gradient, spec, &moved));
+    stni_tensor_drop(&asked->gradient);
+    asked->gradient = moved;
+    return STN_OK;
+}
+
+/* A cotangent that the caller gave may have gone all the way, and one may be that of several. */
+static stn_status own(struct stni_capture *asked)
+{
+    stn_tensor *gradient = asked->gradient;
+    asked->gradient = NULL;
+    return stni_gradient_own(gradient, &asked->gradient);
+}
+
+stn_status stni_captures_finish(struct stni_pass *pass)
+{
+    for (int c = 0; c < pass->n_captures; c++) {
+        const struct stni_leaf *leaf = pass->captures[c].edge.leaf;
+        if (leaf && leaf->cotangent)
+            pass->captures[c].gradient = stn_tensor_retain(leaf->cotangent);
+    }
+    for (int l = 0; l < pass->n_leaves; l++)
+        stni_tensor_drop(&pass->leaves[l]->cotangent);
+    for (int c = 0; c < pass->n_captures && !pass->alone; c++) {
+        if (!pass->captures[c].gradient)
+            continue;
+        STNI_TRY(complete(&pass->captures[c]));
+        if (!pass->create_graph)
+            STNI_TRY(own(&pass->captures[c]));
+    }
+    return STN_OK;
 }

@@ -128,6 +128,10 @@ void stni_pass_sort(struct stni_pass *pass);
 stn_status stni_captures_sort(struct stni_pass *pass);
 struct stni_capture **stni_captures_of(const struct stni_pass *pass, struct stni_node *node);
 
+/* Once all nodes have run: each gets its gradient, complete, and nobody else's unless it has a history. Those of a pass
+ * that is alone are as they came. */
+stn_status stni_captures_finish(struct stni_pass *pass);
+
 /* Capturing: keeps in the list only the nodes that lead to a capture (marked mark + 1) or are one, and the
  * collectives. After sorting. */
 void stni_pass_prune(struct stni_pass *pass);
