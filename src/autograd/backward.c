@@ -419,6 +419,7 @@ stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *los
 {
     if (!context || n < 0 || (n > 0 && !losses))
         return STN_ERR_ARGUMENT;
+    stni_context_reap(context);
     if (context->error.status != STN_OK)
         return stni_pass_refuse(context);
     struct stni_pass pass = {.context = context, .retain_graph = retain_graph};
@@ -464,6 +465,7 @@ stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outp
     if (!context || n_outputs < 0 || n_inputs < 0 || (n_inputs > 0 && (!inputs || !grads)) ||
         (n_outputs > 0 && !outputs))
         return STN_ERR_ARGUMENT;
+    stni_context_reap(context);
     if (context->error.status != STN_OK)
         return stni_pass_refuse(context);
     struct stni_pass pass = {

@@ -136,6 +136,7 @@ static stn_status run_framed(stn_context *context, action *run, int n, struct st
 
 static stn_status run_on(stn_context *context, action *run, int n, stn_tensor *const *leaves)
 {
+    stni_context_reap(context);
     if (context->error.status != STN_OK)
         return context->error.status;
     struct stni_leaf **list = stni_malloc((size_t)(n + 1) * sizeof *list);

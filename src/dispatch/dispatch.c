@@ -366,7 +366,6 @@ moved:
 static void begin(stn_context *context)
 {
     context->stats.dispatches++;
-    stni_context_reap(context);
     if (context->busy++ > 0)
         return;
     if (context->places->full)
@@ -480,6 +479,7 @@ stn_status stni_dispatch(const stn_op *op, int n_in, stn_tensor *const *in, cons
                          stn_tensor **out)
 {
     stn_context *context = op->context;
+    stni_context_reap(context); /* which may keep an error */
     if (context->error.status != STN_OK)
         return fail_call(context, context->error.status, n_in, in, n_out, out);
     if (context->promotion != STN_PROMOTE_REFUSE && stni_mixed_found(op, n_in, in))

@@ -79,8 +79,8 @@ stn_status stn_capture_begin(stn_context *context)
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;
-    STNI_TRY(check_begin(context));
     stni_context_reap(context);
+    STNI_TRY(check_begin(context));
     stn_step *step = stni_calloc(1, sizeof *step);
     if (step == NULL)
         return stni_fail_memory(context, "a captured step", sizeof *step);
@@ -201,8 +201,8 @@ stn_status stn_step_run(stn_step *step)
     if (step->context == NULL)
         return STN_ERR_STATE;
     stn_context *context = step->context;
-    STNI_TRY(check_run(step));
     stni_context_reap(context);
+    STNI_TRY(check_run(step));
     const stn_status status = run(step);
     stni_step_memory_changed(&step->memory);
     if (status != STN_OK && context->error.status == STN_OK)

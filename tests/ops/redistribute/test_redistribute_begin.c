@@ -219,6 +219,81 @@ static stn_status forgotten_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
+struct scene {
+    stn_context *context;
+    stn_tensor *x, *leaf, *loss;
+    stn_step *step; /* doubles x */
+};
+
+static void call_op(struct scene *s)
+{
+    CHECK(stn_tensor_is_error(stn_mul_number(s->x, 1)));
+}
+
+static void go_backward(struct scene *s)
+{
+    CHECK_STATUS(stn_backward(s->loss), STN_ERR_STATE);
+}
+
+static void synchronise(struct scene *s)
+{
+    CHECK_STATUS(stn_grad_sync(s->context, 1, &s->leaf), STN_ERR_STATE);
+}
+
+static void repeat(struct scene *s)
+{
+    CHECK_STATUS(stn_step_run(s->step), STN_ERR_STATE);
+}
+
+static void capture(struct scene *s)
+{
+    CHECK_STATUS(stn_capture_begin(s->context), STN_ERR_STATE);
+}
+
+/* A result that is released before is found by what is called next, which has done nothing; the ranks go on. */
+static stn_status released_body(stn_context *context, void *arg)
+{
+    static void (*const next[])(struct scene *) = {call_op, go_backward, synchronise, repeat, capture};
+    (void)arg;
+    double got[N];
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 1);
+    const stn_spec *whole = spec_of(context, mesh, 1);
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        struct scene s = {.context = context, .x = make(context, mesh, 0), .leaf = make(context, mesh, 0)};
+        stn_tensor *begun = NULL, *grad = NULL;
+        CHECK_STATUS(stn_set_requires_grad(s.leaf, 1), STN_OK);
+        CHECK_STATUS(stn_capture_begin(context), STN_OK);
+        stn_mul_number_(s.x, 2);
+        CHECK_STATUS(stn_capture_end(context, &s.step), STN_OK);
+        begun = stn_redistribute_begin(s.leaf, whole);
+        stn_scope_begin(context);
+        s.loss = stn_sum(stn_mul(s.leaf, s.leaf), 0, NULL, 0);
+        for (int k = 0; k < 2; k++) /* called the same again an op takes a shorter way */
+            stn_mul_number(s.x, 1);
+        stn_tensor_release(&begun);
+        next[i](&s);
+        CHECK_ERROR(context, STN_ERR_STATE,
+                    "redistribute_begin: a result was released before it was waited for or used");
+        CHECK_STATUS(stn_grad_of(s.leaf, &grad), STN_OK);
+        CHECK(grad == NULL);
+        test_read(s.x, got, N);
+        for (int k = 0; k < N; k++)
+            CHECK_NEAR(got[k], 2 * test_value(k), 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        stn_step_destroy(&s.step);
+        stn_tensor_release(&s.leaf);
+        stn_tensor_release(&s.x);
+    }
+    stn_spec_release(&whole);
+    return STN_OK;
+}
+
+static void what_follows_a_release_is_refused_and_the_ranks_go_on(void)
+{
+    for (int ranks = 2; ranks <= 3; ranks++)
+        test_ranks(ranks, released_body, NULL);
+}
+
 static void misuse_is_refused_on_every_rank(void)
 {
     for (int ranks = 2; ranks <= 3; ranks++) /* on one rank nothing moves, and a view is not changed */
@@ -235,6 +310,8 @@ int main(int argc, char **argv)
         {"two_ranks_get_what_they_get_at_once", two_ranks_get_what_they_get_at_once},
         {"communicators_are_made_while_something_is_under_way", communicators_are_made_while_something_is_under_way},
         {"misuse_is_refused_on_every_rank", misuse_is_refused_on_every_rank},
+        {"what_follows_a_release_is_refused_and_the_ranks_go_on",
+         what_follows_a_release_is_refused_and_the_ranks_go_on},
     };
     return TEST_MAIN(argc, argv, cases);
 }
