@@ -201,7 +201,8 @@ STN_API stn_status stn_grad_all_reduce(int n, stn_tensor *const *parameters, con
  * Parameters without a gradient count for nothing.
  * Collective: over the world, one all-reduce of a number.
  * @param norm  gets the norm before; the host then waits. NULL: not told.
- * @return STN_ERR_ARGUMENT (most), STN_ERR_DTYPE, STN_ERR_PARTIAL (a gradient is pending), STN_ERR_COMM.
+ * @return STN_ERR_ARGUMENT (most; a parameter twice), STN_ERR_DTYPE, STN_ERR_PARTIAL (a gradient is pending),
+ *  STN_ERR_COMM.
  * Source: Pascanu, Mikolov and Bengio 2013. */
 STN_API stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *parameters, double most,
                                       double *norm);

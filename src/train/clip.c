@@ -1,6 +1,7 @@
 /* What is done to the gradients of all parameters at once: clipping by their norm, undoing the scale of a loss. What
  * is added up over them stays on the device: the host waits only if it wants to know it. */
 #include "autograd/leaf.h"
+#include "autograd/tape.h"
 #include "core/redistribute/identity.h"
 #include "ops/redistribute/action.h"
 #include "ops/reduce/exact_sum.h"
@@ -141,8 +142,10 @@ static stn_status read_sum(const struct clip *clip, double *sum)
     return stni_context_sync(clip->context, STN_SYNC_VALUES);
 }
 
+/* One that is named twice would be counted and scaled twice. */
 static stn_status check(stn_context *context, const char *what, int n, stn_tensor *const *parameters)
 {
+    const uint64_t mark = context->tape->mark += 2;
     if (n < 0 || (n > 0 && !parameters))
         return stni_fail(context, STN_ERR_ARGUMENT, "%s: parameters got %d at %p, wanted a list", what, n,
                          (const void *)parameters);
@@ -153,6 +156,11 @@ static stn_status check(stn_context *context, const char *what, int n, stn_tenso
             return stni_fail(context, STN_ERR_STATE, "%s: parameters[%d] is the result of an op, wanted a leaf", what,
                              i);
         STNI_TRY(stn_grad_of(parameters[i], &grad));
+        struct stni_leaf *leaf = parameters[i]->leaf;
+        if (leaf && leaf->named == mark)
+            return stni_fail(context, STN_ERR_ARGUMENT, "%s: parameters[%d] stands in the list before", what, i);
+        if (leaf)
+            leaf->named = mark;
     }
     return STN_OK;
 }

@@ -369,6 +369,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_STATUS(add_one(o, "q", more), STN_OK); /* nothing of the group is there */
     refused(context, stn_clip_grad_norm(context, 1, &p, 0, NULL), STN_ERR_ARGUMENT,
             "clip_grad_norm: most got 0, wanted more than 0");
+    refused(context, stn_clip_grad_norm(context, 2, (stn_tensor *[]){p, p}, 1, NULL), STN_ERR_ARGUMENT,
+            "clip_grad_norm: parameters[1] stands in the list before");
+    refused(context, stn_grad_unscale(context, 3, (stn_tensor *[]){p, more, p}, 2, NULL), STN_ERR_ARGUMENT,
+            "grad_unscale: parameters[2] stands in the list before");
     stn_tensor *result = stn_mul_number(p, 2);
     CHECK_STATUS(stn_retain_grad(result), STN_OK);
     CHECK_STATUS(stn_backward(stn_sum(result, 0, NULL, 0)), STN_OK);
