@@ -145,9 +145,10 @@ STN_API stn_status stn_add_grad_hook(stn_tensor *leaf, stn_grad_hook hook, void 
 
 /** Called in each backward that reaches a tensor, once all of its gradient has arrived and before it goes on from
  *  there: `gradient` is borrowed, of the tensor's global shape, in any layout, a pending sum (Partial) included, since
- *  ops act on its value. It is immutable meanwhile, as others may have its memory. `*instead` NULL leaves it; a tensor of the same shape, dtype and mesh goes on in its place.
- *  May call ops; where these communicate, every rank of the mesh has the hook. May run a backward of its own, also to
- *  tensors that this one has still to come to, whose graph it retains then. A failure is an error of the caller. */
+ *  ops act on its value. It is immutable meanwhile, as others may have its memory. `*instead` NULL leaves it; a tensor
+ *  of the same shape, dtype and mesh goes on in its place. May call ops; where these communicate, every rank of the
+ *  mesh has the hook. May run a backward of its own, also to tensors that this one has still to come to, whose graph it
+ *  retains then. A failure is an error of the caller. */
 typedef stn_status (*stn_tensor_hook)(stn_tensor *gradient, stn_tensor **instead, void *arg);
 
 /** Adds a hook to a tensor that requires grad, the result of an op or a leaf: hooks run in the order in which they were

@@ -107,9 +107,9 @@ typedef struct stn_op_call {
     const void *attrs; /* the op's attribute struct, complete */
     int n_in, n_out;   /* n_out: descriptor's; check may lower it */
     int local;         /* 1: the tensors are local (no mesh): nothing to communicate */
-    stn_tensor *const *in; /* check and place: as given (metadata only). run: in the wanted specs, and as views may be, of
-                              any strides (stn_tensor_strides). Absent ones are NULL */
-    stn_tensor **out;      /* run: made, dense in the memory order of its spec, elements not set. An in-place op's out[0] is
+    stn_tensor *const *in; /* check and place: as given (metadata only). run: in the wanted specs; views have any
+                              strides (stn_tensor_strides). Absent ones are NULL */
+    stn_tensor **out;      /* run: made, dense in its spec's memory order, elements not set. An in-place op's out[0] is
                               in[0] */
     const stn_spec *const *in_spec; /* specs of the inputs as given */
     const stn_spec **want;          /* place: begins as in_spec */

@@ -1,8 +1,9 @@
 /* Gradients in captured steps. A repetition finds the gradients that leaves have then, and leaves its own, as a step
- * that is called does; but its kernels name memory. So a step that begins by reading a gradient or adding to it gets memory
- * of its own for it, into which the gradient of the moment is brought before each repetition, and to which it adds in
- * place; one that begins by forgetting it finds nothing; and one that began without it has to. Where there is none, one
- * that adds begins at zeros, as if it were called; one that reads would have done something else, and is refused. */
+ * that is called does; but its kernels name memory. So a step that begins by reading a gradient or adding to it gets
+ * memory of its own for it, into which the gradient of the moment is brought before each repetition, and to which it
+ * adds in place; one that begins by forgetting it finds nothing; and one that began without it has to. Where there is
+ * none, one that adds begins at zeros, as if it were called; one that reads would have done something else, and is
+ * refused. */
 #ifndef STNI_AUTOGRAD_CAPTURED_GRADIENTS_H
 #define STNI_AUTOGRAD_CAPTURED_GRADIENTS_H
 
