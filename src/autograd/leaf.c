@@ -76,11 +76,12 @@ static stn_status pending_spec(const stn_spec *whole, uint32_t axes, const stn_s
     return stni_spec_intern(whole->context, &layout, out);
 }
 
-/* Whether who holds the only reference to a tensor may change its memory in place, and keeps no more than the chunk. */
+/* Whether who holds the only reference to a tensor may change its memory in place, and keeps no more than the chunk.
+ * What was moved is still the value that it was, with its history. */
 static int is_alone(const stn_tensor *t)
 {
     const struct stni_storage *storage = t->storage;
-    if (atomic_load(&t->refs) != 1 || t->node || (t->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED)) ||
+    if (atomic_load(&t->refs) != 1 || t->node || t->leaf || (t->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_MOVED)) ||
         atomic_load(&storage->refs) != 1)
         return 0;
     const size_t bytes = (size_t)t->spec->local_numel * stn_dtype_size(t->spec->layout.dtype);

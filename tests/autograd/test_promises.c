@@ -174,15 +174,17 @@ static stn_status handed_out_body(stn_context *context, void *arg)
     stn_tensor *grad[ASKED];
     stn_scope_begin(context);
     stn_tensor *a = leaf(context, mesh, placement), *b = leaf(context, mesh, placement);
-    stn_tensor *c = leaf(context, mesh, placement), *y = stn_add(a, b), *z = stn_add_number(y, 1);
-    stn_tensor *of[ASKED] = {a, b, y, z, a};
-    CHECK_STATUS(stn_grad(context, 1, &z, &c, ASKED, of, 1, 0, grad), STN_OK);
-    for (int i = 0; i < ASKED; i++)
-        stn_mul_number_(grad[i], i + 2);
-    check_values(c, 1);
-    for (int i = 0; i < ASKED; i++) {
-        CHECK_I64(stn_requires_grad(grad[i]), 0);
-        check_values(grad[i], i + 2);
+    stn_tensor *y = stn_add(a, b), *z = stn_add_number(y, 1), *of[ASKED] = {a, b, y, z, a};
+    for (int moves = 0; moves < 2; moves++) {
+        stn_tensor *c = leaf(context, mesh, moves ? stn_replicate() : placement);
+        CHECK_STATUS(stn_grad(context, 1, &z, &c, ASKED, of, 1, 0, grad), STN_OK);
+        for (int i = 0; i < ASKED; i++)
+            stn_mul_number_(grad[i], i + 2);
+        check_values(c, 1);
+        for (int i = 0; i < ASKED; i++) {
+            CHECK_I64(stn_requires_grad(grad[i]), 0);
+            check_values(grad[i], i + 2);
+        }
     }
     return stn_scope_end(context);
 }
