@@ -8,6 +8,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(protected) /* found_by_name.h */
 
 typedef enum cudaError {
     cudaSuccess = 0,
@@ -114,6 +115,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

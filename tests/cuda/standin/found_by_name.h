@@ -1,5 +1,6 @@
 /* Functions of the CUDA runtime and of NCCL that programs find by their names in the module, as they would in the
- * libraries that a real one is linked to or opens. The module itself calls the stand-in's, whatever else was loaded. */
+ * libraries that a real one is linked to or opens; those of cuda_runtime_api.h, which torch calls too, say so there.
+ * The module itself calls the stand-in's, whatever else was loaded. */
 #ifndef STANDIN_FOUND_BY_NAME_H
 #define STANDIN_FOUND_BY_NAME_H
 

@@ -1,7 +1,6 @@
 /* Stream capture: work that is put on a stream meanwhile is kept, and so is that of streams which wait for an event of
  * it. A launch runs what was put on the first stream where it is launched, and that of each other one on a stream of
  * the graph's own, with no more order between them than events gave: a join that is missing shows in values. */
-#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/stream.h"
 
 #include <algorithm>
@@ -112,9 +111,11 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     standin::forbid_in_host_functions("cudaStreamBeginCapture");
+    if (!stream || stream == cudaStreamLegacy)
+        return failed(cudaErrorStreamCaptureUnsupported);
     if (stream->capture)
         return failed(cudaErrorIllegalState);
     stream->join(std::make_shared<standin::recording>(), {});
@@ -129,13 +130,14 @@ STANDIN_FOUND_BY_NAME cudaError_t cudaStreamBeginCapture(cudaStream_t stream, en
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
 {
+    stream = standin::stream_of(stream);
     *status = !stream->capture              ? cudaStreamCaptureStatusNone
               : stream->capture->is_invalid ? cudaStreamCaptureStatusInvalidated
                                             : cudaStreamCaptureStatusActive;
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     const standin::shared_recording ended = stream->capture;
     *graph = nullptr;
@@ -180,7 +182,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
     delete graph;
     return cudaSuccess;

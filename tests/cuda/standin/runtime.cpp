@@ -74,7 +74,7 @@ using standin::forbid_in_host_functions;
 /* With C's linkage said again, so that a function that is not as the header has it is an error and no overload. */
 extern "C" {
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaGetDeviceCount(int *count)
+cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = standin::settings().driver < CUDART_VERSION / 1000 * 1000 ? 0 : standin::settings().devices;
     return *count > 0 ? cudaSuccess : failed(cudaErrorInsufficientDriver);
@@ -88,7 +88,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 }
 
 /* A GPU of four multiprocessors at 1 GHz. */
-STANDIN_FOUND_BY_NAME cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
     if (device < 0 || device >= standin::settings().devices)
         return failed(cudaErrorInvalidDevice);
@@ -112,7 +112,7 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaSetDevice(int device)
+cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= standin::settings().devices)
         return failed(cudaErrorInvalidDevice);

@@ -54,7 +54,7 @@ void marks::await(long mark)
 
 CUstream_st *stream_of(cudaStream_t stream)
 {
-    if (stream == cudaStreamLegacy) {
+    if (!stream || stream == cudaStreamLegacy) {
         static CUstream_st legacy(0);
         return &legacy;
     }
@@ -227,7 +227,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int, int pr
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags)
 {
     return cudaStreamCreateWithPriority(out, flags, 0);
 }
@@ -239,7 +239,7 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaStreamDestroy(cudaStream_t stream)
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     forbid_in_host_functions("cudaStreamDestroy");
     if (stream->capture) {
@@ -307,19 +307,19 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned int)
 {
     *out = new CUevent_st;
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaEventDestroy(cudaEvent_t event)
+cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     delete event;
     return cudaSuccess;
 }
 
-STANDIN_FOUND_BY_NAME cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     stream = stream_of(stream);
     forbid_in_host_functions("cudaEventRecord");

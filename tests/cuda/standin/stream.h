@@ -104,8 +104,8 @@ private:
 
 namespace standin {
 
-/* The stream itself, of the two default streams, which the runtime knows by the numbers 1 and 2, too. No stream waits
- * for the legacy one by itself: the library's own are all of the kind that does not. */
+/* The stream itself, of the two default streams, which the runtime knows by the numbers 0, 1 and 2, too. No stream
+ * waits for the legacy one by itself: the library's own are all of the kind that does not. */
 CUstream_st *stream_of(cudaStream_t stream);
 
 }
