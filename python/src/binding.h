@@ -14,14 +14,18 @@
 /* Objects */
 
 /** A context, and the lock that makes it safe to use from several Python threads. */
+enum { STNP_DLPACK_CPU = 1 }; /* what DLPack calls the CPU */
+
 typedef struct stnp_context {
     PyObject_HEAD stn_context *handle; /* NULL once closed */
     int owned;                         /* 0: stn_launch's, which destroys it */
     pthread_mutex_t lock;              /* recursive: a callback of the library may come back */
     pthread_mutex_t given_up_lock;
-    struct stnp_given_up *given_up;       /* pullbacks whose objects are gone, released at the next way in */
-    PyObject *ops;                        /* name: Op */
-    struct stnp_context *next, *previous; /* all that are open, for the end of the interpreter */
+    struct stnp_given_up *given_up;              /* pullbacks whose objects are gone, released at the next way in */
+    PyObject *ops;                               /* name: Op */
+    PyObject *wrapper_words;                     /* {dtype: keywords of torch's wrappers there}; NULL until asked for */
+    PyObject *wrapper_keywords[STN_DTYPE_COUNT]; /* the same by dtype, borrowed; NULL: torch has no such dtype */
+    struct stnp_context *next, *previous;        /* all that are open, for the end of the interpreter */
 } stnp_context;
 
 typedef struct stnp_mesh {

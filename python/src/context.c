@@ -1,6 +1,9 @@
 /* Context: a rank's. Everything that this rank makes is made by it. */
 #include "binding.h"
 
+#include <shardtensor/nccl.h>
+
+#include <stdio.h>
 #include <string.h>
 
 PyTypeObject *stnp_context_type;
@@ -16,6 +19,7 @@ static stnp_context *allocate(PyTypeObject *type)
     self->owned = 0;
     self->given_up = NULL;
     self->ops = PyDict_New();
+    self->wrapper_words = NULL;
     pthread_mutexattr_t recursive;
     pthread_mutexattr_init(&recursive);
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
@@ -66,41 +70,72 @@ void stnp_context_leave(stnp_context *self)
     PyDict_Clear(self->ops);
 }
 
-static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, PyObject **collectives,
-                              int *rank, int *size)
+/** What is asked of a context beside the library's own options. */
+struct wishes {
+    PyObject *collectives;
+    int rank, size, nccl;
+};
+
+static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, struct wishes *wishes)
 {
-    static char *names[] = {"comm",   "rank", "size",    "threads", "checks", "seed", "deadline_seconds",
-                            "device", "isa",  "without", "module_path", "allow_tf32", NULL};
-    unsigned long long seed = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzzp:Context", names, collectives, rank, size,
-                                     &options->threads, &options->checks, &seed, &options->deadline_seconds,
-                                     &options->device, &options->isa, &options->without, &options->module_path,
-                                     &options->allow_tf32))
+    static char *names[] = {"comm",   "rank", "size",    "threads",     "checks",     "seed",   "deadline_seconds",
+                            "device", "isa",  "without", "module_path", "allow_tf32", "stream", "nccl",
+                            NULL};
+    unsigned long long seed = 0, stream = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzzpKp:Context", names, &wishes->collectives,
+                                     &wishes->rank, &wishes->size, &options->threads, &options->checks, &seed,
+                                     &options->deadline_seconds, &options->device, &options->isa, &options->without,
+                                     &options->module_path, &options->allow_tf32, &stream, &wishes->nccl))
         return NULL;
     options->seed = seed;
+    if (stream)
+        options->queue = (stn_queue_options){.size = sizeof options->queue, .stream = (void *)(uintptr_t)stream};
     return Py_None;
+}
+
+/** Puts NCCL over a communicator of the hosts, which is its control from then on. */
+static stn_status add_nccl(const stn_context_options *options, stn_comm **comm)
+{
+    stn_nccl_options nccl = {.size = sizeof nccl,
+                             .module_path = options->module_path,
+                             .deadline_seconds = options->deadline_seconds,
+                             .error_text = options->error_text,
+                             .error_text_size = options->error_text_size};
+    stn_comm *control = *comm;
+    nccl.has_device = options->device && sscanf(options->device, "cuda:%d", &nccl.device) == 1;
+    return stn_comm_create_nccl(control, &nccl, comm);
+}
+
+static stn_status create(const struct wishes *wishes, stn_context_options *options, stn_context **out)
+{
+    stn_status status = STN_OK;
+    if (wishes->collectives != Py_None)
+        status = stnp_comm_create(wishes->collectives, wishes->rank, wishes->size, options->error_text,
+                                  options->error_text_size, &options->comm);
+    if (status == STN_OK) {
+        Py_BEGIN_ALLOW_THREADS if (wishes->nccl) status = add_nccl(options, &options->comm);
+        if (status == STN_OK)
+            status = stn_context_create(options, out);
+        if (status != STN_OK)
+            stn_comm_destroy(&options->comm);
+        Py_END_ALLOW_THREADS
+    }
+    return status;
 }
 
 PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     char text[1024] = "";
     stn_context_options options = {.size = sizeof options, .error_text = text, .error_text_size = sizeof text};
-    PyObject *collectives = Py_None;
-    int rank = 0, size = 1;
-    if (!take_options(args, keywords, &options, &collectives, &rank, &size))
+    struct wishes wishes = {.collectives = Py_None, .size = 1};
+    if (!take_options(args, keywords, &options, &wishes))
         return NULL;
+    if (wishes.nccl && wishes.collectives == Py_None)
+        return stnp_raise(STN_ERR_ARGUMENT, "Context: nccl got True without comm, over which the hosts meet");
     stnp_context *self = allocate(type);
     if (!self)
         return NULL;
-    stn_status status = STN_OK;
-    if (collectives != Py_None)
-        status = stnp_comm_create(collectives, rank, size, text, sizeof text, &options.comm);
-    if (status == STN_OK) {
-        Py_BEGIN_ALLOW_THREADS status = stn_context_create(&options, &self->handle);
-        if (status != STN_OK)
-            stn_comm_destroy(&options.comm);
-        Py_END_ALLOW_THREADS
-    }
+    stn_status status = create(&wishes, &options, &self->handle);
     self->owned = 1;
     if (status == STN_OK)
         return (PyObject *)self;
@@ -112,12 +147,14 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((stnp_context *)object)->ops);
+    Py_VISIT(((stnp_context *)object)->wrapper_words);
     return 0;
 }
 
 static int clear(PyObject *object)
 {
     Py_CLEAR(((stnp_context *)object)->ops);
+    Py_CLEAR(((stnp_context *)object)->wrapper_words);
     return 0;
 }
 
@@ -133,6 +170,7 @@ static void destroy(PyObject *object)
         Py_END_ALLOW_THREADS
     }
     Py_CLEAR(self->ops);
+    Py_CLEAR(self->wrapper_words);
     pthread_mutex_destroy(&self->lock);
     pthread_mutex_destroy(&self->given_up_lock);
     PyObject_GC_Del(object);
@@ -174,6 +212,19 @@ static PyObject *get_rank(PyObject *object, void *which)
     return PyLong_FromLong(which ? stn_context_size(handle) : stn_context_rank(handle));
 }
 
+static PyObject *get_device(PyObject *object, void *none)
+{
+    (void)none;
+    stnp_entry entry;
+    int32_t type = 0, index = 0;
+    if (stnp_enter(&entry, (stnp_context *)object) < 0)
+        return NULL;
+    stn_status status = stn_context_dlpack_device(entry.context->handle, &type, &index);
+    if (stnp_leave(&entry, status) < 0)
+        return NULL;
+    return type == STNP_DLPACK_CPU ? PyUnicode_FromString("cpu") : PyUnicode_FromFormat("cuda:%d", (int)index);
+}
+
 static PyObject *get_closed(PyObject *object, void *none)
 {
     (void)none;
@@ -185,6 +236,7 @@ PyTypeObject *stnp_make_context_type(void)
     static PyGetSetDef members[] = {
         {"rank", get_rank, NULL, "This rank in the world.", NULL},
         {"size", get_rank, NULL, "Ranks of the world.", (void *)1},
+        {"device", get_device, NULL, "Where its tensors are: \"cpu\", or \"cuda:0\".", NULL},
         {"closed", get_closed, NULL,
          "Whether the context is closed: what it made can still be looked at, and not be used.", NULL},
         {0},

@@ -88,7 +88,6 @@ static PyObject *agree(PyObject *self, PyObject *none)
 static PyObject *has_value_error(PyObject *self, PyObject *none)
 {
     (void)none;
-    enum { CPU = 1 }; /* in DLPack's words */
     stnp_entry entry;
     int32_t type = 0, index = 0;
     int found = 0;
@@ -98,7 +97,7 @@ static PyObject *has_value_error(PyObject *self, PyObject *none)
     const stn_value_record *record = stn_queue_value_record(stn_context_queue(handle));
     if (stn_context_dlpack_device(handle, &type, &index) != STN_OK)
         stn_context_take_error(handle, NULL, 0);
-    else if (record && type == CPU)
+    else if (record && type == STNP_DLPACK_CPU)
         found = __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == STN_VALUE_WRITTEN;
     stnp_leave(&entry, STN_OK);
     return PyBool_FromLong(found);

@@ -69,8 +69,6 @@ static PyObject *make_capsule(struct DLManagedTensorVersioned *managed, int vers
     return capsule;
 }
 
-enum { DL_CPU = 1 };
-
 /** (type, index) of a context's device. */
 static int device_of(stnp_context *context, int32_t *type, int32_t *index)
 {
@@ -104,8 +102,8 @@ static int check_wishes(stnp_context *context, PyObject *device, PyObject *copy,
 static int64_t stream_of(PyObject *stream, int32_t type)
 {
     if (stream == Py_None)
-        return type == DL_CPU ? 0 : STN_DLPACK_LEGACY;
-    if (type == DL_CPU) {
+        return type == STNP_DLPACK_CPU ? 0 : STN_DLPACK_LEGACY;
+    if (type == STNP_DLPACK_CPU) {
         PyErr_SetString(PyExc_ValueError, "__dlpack__: stream got a number, wanted None: the tensor is on the CPU");
         return 0;
     }
@@ -198,7 +196,7 @@ static PyObject *own_stream(stnp_context *context)
 {
     int32_t type = 0, index = 0;
     stnp_entry entry;
-    if (device_of(context, &type, &index) < 0 || type == DL_CPU || stnp_enter(&entry, context) < 0)
+    if (device_of(context, &type, &index) < 0 || type == STNP_DLPACK_CPU || stnp_enter(&entry, context) < 0)
         return NULL;
     void *stream = stn_queue_native(stn_context_queue(context->handle));
     return stnp_leave(&entry, STN_OK) < 0 ? NULL : PyLong_FromVoidPtr(stream);

@@ -101,7 +101,8 @@ static int raise_failure(PyObject *failures)
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
-    static char *names[] = {"ranks", "function", "threads", "checks", "seed", "deadline_seconds", NULL};
+    static char *names[] = {"ranks",  "function", "threads",     "checks", "seed", "deadline_seconds",
+                            "device", "without",  "module_path", NULL};
     char text[1024] = "";
     stn_launch_options options = {
         .size = sizeof options,
@@ -109,9 +110,10 @@ PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords)
     struct job job = {NULL, NULL, NULL};
     unsigned long long seed = 0;
     stn_status status;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iO|ipKd:launch", names, &options.ranks, &job.function,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iO|ipKdzzz:launch", names, &options.ranks, &job.function,
                                      &options.context.threads, &options.context.checks, &seed,
-                                     &options.context.deadline_seconds))
+                                     &options.context.deadline_seconds, &options.context.device,
+                                     &options.context.without, &options.context.module_path))
         return NULL;
     options.context.seed = seed;
     int slots = options.ranks > 0 && options.ranks <= 1024 ? options.ranks : 1;

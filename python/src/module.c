@@ -3,7 +3,8 @@
 
 static PyMethodDef functions[] = {
     {"launch", STNP_KEYWORDS(stnp_launch),
-     "launch(ranks, function, threads=1, checks=False, seed=0, deadline_seconds=0): function(context) on as many "
+     "launch(ranks, function, threads=1, checks=False, seed=0, deadline_seconds=0, device=None): function(context) on "
+     "as many "
      "threads.\n"
      "A list of what they return."},
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},

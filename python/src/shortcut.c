@@ -30,7 +30,7 @@ static const char *const part_names[N_PARTS] = {
     [FIT] = "fit",
     [IGNORED] = "ignored",
     [REFUSALS] = "refusals",
-    [DTYPES] = "dtypes",
+    [WORDS] = "words",
 };
 
 static const char *const attribute_names[STNP_N_NAMES] = {
@@ -161,14 +161,10 @@ static PyObject *create(PyTypeObject *type, PyObject *args, PyObject *keywords)
         if (!self->parts[i])
             PyErr_Format(PyExc_TypeError, "Shortcut: no %s", part_names[i]);
     }
-    if (!PyErr_Occurred() && !PyDict_Check(self->parts[DTYPES]))
-        PyErr_SetString(PyExc_TypeError, "Shortcut: dtypes is no dict");
     if (PyErr_Occurred()) {
         Py_DECREF((PyObject *)self);
         return NULL;
     }
-    for (int d = 0; d < STN_DTYPE_COUNT; d++)
-        self->keywords[d] = PyDict_GetItemString(self->parts[DTYPES], stn_dtype_name((stn_dtype)d));
     return (PyObject *)self;
 }
 

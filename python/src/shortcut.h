@@ -26,7 +26,7 @@ enum {
     FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
     REFUSALS,         /* exceptions for which torch is asked too */
-    DTYPES,           /* {name: the keywords of MAKE} */
+    WORDS,            /* (device): {name of a dtype: the keywords of MAKE there} */
     N_PARTS
 };
 
@@ -60,7 +60,6 @@ enum {
 
 typedef struct stnp_shortcut {
     PyObject_HEAD PyObject *parts[N_PARTS];
-    PyObject *keywords[STN_DTYPE_COUNT]; /* of MAKE; borrowed of DTYPES; NULL: torch has no such dtype */
     PyObject *names[STNP_N_NAMES];
 } stnp_shortcut;
 

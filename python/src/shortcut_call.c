@@ -20,18 +20,33 @@ static stnp_tensor *handle_of(stnp_shortcut *self, PyObject *object)
     return NULL;
 }
 
+/** Asks once a context, whose device is the same for all that it makes. @return 0 or -1. */
+static int learn_words(stnp_shortcut *self, stnp_context *context)
+{
+    PyObject *device = PyObject_GetAttrString((PyObject *)context, "device");
+    PyObject *words = device ? PyObject_CallFunctionObjArgs(self->parts[WORDS], device, NULL) : NULL;
+    Py_XDECREF(device);
+    if (!words)
+        return -1;
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        context->wrapper_keywords[d] = PyDict_GetItemString(words, stn_dtype_name((stn_dtype)d));
+    context->wrapper_words = words;
+    return 0;
+}
+
 PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor, const stnp_placed *placed)
 {
     const int64_t *shape = stn_tensor_shape(tensor);
-    int ndim = stn_tensor_ndim(tensor);
-    PyObject *keywords = self->keywords[stn_tensor_dtype(tensor)], *handle = stnp_wrap_tensor(context, tensor);
+    int ndim = stn_tensor_ndim(tensor), known = context->wrapper_words ? 0 : learn_words(self, context);
+    PyObject *keywords = known < 0 ? NULL : context->wrapper_keywords[stn_tensor_dtype(tensor)];
+    PyObject *handle = stnp_wrap_tensor(context, tensor);
     stnp_place(handle, placed);
     PyObject *dims = handle ? stnp_ints(shape, ndim) : NULL;
     PyObject *args = dims ? PyTuple_Pack(2, self->parts[SHARD_TENSOR], dims) : NULL;
     PyObject *result = NULL;
-    if (args && !keywords)
+    if (args && !keywords && known == 0)
         PyErr_SetString(PyExc_TypeError, "torch has no dtype for the result");
-    else if (args)
+    else if (args && keywords)
         result = PyObject_Call(self->parts[MAKE], args, keywords);
     if (result && PyObject_SetAttr(result, self->names[STNP_HANDLE], handle) < 0)
         Py_CLEAR(result);

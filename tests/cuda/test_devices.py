@@ -1,0 +1,61 @@
+"""Where contexts of Python are: a device for each rank, a stream of the caller's, NCCL over collectives that Python brings.
+STN_TEST_CUDA_FOLDER has the module."""
+import array
+import ctypes
+import os
+import unittest
+
+import shardtensor as st
+
+FOLDER = os.environ["STN_TEST_CUDA_FOLDER"]
+
+
+class Alone:
+    """The hosts' collectives of a world of one."""
+
+    def all_reduce(self, address, count, dtype, op):
+        pass
+
+    def group(self, dtype, sends, receives):
+        sizes = {"u8": 1, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
+        for (_, source, count), (_, target, _) in zip(sends, receives):
+            ctypes.memmove(target, source, count * sizes[dtype])
+
+    def subset(self, ranks):
+        return self
+
+
+def numbers(tensor):
+    return memoryview(tensor.to_host()).cast("f").tolist()
+
+
+class Devices(unittest.TestCase):
+    def test_where_a_context_is(self):
+        with st.Context() as cpu, st.Context(device="cuda:0", module_path=FOLDER) as gpu:
+            self.assertEqual((cpu.device, gpu.device), ("cpu", "cuda:0"))
+
+    def test_ranks_that_share_a_device(self):
+        def step(context):
+            spec = context.spec(context.mesh(context.size), "S0", (5,))
+            x = context.from_host(spec, array.array("f", range(5)), True)
+            return context.device, (x + x).sum().item()
+
+        self.assertEqual(st.launch(3, step, device="cuda", module_path=FOLDER, without="nccl"), [("cuda:0", 20.0)] * 3)
+
+    def test_a_stream_of_the_callers(self):
+        legacy = 1
+        with st.Context(device="cuda:0", module_path=FOLDER, stream=legacy) as context:
+            x = context.from_host(context.spec(None, None, (4,)), array.array("f", range(4)), True)
+            self.assertEqual(numbers(x * 2), [0, 2, 4, 6])
+            self.assertIn("dltensor", repr(x.__dlpack__(stream=legacy)))
+
+    def test_nccl_over_collectives_of_python(self):
+        with st.Context(comm=Alone(), device="cuda:0", module_path=FOLDER, nccl=True) as context:
+            spec = context.spec(context.mesh(1), "S0", (4,))
+            x = context.from_host(spec, array.array("f", range(4)), True)
+            self.assertEqual(x.sum().item(), 6)
+        self.assertRaisesRegex(st.ArgumentError, "nccl got True without comm", st.Context, device="cuda:0", nccl=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
