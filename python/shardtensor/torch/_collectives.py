@@ -1,6 +1,7 @@
 """A communicator of the library over a process group of torch.distributed: no second bootstrap.
 
 Memory is the host's. The library makes every other collective from these."""
+import collections
 import ctypes
 
 import torch
@@ -8,7 +9,8 @@ import torch.distributed as dist
 
 from ._dtypes import DTYPES
 
-_known = {}  # world ranks: a group that the program has for them
+_known = {}                    # world ranks: a group that the program has for them
+_made = collections.Counter()  # world ranks: how many groups of them were made here
 
 REDUCTIONS = {
     "sum": dist.ReduceOp.SUM, "avg": dist.ReduceOp.SUM, "prod": dist.ReduceOp.PRODUCT, "min": dist.ReduceOp.MIN,
@@ -20,7 +22,38 @@ MESSAGE_TAG = 0x73746e  # messages of a program's own on the same group have tag
 
 def know(group):
     """A group of the program, a DeviceMesh's for instance, that may serve the same ranks here."""
-    _known.setdefault(tuple(dist.get_process_group_ranks(group)), group)
+    if backend_of(group, "cpu") is not None:
+        _known.setdefault(tuple(dist.get_process_group_ranks(group)), group)
+
+
+def backend_of(group, device):
+    """The name of what serves a group's tensors on that device; None where nothing does."""
+    try:
+        return group._get_backend(torch.device(device)).name()
+    except RuntimeError:
+        return None
+
+
+def host_group():
+    """All ranks in a group where hosts can talk: the default one, unless it is of GPUs alone. Collective then."""
+    return dist.group.WORLD if backend_of(dist.group.WORLD, "cpu") is not None else dist.new_group(backend="gloo")
+
+
+def group_of(ranks):
+    """A group of these ranks, which alone call this. torch numbers groups for their names, and counts those of a part
+    of the ranks on that part alone: from then on names would differ between ranks, which would wait for each other."""
+    numbers = dist.distributed_c10d._world
+    number, numbers.group_count = numbers.group_count, -1 - _made[ranks]
+    _made[ranks] += 1
+    try:
+        backend = None if backend_of(dist.group.WORLD, "cpu") is not None else "gloo"
+        return dist.new_group(list(ranks), backend=backend, use_local_synchronization=True)
+    finally:
+        numbers.group_count = number
+
+
+def uses_nccl(device):
+    return backend_of(dist.group.WORLD, device) == "nccl"
 
 
 def forget():
@@ -32,7 +65,7 @@ def at(address, count, dtype):
     """A tensor on memory of the library's, for the time of one call."""
     kind = DTYPES[dtype]
     if count == 0 or address == 0:
-        return torch.empty(0, dtype=kind)
+        return torch.empty(0, dtype=kind, device="cpu")
     return torch.frombuffer((ctypes.c_char * (count * kind.itemsize)).from_address(address), dtype=kind)
 
 
@@ -92,5 +125,5 @@ class GroupCollectives:
         if world == self.ranks:
             return self
         if world not in _known:
-            _known[world] = dist.new_group(list(world), use_local_synchronization=True)
+            _known[world] = group_of(world)
         return GroupCollectives(_known[world], world)

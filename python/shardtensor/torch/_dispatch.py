@@ -14,8 +14,8 @@ from ._memory import laid, replicate, to_torch
 from ._node import handle_of, refuse_change, wrap
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
-from ._values import tell_reader
-from ._world import world
+from ._values import tell_number
+from ._world import is_here, place, world
 
 
 def same_values(func, args, kwargs):
@@ -47,7 +47,7 @@ def like(value):
 def filled(spec, value):
     """A handle of one number everywhere, which torch makes: a double does not hold every integer."""
     handle = world().factory("empty", spec)
-    world().op("fill_")(handle, replicate(torch.full((), value, dtype=DTYPES[spec.dtype]), spec.mesh))
+    world().op("fill_")(handle, replicate(torch.full((), value, dtype=DTYPES[spec.dtype], device=place()), spec.mesh))
     return handle
 
 
@@ -62,7 +62,8 @@ def to_copy(func, args, kwargs):
 def elsewhere(func, args, kwargs):
     """A result on another device. Of "meta", by which torch asks for its shape and dtype, it is plain."""
     if torch.device(kwargs["device"]).type != "meta":
-        raise UnsupportedError("%s: device got %s, wanted the CPU, where ShardTensors are" % (func, kwargs["device"]))
+        raise UnsupportedError("%s: device got %s, wanted %s, where ShardTensors are" %
+                               (func, kwargs["device"], place()))
 
     def bare(tensor):
         return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
@@ -77,7 +78,7 @@ def same_size(func, args, kwargs):
 def scalar(func, args, kwargs):
     handle = args[0]._handle
     value = to_torch(handle.full_tensor()).item() if args[0].is_complex() else handle.item()
-    tell_reader(handle)
+    tell_number(handle)
     return value
 
 
@@ -186,7 +187,7 @@ def twin(func):
 
 def dispatch(func, args, kwargs):
     name = bare_name(func)
-    if kwargs.get("device") is not None and torch.device(kwargs["device"]).type != "cpu":
+    if kwargs.get("device") is not None and not is_here(kwargs["device"]):
         return elsewhere(func, args, kwargs)
     if name == "_amp_foreach_non_finite_check_and_unscale_":
         return unscale(func, args, kwargs)

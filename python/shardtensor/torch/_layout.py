@@ -18,6 +18,7 @@ def mesh_of(device_mesh):
     itself."""
     if isinstance(device_mesh, Mesh):
         return device_mesh
+    world(device=device_mesh.device_type)
     meshes = table("meshes")
     mesh = meshes.get(device_mesh)
     if mesh is None:

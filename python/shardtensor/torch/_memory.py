@@ -4,13 +4,14 @@ import torch
 from .. import UnsupportedError
 from ._dtypes import DTYPES, name_of
 from ._layout import replicated
-from ._world import world
+from ._world import check_stream, place, world
 
 
 def to_torch(handle):
     """This rank's chunk. A rank outside of the mesh has none, of a tensor without dims either."""
+    check_stream()
     if handle.data_ptr == 0:
-        return torch.empty(handle.local_shape or 0, dtype=DTYPES[handle.dtype])
+        return torch.empty(handle.local_shape or 0, dtype=DTYPES[handle.dtype], device=place())
     return torch.from_dlpack(handle)
 
 
@@ -31,15 +32,20 @@ def own_chunk(handle, others):
 def to_handle(tensor):
     """A local handle on a plain tensor's memory."""
     name = name_of(tensor.dtype)
-    if tensor.device.type != "cpu":
-        raise UnsupportedError("got a tensor on %s, wanted one of the CPU, where ShardTensors are" % tensor.device)
+    context, here = world(), place()
+    check_stream()
+    if tensor.device != here:
+        if tensor.ndim > 0 or tensor.device.type != "cpu":
+            raise UnsupportedError("got a tensor on %s, wanted one on %s, where ShardTensors are" %
+                                   (tensor.device, here))
+        tensor = tensor.to(here)  # a number, which torch takes beside what is on a GPU
     with torch._C._DisableFuncTorch():  # within torch.func's functions results have no memory
         tensor = tensor.detach().resolve_conj().resolve_neg()
         if tensor._is_zerotensor():  # a gradient of torch's own that has no memory
-            tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
+            tensor = torch.zeros(tensor.shape, dtype=tensor.dtype, device=here)
         if tensor.layout is not torch.strided:
             tensor = tensor.to_dense()
-    return world().wrap(tensor.data_ptr(), name, tuple(tensor.shape), tensor.stride(), tensor)
+    return context.wrap(tensor.data_ptr(), name, tuple(tensor.shape), tensor.stride(), tensor)
 
 
 def laid(tensor, spec):

@@ -6,7 +6,7 @@ import torch
 
 from ._memory import laid, to_torch
 from ._node import lent
-from ._world import world
+from ._world import place, world
 
 
 def reduced(tensor):
@@ -19,15 +19,15 @@ def reduced(tensor):
                      (context.rank, context.size), tensor.requires_grad, is_parameter)
 
 
-def rebuilt(chunk, layout, placements, grid, place, requires_grad, is_parameter):
+def rebuilt(chunk, layout, placements, grid, owner, requires_grad, is_parameter):
     """The ShardTensor on that chunk, over the mesh of the same ranks. Nothing is communicated."""
     context = world()
-    if place != (context.rank, context.size):
+    if owner != (context.rank, context.size):
         raise RuntimeError("a ShardTensor that rank %d of %d has pickled is read by rank %d of %d: each rank reads "
                            "what it wrote; torch.distributed.checkpoint saves what any number of ranks reads" %
-                           (*place, context.rank, context.size))
+                           (*owner, context.rank, context.size))
     spec = context.mesh(*grid).spec_from_bytes(layout).like(placements)
-    tensor = lent(laid(chunk, spec))
+    tensor = lent(laid(chunk.to(place()), spec))
     if is_parameter:
         return torch.nn.Parameter(tensor, requires_grad)
     return tensor.requires_grad_(requires_grad)

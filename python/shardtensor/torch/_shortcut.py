@@ -6,12 +6,14 @@ from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedEr
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
+from ._world import before_gpu
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
 # why not.
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
-_names = {}  # function of torch: name of its op
+_names = {}  # function of torch: name of its op; those in which autocast has a say there are not among them
+before_gpu.append(_names.clear)
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
 
 
@@ -38,7 +40,6 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
     """What shard_tensor has as __torch_function__ and __torch_dispatch__; where these do not serve,
     long_way(cls, func, types, args, kwargs) and below(…) are called, and always where one of their handlers holds
     something."""
-    device = torch.device("cpu")
     shortcut = _c.Shortcut(
         shard_tensor=shard_tensor,
         tensor=torch.Tensor,
@@ -60,7 +61,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         fit=fit,
         refusals=REFUSALS,
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
-        dtypes={name: {"dtype": dtype, "device": device} for name, dtype in DTYPES.items()},
+        words=lambda device: {name: {"dtype": dtype, "device": torch.device(device)} for name, dtype in DTYPES.items()},
     )
     ShortNode.forward = staticmethod(shortcut.forward)
     shortcut.put_backward(ShortNode._backward_cls)

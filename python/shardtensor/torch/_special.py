@@ -3,15 +3,18 @@ NotImplemented where it has none."""
 import torch
 import torch.nn.functional as F
 
+from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
 from ._node import call
 from ._trees import mapped
+from ._world import is_here
 
 
 def ask(name, inputs, **attrs):
-    return call(find(name), inputs, {k: v for k, v in attrs.items() if v is not None})
+    op = find(name)
+    return call(op, _autocast.cast(op, inputs), {k: v for k, v in attrs.items() if v is not None})
 
 
 def reverse(first, name):
@@ -39,7 +42,7 @@ def cast(func, args, kwargs):
     dtypes = [v for v in words if isinstance(v, torch.dtype)]
     others = [v for v in words if isinstance(v, torch.Tensor)]
     devices = [torch.device(v) for v in words if isinstance(v, (str, torch.device)) or type(v) is int]
-    if any(device.type != "cpu" for device in devices + [v.device for v in others]):
+    if not all(map(is_here, devices + [v.device for v in others])):
         return NotImplemented
     dtype = (dtypes + [v.dtype for v in others] + [own.get(func.__name__)])[0]
     if dtype is None or dtype == args[0].dtype:
@@ -50,6 +53,11 @@ def cast(func, args, kwargs):
 
 def same(func, args, kwargs):
     return args[0]
+
+
+def to_device(func, args, kwargs):
+    """x.cpu() and x.cuda(): x itself where it is there, which is all that they can do."""
+    return args[0] if is_here(func.__name__) and len(args) + len(kwargs) == 1 else NotImplemented
 
 
 def resolved(func, args, kwargs):
@@ -219,7 +227,8 @@ def getitem(func, args, kwargs):
 
 SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
-    "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": same,
+    "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": to_device,
+    "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "resolve_conj": resolved, "__invert__": inverted, "diff": difference, "any": truths, "all": truths,

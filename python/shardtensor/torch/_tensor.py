@@ -20,7 +20,7 @@ from ._pickle import reduced
 from ._promotion import TensorPromotionMode
 from ._shortcut import make_shortcut
 from ._values import tell_backward, tell_owner, tell_reader
-from ._world import world
+from ._world import is_here, place, world
 
 NOTE = 2048  # bytes, in which the shape of a tensor of 64 dims finds room
 
@@ -262,14 +262,15 @@ def told(given, source):
     context = world()
     text = json.dumps(None if given is None else [list(given.shape), str(given.dtype)]).ljust(NOTE)
     notes = make_spec(context.mesh(context.size), [Shard(0)], torch.uint8, (context.size, NOTE))
-    note = laid(torch.tensor([list(text.encode())], dtype=torch.uint8), notes)
+    note = laid(torch.tensor([list(text.encode())], dtype=torch.uint8, device=place()), notes)
     found = json.loads(bytes(to_torch(note.full_tensor())[source].tolist()))
     if found is None:
-        raise TypeError("scatter_tensor: rank %d has nothing to scatter, wanted a plain tensor of the CPU" % source)
+        raise TypeError("scatter_tensor: rank %d has nothing to scatter, wanted a plain tensor on %s" %
+                        (source, place().type))
     return found[0], getattr(torch, found[1].removeprefix("torch."))
 
 
 def is_memory(tensor):
     """Whether it is a plain tensor with elements. What scatter does not get on its root it refuses on all ranks."""
     is_plain = isinstance(tensor, torch.Tensor) and not isinstance(tensor, (ShardTensor, DTensor))
-    return is_plain and tensor.device.type == "cpu"
+    return is_plain and is_here(tensor.device)

@@ -4,7 +4,7 @@ import math
 
 from .. import OutOfRangeError
 from ._node import leaves
-from ._world import world
+from ._world import CPU, place, world
 
 
 def is_everyones(mesh):
@@ -30,10 +30,18 @@ def tell(context, collective):
         raise error
 
 
-def tell_reader(handle):
-    """For who has read the elements of this tensor: collective where that is."""
+def tell_number(handle):
+    """For who has read a number of this tensor, for which the host has waited: collective where that is. What a GPU
+    has met no rank sees by itself."""
     context = world()
-    tell(context, context.size > 1 and not is_whole(handle.spec) and is_everyones(handle.spec.mesh))
+    alone = context.size == 1 and place() != CPU
+    tell(context, alone or context.size > 1 and not is_whole(handle.spec) and is_everyones(handle.spec.mesh))
+
+
+def tell_reader(handle):
+    """For who has gathered the elements of this tensor. A host would wait for its GPU here, and asks for no number."""
+    if place() == CPU:
+        tell_number(handle)
 
 
 def tell_owner():
@@ -43,8 +51,8 @@ def tell_owner():
 
 def tell_backward(handle):
     """Before a backward from this tensor, which all ranks of its mesh call. Those whose gradients stay pending, so that
-    many communicate once, do not agree either."""
-    if leaves["keep pending"]:
+    many communicate once, do not agree either, nor do those on GPUs, for which hosts would wait."""
+    if leaves["keep pending"] or place() != CPU:
         return
     context = world()
     tell(context, context.size > 1 and is_everyones(handle.spec.mesh))

@@ -2,22 +2,29 @@
 import atexit
 import importlib
 import threading
+import warnings
 
 import torch
 import torch.distributed as dist
 
-from .. import Context
-from ._collectives import GroupCollectives, forget
+from .. import Context, NotFoundError, StateError, UnsupportedError
+from ._collectives import GroupCollectives, forget, host_group, uses_nccl
 
 _thread = threading.local()  # ranks that are threads have a context each
-_process = {}                # ranks that are processes have one
+_process = {}                # ranks that are processes have one; its device, and the stream of that
+CPU = torch.device("cpu")
+LEGACY = 1                   # CUDA's name for its default stream, which torch calls 0
 _tables = {}                 # id of a context: (the context, what was worked out for it)
+before_gpu = []              # what is called before the first ShardTensor of a context is on a GPU
 
 
 class use:
     """with use(context): this thread's ShardTensors are that context's. Ranks of shardtensor.launch begin with it."""
 
     def __init__(self, context):
+        if context.device != "cpu":  # where torch runs backward on one thread, and the ranks would wait for each other
+            raise UnsupportedError("use: context got one on %s, wanted one of the CPU: ranks on GPUs are processes" %
+                                   context.device)
         self.context = context
 
     def __enter__(self):
@@ -29,36 +36,97 @@ class use:
         _thread.context = self.before
 
 
-def world(communicator=None):
+def world(communicator=None, device=None, **options):
     """This thread's context; else the process's, made at first use over the default process group. Collective then.
 
     communicator: what serves that group, of the process's context alone: "c10d", in C++ (an optional part of the build,
-    made for one version of torch), or "python". None: what the context has; a new one takes c10d where all ranks have it."""
+    made for one version of torch), or "python". None: what the context has; a new one takes c10d where all ranks have it.
+    device: where its ShardTensors are, "cpu" or "cuda", of the same type on every rank; "cuda" is the current one.
+    None: where the context is; a new one takes the CPU. What a DeviceMesh is of, ShardTensors over it are on.
+    options: more of what Context takes (threads, seed, allow_tf32, …), for a new one."""
     context = getattr(_thread, "context", None) or _process.get("context")
     if context is None:
-        context = _process["context"] = _open(communicator)
+        context = _process["context"] = _open(communicator, _place(device), options)
     elif communicator not in (None, _process.get("communicator")):
         raise ValueError("world: communicator got %r, and the context is there already, with %r: close() comes first" %
                          (communicator, _process.get("communicator")))
+    elif device is not None and not is_here(device):
+        raise ValueError("world: device got %s, and this process's ShardTensors are on %s: close() comes first" %
+                         (device, place()))
+    elif options:
+        raise ValueError("world: %s got a value, and the context is there already: close() comes first" %
+                         next(iter(options)))
     return context
 
 
-def _open(communicator):
+def place():
+    """The device of this thread's ShardTensors."""
+    return CPU if getattr(_thread, "context", None) is not None else _process.get("device", CPU)
+
+
+def device_types():
+    """Those of the devices that ShardTensors of any thread may be on."""
+    return {CPU.type, _process.get("device", CPU).type}
+
+
+def is_here(device):
+    device, here = torch.device(device), place()
+    return device.type == here.type and device.index in (None, here.index or 0)
+
+
+def check_stream():
+    """Where memory passes between torch and the library, whose work is on one stream of torch's: that memory is used
+    again in the order of that stream."""
+    stream = _process.get("stream")
+    if stream is None or place() == CPU or torch._C._cuda_getCurrentRawStream(place().index) == stream:
+        return
+    raise StateError("torch's current stream is %s, wanted the one that world() was made on, whose order ShardTensors "
+                     "keep" % torch.cuda.current_stream(place()))
+
+
+def _place(device):
+    device = torch.device(device or CPU)
+    if device.type == "cpu":
+        return CPU
+    if device.type != "cuda":
+        raise UnsupportedError("world: device got %s, wanted cpu or cuda" % device)
+    return device if device.index is not None else torch.device("cuda", torch.cuda.current_device())
+
+
+def _open(communicator, device, options):
     if communicator not in (None, "c10d", "python"):
         raise ValueError("world: communicator got %r, wanted None, 'c10d' or 'python'" % (communicator,))
+    stream = None if device == CPU else torch.cuda.current_stream(device).cuda_stream
+    words = {} if device == CPU else {"device": str(device), "stream": stream or LEGACY}
+    words.update(options)
     if not (dist.is_available() and dist.is_initialized()):
-        _process["communicator"] = None
-        return Context()
-    module, reason = _c10d()
-    chosen = _agree(communicator, reason)
-    collectives = GroupCollectives(dist.group.WORLD, tuple(range(dist.get_world_size())))
-    if chosen == "c10d":
-        comm, seconds = module.communicator(collectives)
-        context = Context(comm=comm, deadline_seconds=seconds)
+        chosen, context = None, Context(**words)
     else:
-        context = Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size())
-    _process["communicator"] = chosen
+        chosen, context = _over_group(communicator, device, words)
+    _process.update(communicator=chosen, device=device, stream=stream)
+    for call in before_gpu if device != CPU else ():
+        call()
     return context
+
+
+def _over_group(communicator, device, words):
+    """(which communicator serves, a context over it)."""
+    module, reason = _c10d()
+    collectives = GroupCollectives(host_group(), tuple(range(dist.get_world_size())))
+    chosen = _agree(collectives, communicator, device, reason)
+
+    def make(nccl):
+        if chosen == "c10d":
+            comm, seconds = module.communicator(collectives)
+            return Context(comm=comm, nccl=nccl, **{"deadline_seconds": seconds, **words})
+        return Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size(), nccl=nccl, **words)
+
+    if device != CPU and uses_nccl(device):
+        try:
+            return chosen, make(True)
+        except NotFoundError as error:  # the same on every rank
+            warnings.warn("world: %s; the hosts move the data of ShardTensors" % error)
+    return chosen, make(False)
 
 
 def _c10d():
@@ -72,13 +140,16 @@ def _c10d():
     return module, None
 
 
-def _agree(communicator, reason):
+def _agree(collectives, communicator, device, reason):
     """Which of the two serves: ranks may have been told different things, and have different builds."""
-    votes = torch.tensor([communicator == "c10d", communicator == "python", reason is not None], dtype=torch.int32)
-    dist.all_reduce(votes, dist.ReduceOp.MAX)
-    wants_c10d, wants_python, lacks = votes.tolist()
+    votes = torch.tensor([communicator == "c10d", communicator == "python", reason is not None, device == CPU,
+                          device != CPU], dtype=torch.int32, device=CPU)
+    dist.all_reduce(votes, dist.ReduceOp.MAX, collectives.group_)
+    wants_c10d, wants_python, lacks, on_cpu, on_gpu = votes.tolist()
     if wants_c10d and wants_python:
         raise ValueError("world: communicator got 'c10d' on a rank and 'python' on another")
+    if on_cpu and on_gpu:
+        raise ValueError("world: device got %s, and one of another type on another rank" % device)
     if wants_c10d and lacks:
         raise ImportError("world: communicator got 'c10d', which %s" %
                           ("cannot be used here: " + reason if reason else "another rank does not have"))
@@ -90,7 +161,7 @@ def close():
 
     Nothing here holds a process group after that: one whose threads outlive the interpreter may end the process."""
     context = _process.pop("context", None)
-    _process.pop("communicator", None)
+    _process.clear()
     if context is not None:
         context.close()
         _tables.pop(id(context), None)

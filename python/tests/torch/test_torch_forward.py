@@ -3,7 +3,7 @@ gradients which are not there."""
 import copy
 import unittest
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
 import numpy as np
 import torch.nn.functional as F
 from torch.autograd import forward_ad
@@ -128,6 +128,7 @@ class Refused(TestCase):
             self.close(f(rows(X, mesh), spread(W, mesh, Shard(0))), wanted)
             self.close(f(rows(X, mesh), W), wanted)
 
+    @on_cpu
     @on_ranks(1, 2)
     def test_arrays_of_numpy(self, mesh):
         x = rows(torch.arange(5.), mesh)

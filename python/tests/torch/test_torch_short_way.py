@@ -6,7 +6,7 @@ import threading
 import unittest
 from unittest import mock
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -195,6 +195,7 @@ class ShortWay(TestCase):
         self.assertEqual(len(seen), 3)
         self.close(x.grad, 2 * full(x))
 
+    @on_cpu
     def test_failures_are_raised_at_once(self):
         """What was refused may go the long way. A peer that is lost is no refusal: nothing is called again."""
         for op, f, module, name in (("layer_norm", lambda x, y: F.layer_norm(x, (4, )), _above, "as_op"),
@@ -210,6 +211,7 @@ class ShortWay(TestCase):
                 self.assertEqual(comm.calls, 1)
                 self.assertNotIn(op, [call.args[0].__name__ for call in long_way.call_args_list])
 
+    @on_cpu
     def test_each_context_has_its_own_ops(self):
         for _ in range(3):
             with st.Context() as context, use(context):
@@ -217,6 +219,7 @@ class ShortWay(TestCase):
                 self.close(torch.mul(x, x), full(x) ** 2)
                 self.assertIs((x * x)._handle.context, context)
 
+    @on_cpu
     def test_a_name_lives_as_long_as_its_call(self):
         """Each rank that finds an op for a function says so, perhaps while another calls it by what was said before."""
         def say():
@@ -229,6 +232,7 @@ class ShortWay(TestCase):
                     self.close(torch.mul(x, x), full(x)**2)
                     self.close(torch.sub(x, x), full(x) * 0)
 
+    @on_cpu
     def test_a_name_below_autograd_lives_as_long_as_its_call(self):
         add_ = torch.ops.aten.add_.Tensor
         with st.Context() as context, use(context):

@@ -2,7 +2,7 @@
 alike where all of them read."""
 import unittest
 
-from torch_ranks import Replicate, Shard, TestCase, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, TestCase, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -51,6 +51,7 @@ class Values(TestCase):
                 self.assertIsInstance(raised.exception, st.OutOfRangeError)
                 self.fine(mesh)
 
+    @on_cpu
     @on_ranks(1, 2, 3)
     def test_a_backward_tells_first(self, mesh):
         for name, f in CALLS:
@@ -64,6 +65,7 @@ class Values(TestCase):
                     self.assertIsNone(x.grad)
                     self.fine(mesh)
 
+    @on_cpu
     @on_ranks(1, 2, 3)
     def test_who_gathers_is_told(self, mesh):
         for place in (rows, whole):
@@ -72,6 +74,7 @@ class Values(TestCase):
                 result.full_tensor()
             self.fine(mesh)
 
+    @on_cpu
     @on_ranks(1, 2, 3)
     def test_what_is_local_is_told_locally(self, mesh):
         met = world().rank == world().size - 1

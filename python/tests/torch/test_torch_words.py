@@ -3,7 +3,7 @@ that say a shape alone."""
 import itertools
 import unittest
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import DEVICE, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -115,8 +115,8 @@ class Words(TestCase):
     @on_ranks(1, 2)
     def test_what_is_a_copy_and_what_is_not(self, mesh):
         X = numbers(5, 3)
-        for f in (lambda x: x.to(x.dtype, False, True), lambda x: x.to("cpu", x.dtype, False, True),
-                  lambda x: x.to(x, copy=True), lambda x: x.to(x.dtype, True), lambda x: x.to("cpu"),
+        for f in (lambda x: x.to(x.dtype, False, True), lambda x: x.to(DEVICE, x.dtype, False, True),
+                  lambda x: x.to(x, copy=True), lambda x: x.to(x.dtype, True), lambda x: x.to(DEVICE),
                   lambda x: x[..., ...], lambda x: F.dropout(x, 0.3, False),
                   lambda x: torch.dropout(x, 0.3, train=False),
                   lambda x: torch.nn.Dropout2d().eval()(x[None, None]), lambda x: x.repeat(1, 1), lambda x: x.tile(1),
@@ -138,9 +138,10 @@ class Words(TestCase):
                   lambda t: torch.rand_like(t, device="meta"), lambda t: t.new_zeros(2, device="meta")):
             got, wanted = f(x), f(full(x))
             self.assertEqual((got.device, got.shape, got.dtype), (wanted.device, wanted.shape, wanted.dtype))
-        with self.assertRaisesRegex(st.UnsupportedError, "got a tensor on meta, wanted one of the CPU"):
+        with self.assertRaisesRegex(st.UnsupportedError, "got a tensor on meta, wanted one on %s" % DEVICE):
             ShardTensor.from_local(torch.empty(4, 3, device="meta"), mesh, [Replicate()])
-        for f in (lambda t: t.to("cuda"), lambda t: t.cuda(), lambda t: torch.zeros_like(t, device="cuda")):
+        other = "cuda" if DEVICE == "cpu" else "cpu"
+        for f in (lambda t: t.to(other), lambda t: getattr(t, other)(), lambda t: torch.zeros_like(t, device=other)):
             self.assertRaises((RuntimeError, AssertionError, st.UnsupportedError), f, x)  # torch's own where no GPU is
 
     @on_ranks(2)

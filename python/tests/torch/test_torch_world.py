@@ -256,6 +256,20 @@ class Processes(TestCase):
         self.close(x, numbers(4))
 
 
+class Parts(TestCase):
+    def test_groups_of_parts_of_the_ranks(self):
+        """Ranks that are in more of them than others go on to make groups together."""
+        for ranks in ((0, 1), (1, 2), (0, 1, 2), (2, 0)):
+            mesh = world().mesh((len(ranks),), None, ranks)
+            X = numbers(5, 3)
+            if dist.get_rank() in ranks:
+                self.close(ShardTensor.from_local(X, mesh, [Partial("sum")]), len(ranks) * X)
+        for shape in ((RANKS,), (RANKS, 1), (1, RANKS)):
+            mesh = init_device_mesh("cpu", shape)
+            self.close(scatter_tensor(X, 0, mesh, [Shard(0)] * mesh.ndim), X)
+        self.assertEqual(dist.get_world_size(dist.new_group([0, 1, 2])), 3)
+
+
 class Closing(TestCase):
     """In processes of their own: DTensor's caches and torch's optimizers keep process groups too."""
 
@@ -346,6 +360,9 @@ class Start(unittest.TestCase):
 
     def test_three_processes(self):
         self.run_ranks("Processes", 3, communicators()[-1:])
+
+    def test_processes_in_parts(self):
+        self.run_ranks("Parts", 3, communicators())
 
     def test_processes_that_close(self):
         self.run_ranks("Closing", 2, communicators())

@@ -1,5 +1,7 @@
 """What the tests of ShardTensor share. Without torch they are skipped as a whole."""
+import contextlib
 import math
+import os
 import sys
 import unittest
 
@@ -12,9 +14,11 @@ except ImportError as error:
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard  # noqa: F401: for the tests
 
 import shardtensor as st
-from shardtensor.torch import ShardTensor, use
+from shardtensor.torch import ShardTensor, use, world
 
 torch.set_num_threads(1)
+
+DEVICE = os.environ.get("STN_TEST_TORCH_DEVICE", "cpu")  # where the tests' tensors are; on a GPU ranks are processes
 
 
 def on_ranks(*counts, mesh=None):
@@ -24,19 +28,25 @@ def on_ranks(*counts, mesh=None):
             def main(context):
                 others = abs(math.prod(mesh or (-1,)))
                 sizes = [context.size // others if n < 0 else n for n in mesh or (-1,)]
-                with use(context):
+                with use(context) if DEVICE == "cpu" else contextlib.nullcontext():
                     test(self, context.mesh(tuple(sizes)))
             for ranks in counts:
                 with self.subTest(ranks=ranks):
-                    st.launch(ranks, main, deadline_seconds=120)
+                    if DEVICE == "cpu":
+                        st.launch(ranks, main, deadline_seconds=120)
+                    elif ranks == world().size:
+                        main(world())
         run.__name__ = test.__name__
         return run
     return decorate
 
 
+on_cpu = unittest.skipUnless(DEVICE == "cpu", "of ranks that are threads")
+
+
 def numbers(*shape, seed=0, dtype=torch.float64):
     """The same on every rank: torch's own generator is one for all threads."""
-    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed), device="cpu").to(DEVICE)
 
 
 def spread(tensor, mesh, *placements, sizes=None, requires_grad=False):

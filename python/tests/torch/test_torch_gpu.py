@@ -1,0 +1,131 @@
+"""ShardTensors on a GPU: the cases of the programs on thread ranks, by processes of gloo that share one, and what is
+said of GPUs alone. Where STN_TEST_CUDA_FOLDER names the stand-in's module, which has been loaded before torch, the GPU
+is that.
+
+usage: test_torch_gpu.py [RANKS]"""
+import importlib
+import os
+import sys
+import unittest
+
+os.environ["STN_TEST_TORCH_DEVICE"] = "cuda"
+
+from gloo_ranks import communicator, communicators, is_rank, join, start
+from torch_ranks import Shard, ShardTensor, TestCase, numbers, on_ranks, spread, torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+import torch.nn.functional as F
+
+import shardtensor as st
+from shardtensor.torch import close, scatter_tensor, use, world
+
+PROGRAMS = ("autocast", "autograd", "changes", "forward", "leaves", "ops", "placements", "short_way", "tensor",
+            "values", "words")
+FOLDER = os.environ.get("STN_TEST_CUDA_FOLDER")
+
+
+class Gpu(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_where_tensors_are(self, mesh):
+        x = spread(numbers(5, 3), mesh, Shard(0))
+        self.assertEqual((x.device, x.to_local().device, x.full_tensor().device), (torch.device("cuda", 0),) * 3)
+        self.assertTrue(x.is_cuda)
+        self.assertIs(x.cuda(), x)
+        self.assertIs(x.to("cuda:0"), x)
+        self.assertEqual(world().device, "cuda:0")
+
+    @on_ranks(1, 2, 3)
+    def test_chunks_share_memory(self, mesh):
+        local = torch.full((2, 2), 3.)
+        x = ShardTensor.from_local(local, mesh, [Shard(0)])
+        self.assertEqual(x.to_local().data_ptr(), local.data_ptr())
+        local.add_(1)
+        self.close(x, torch.full((2 * mesh.shape[0], 2), 4.))
+
+    @on_ranks(1, 2, 3)
+    def test_a_mesh_says_where(self, mesh):
+        X = numbers(5, 3)
+        x = scatter_tensor(X if world().rank == 0 else None, 0, init_device_mesh("cuda", (world().size,)), [Shard(0)])
+        self.close(x, X)
+        with self.assertRaisesRegex(ValueError, "device got cpu, and this process's ShardTensors are on cuda:0"):
+            init = init_device_mesh("cpu", (world().size,))
+            scatter_tensor(X, 0, init, [Shard(0)])
+
+    @on_ranks(1, 2)
+    def test_tensors_elsewhere(self, mesh):
+        x = spread(numbers(5, 3), mesh, Shard(0))
+        self.close(x * torch.tensor(2., device="cpu"), 2 * x)  # a number, as in torch
+        self.assertRaisesRegex(RuntimeError, "same device", torch.add, x, torch.zeros(3, device="cpu"))
+        with self.assertRaisesRegex(st.UnsupportedError, "got a tensor on cpu, wanted one on cuda:0"):
+            ShardTensor.from_local(torch.zeros(3, device="cpu"), mesh, [Shard(0)])
+        self.assertRaisesRegex(st.UnsupportedError, "wanted one on cuda:0", x.cpu)
+        with st.Context() as context, use(context):  # a context of the CPU beside
+            y = spread(numbers(4).cpu(), context.mesh(1), Shard(0))
+            self.assertEqual((y + y).device, torch.device("cpu"))
+
+    def test_ranks_on_a_gpu_are_processes(self):
+        with st.Context(device="cuda:0", module_path=FOLDER) as context:
+            self.assertRaisesRegex(st.UnsupportedError, "ranks on GPUs are processes", use, context)
+
+    @on_ranks(1, 2)
+    def test_another_stream_is_refused(self, mesh):
+        x, stream = spread(numbers(5, 3), mesh, Shard(0)), torch.cuda.Stream()
+        y = x + x
+        with torch.cuda.stream(stream):
+            self.assertRaisesRegex(st.StateError, "torch's current stream is .* wanted the one", x.to_local)
+            self.assertRaises(st.StateError, torch.add, x, torch.zeros(3))
+            z = y + y  # the library's alone, on its stream
+        self.close(z, 4 * numbers(5, 3))
+
+    @on_ranks(1)
+    def test_a_step_waits_for_no_gpu(self, mesh):
+        x, w = spread(numbers(6, 4), mesh, Shard(0)), numbers(3, 4, seed=1).requires_grad_()
+        optimizer = torch.optim.SGD([w], 0.1)
+
+        def step():
+            optimizer.zero_grad()
+            F.linear(x, w).relu().square().mean().backward()
+            optimizer.step()
+
+        step()
+        before = world().stats()["host_syncs"]
+        step()
+        self.assertEqual(world().stats()["host_syncs"], before)
+
+    @on_ranks(1, 2)
+    def test_what_is_asked_of_a_context_that_is_there(self, mesh):
+        self.assertIs(world(device="cuda"), world())
+        self.assertRaisesRegex(ValueError, "device got cpu", world, device="cpu")
+        self.assertRaisesRegex(ValueError, "threads got a value", world, threads=2)
+
+
+def run_rank():
+    """The exit status of this rank's cases; the process group is gone."""
+    if FOLDER:
+        import cuda_standin
+        kernels = cuda_standin.install()  # noqa: F841: keeps them in place
+    join()
+    torch.cuda.set_device(0)
+    torch.set_default_device("cuda")
+    world(communicator(), "cuda", module_path=FOLDER)
+    loader = unittest.defaultTestLoader
+    suite = [loader.loadTestsFromModule(importlib.import_module("test_torch_" + name)) for name in PROGRAMS]
+    result = unittest.TextTestRunner().run(unittest.TestSuite(suite + [loader.loadTestsFromTestCase(Gpu)]))
+    close()
+    dist.destroy_process_group()
+    return not result.wasSuccessful()
+
+
+def main(ranks):
+    """Starts them: the exit status of the first that failed."""
+    if not FOLDER and not torch.cuda.is_available():
+        print("skipped: no GPU here, nor its stand-in")
+        return 77
+    results = start(__file__, "", ranks, communicators()[-1])
+    for status, text in results:
+        print(text)
+    return next((status for status, _ in results if status), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(run_rank() if is_rank() else main(int(sys.argv[1]) if len(sys.argv) > 1 else 1))
