@@ -26,8 +26,10 @@ static int learn_words(stnp_shortcut *self, stnp_context *context)
     PyObject *device = PyObject_GetAttrString((PyObject *)context, "device");
     PyObject *words = device ? PyObject_CallFunctionObjArgs(self->parts[WORDS], device, NULL) : NULL;
     Py_XDECREF(device);
-    if (!words)
-        return -1;
+    if (!words || context->wrapper_words) { /* another thread of the context was first */
+        Py_XDECREF(words);
+        return words ? 0 : -1;
+    }
     for (int d = 0; d < STN_DTYPE_COUNT; d++)
         context->wrapper_keywords[d] = PyDict_GetItemString(words, stn_dtype_name((stn_dtype)d));
     context->wrapper_words = words;

@@ -98,12 +98,13 @@ def every_command_runs(work, there):
     stages = [line.split()[0] for line in (there / "stages").read_text().splitlines()]
     got = statuses(work / "out")
     check(status == 0, f"status got {status}, wanted 0:\n{text}")
-    check(got == {**dict.fromkeys(stages, 0), "multigpu": 77}, f"stages got {got}, wanted 0 of each of {stages} but multigpu")
+    check(got == {**dict.fromkeys(stages, 0), "multigpu": 77, "torch": 77}, f"stages got {got}, wanted 0 of each of {stages} but two")
     report = (work / "out/report.md").read_text()
     check("GPUs that open: 1." in report and "meson test --suite multigpu" in report, f"the report lacks what one GPU cannot show:\n{report}")
     check(row(report, "multigpu").startswith("| multigpu | skipped: 1 of 2 GPUs |"), f"of one GPU the report says {row(report, 'multigpu')!r}")
+    check("skipped: no Python of 3.11 with torch" in row(report, "torch"), f"without Python the report says {row(report, 'torch')!r}")
     for stage in stages:
-        if stage == "multigpu":
+        if stage in ("multigpu", "torch"):
             continue
         line = row(report, stage)
         check("| passed |" in line, f"{stage}: the report says {line!r}")

@@ -54,8 +54,10 @@ def down(value, memories):
     if not on_gpu(value):
         return value
     storage = value.untyped_storage()
-    memory = memories.setdefault(storage.data_ptr(), None) or Memory(storage)
-    memories[storage.data_ptr()] = memory
+    place = storage.data_ptr() or id(value)  # those of no elements are each its own
+    if place not in memories:
+        memories[place] = Memory(storage)
+    memory = memories[place]
     result = torch.empty(0, dtype=value.dtype, device="cpu")
     result.set_(memory.elements.untyped_storage(), value.storage_offset(), value.shape, value.stride())
     result = result.conj() if value.is_conj() else result
