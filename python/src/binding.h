@@ -264,6 +264,9 @@ PyObject *stnp_sht_latitudes(PyObject *module, PyObject *args, PyObject *keyword
 
 /** A communicator whose entries are methods of a Python object, to which it owns a reference; or what a capsule holds,
  * which knows its rank and size itself. @return STN_OK and `*out`, else the text. */
+/** Device memory from a pair of functions of Python, which are kept for good. @return 0, or -1 with an exception. */
+int stnp_take_allocator(PyObject *functions, stn_device_allocator *out);
+
 stn_status stnp_comm_create(PyObject *collectives, int rank, int size, char *text, size_t text_size, stn_comm **out);
 
 /** Each makes its type. NULL with an exception. */

@@ -72,20 +72,20 @@ void stnp_context_leave(stnp_context *self)
 
 /** What is asked of a context beside the library's own options. */
 struct wishes {
-    PyObject *collectives;
+    PyObject *collectives, *allocator;
     int rank, size, nccl;
 };
 
 static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, struct wishes *wishes)
 {
-    static char *names[] = {"comm",   "rank", "size",    "threads",     "checks",     "seed",   "deadline_seconds",
-                            "device", "isa",  "without", "module_path", "allow_tf32", "stream", "nccl",
-                            NULL};
+    static char *names[] = {"comm",      "rank", "size",    "threads",     "checks",     "seed",   "deadline_seconds",
+                            "device",    "isa",  "without", "module_path", "allow_tf32", "stream", "nccl",
+                            "allocator", NULL};
     unsigned long long seed = 0, stream = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OiiipKdzzzzpKp:Context", names, &wishes->collectives,
-                                     &wishes->rank, &wishes->size, &options->threads, &options->checks, &seed,
-                                     &options->deadline_seconds, &options->device, &options->isa, &options->without,
-                                     &options->module_path, &options->allow_tf32, &stream, &wishes->nccl))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, keywords, "|OiiipKdzzzzpKpO:Context", names, &wishes->collectives, &wishes->rank, &wishes->size,
+            &options->threads, &options->checks, &seed, &options->deadline_seconds, &options->device, &options->isa,
+            &options->without, &options->module_path, &options->allow_tf32, &stream, &wishes->nccl, &wishes->allocator))
         return NULL;
     options->seed = seed;
     if (stream)
@@ -127,9 +127,13 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
 {
     char text[1024] = "";
     stn_context_options options = {.size = sizeof options, .error_text = text, .error_text_size = sizeof text};
-    struct wishes wishes = {.collectives = Py_None, .size = 1};
+    struct wishes wishes = {.collectives = Py_None, .allocator = Py_None, .size = 1};
+    stn_device_allocator allocator;
     if (!take_options(args, keywords, &options, &wishes))
         return NULL;
+    if (wishes.allocator != Py_None && stnp_take_allocator(wishes.allocator, &allocator) < 0)
+        return NULL;
+    options.device_allocator = wishes.allocator != Py_None ? &allocator : NULL;
     if (wishes.nccl && wishes.collectives == Py_None)
         return stnp_raise(STN_ERR_ARGUMENT, "Context: nccl got True without comm, over which the hosts meet");
     stnp_context *self = allocate(type);

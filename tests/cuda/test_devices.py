@@ -49,6 +49,31 @@ class Devices(unittest.TestCase):
             self.assertEqual(numbers(x * 2), [0, 2, 4, 6])
             self.assertIn("dltensor", repr(x.__dlpack__(stream=legacy)))
 
+    def test_memory_of_the_callers(self):
+        runtime, held = ctypes.CDLL(os.path.join(FOLDER, "libshardtensor-cuda.so")), {}
+
+        def allocate(count, stream):
+            pointer = ctypes.c_void_p()
+            if len(held) == 6 or runtime.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(count)):
+                raise MemoryError
+            held[pointer.value] = count
+            return pointer.value
+
+        def deallocate(pointer):
+            del held[pointer]
+            runtime.cudaFree(ctypes.c_void_p(pointer))
+
+        with st.Context(device="cuda:0", module_path=FOLDER, allocator=(allocate, deallocate)) as context:
+            x = context.from_host(context.spec(None, None, (4,)), array.array("f", range(4)), True)
+            self.assertEqual(numbers(x * 2), [0, 2, 4, 6])
+            self.assertIn(x.data_ptr, held)
+            with self.assertRaises(MemoryError):
+                kept = [context.factory("zeros", context.spec(None, None, (n << 16,))) for n in range(1, 9)]
+                self.fail(kept)
+        del x
+        self.assertEqual(held, {})
+        self.assertRaisesRegex(TypeError, "no pair of functions", st.Context, allocator=(allocate,))
+
     def test_nccl_over_collectives_of_python(self):
         with st.Context(comm=Alone(), device="cuda:0", module_path=FOLDER, nccl=True) as context:
             spec = context.spec(context.mesh(1), "S0", (4,))

@@ -15,6 +15,9 @@ _process = {}                # ranks that are processes have one; its device, an
 CPU = torch.device("cpu")
 LEGACY = 1                   # CUDA's name for its default stream, which torch calls 0
 _tables = {}                 # id of a context: (the context, what was worked out for it)
+ALLOCATOR = (                # of torch's caching allocator, so that there is one cache of the GPU's memory
+    lambda count, stream: torch.cuda.caching_allocator_alloc(count, None, 0 if stream == LEGACY else stream),
+    torch.cuda.caching_allocator_delete)
 before_gpu = []              # what is called before the first ShardTensor of a context is on a GPU
 
 
@@ -97,7 +100,7 @@ def _open(communicator, device, options):
     if communicator not in (None, "c10d", "python"):
         raise ValueError("world: communicator got %r, wanted None, 'c10d' or 'python'" % (communicator,))
     stream = None if device == CPU else torch.cuda.current_stream(device).cuda_stream
-    words = {} if device == CPU else {"device": str(device), "stream": stream or LEGACY}
+    words = {} if device == CPU else {"device": str(device), "stream": stream or LEGACY, "allocator": ALLOCATOR}
     words.update(options)
     if not (dist.is_available() and dist.is_initialized()):
         chosen, context = None, Context(**words)

@@ -93,6 +93,12 @@ class Gpu(TestCase):
         self.assertEqual(world().stats()["host_syncs"], before)
 
     @on_ranks(1, 2)
+    def test_memory_is_of_torch_s_cache(self, mesh):
+        before = torch.cuda.memory_allocated()
+        x = spread(torch.zeros(1 << 22), mesh, Shard(0))
+        self.assertGreaterEqual(torch.cuda.memory_allocated() - before, x.to_local().nbytes)
+
+    @on_ranks(1, 2)
     def test_what_is_asked_of_a_context_that_is_there(self, mesh):
         self.assertIs(world(device="cuda"), world())
         self.assertRaisesRegex(ValueError, "device got cpu", world, device="cpu")
