@@ -117,10 +117,19 @@ static stn_status complete(struct stni_capture *asked)
     return STN_OK;
 }
 
+/* Whether nobody else has the memory: it may be one element that is repeated, as in the gradient of a sum. */
+static int is_only(const stn_tensor *t)
+{
+    return atomic_load(&t->refs) == 1 && !t->node && !t->leaf && atomic_load(&t->storage->refs) == 1 &&
+           atomic_load(&stni_tensor_root(t)->refs) == 1;
+}
+
 /* A cotangent that the caller gave may have gone all the way, and one may be that of several. */
 static stn_status own(struct stni_capture *asked)
 {
     stn_tensor *gradient = asked->gradient;
+    if (is_only(gradient))
+        return STN_OK;
     asked->gradient = NULL;
     return stni_gradient_own(gradient, &asked->gradient);
 }
