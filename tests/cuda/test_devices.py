@@ -1,5 +1,5 @@
-"""Where contexts of Python are: a device for each rank, a stream of the caller's, NCCL over collectives that Python brings.
-STN_TEST_CUDA_FOLDER has the module."""
+"""Where contexts of Python are: a device for each rank, a stream and memory of the caller's, NCCL over collectives that
+Python brings. STN_TEST_CUDA_FOLDER has the module."""
 import array
 import ctypes
 import os
@@ -25,6 +25,17 @@ class Alone:
         return self
 
 
+class Producer:
+    """Hands a tensor over and remembers for which stream."""
+
+    def __init__(self, tensor):
+        self.tensor, self.stream = tensor, None
+
+    def __dlpack__(self, stream=None, **keywords):
+        self.stream = stream
+        return self.tensor.__dlpack__(stream=stream, **keywords)
+
+
 def numbers(tensor):
     return memoryview(tensor.to_host()).cast("f").tolist()
 
@@ -47,7 +58,9 @@ class Devices(unittest.TestCase):
         with st.Context(device="cuda:0", module_path=FOLDER, stream=legacy) as context:
             x = context.from_host(context.spec(None, None, (4,)), array.array("f", range(4)), True)
             self.assertEqual(numbers(x * 2), [0, 2, 4, 6])
-            self.assertIn("dltensor", repr(x.__dlpack__(stream=legacy)))
+            producer = Producer(x)
+            self.assertEqual(numbers(context.from_dlpack(producer)), [0, 1, 2, 3])
+            self.assertEqual(producer.stream, legacy)
 
     def test_memory_of_the_callers(self):
         runtime, held = ctypes.CDLL(os.path.join(FOLDER, "libshardtensor-cuda.so")), {}
@@ -79,6 +92,8 @@ class Devices(unittest.TestCase):
             spec = context.spec(context.mesh(1), "S0", (4,))
             x = context.from_host(spec, array.array("f", range(4)), True)
             self.assertEqual(x.sum().item(), 6)
+        with self.assertRaisesRegex(st.DeviceError, "its communicator did not open: device got 77"):
+            st.Context(comm=Alone(), device="cuda:77", module_path=FOLDER, nccl=True)
         self.assertRaisesRegex(st.ArgumentError, "nccl got True without comm", st.Context, device="cuda:0", nccl=True)
 
 

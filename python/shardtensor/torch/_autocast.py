@@ -44,7 +44,7 @@ def dtype_of(op):
 
 def cast(op, inputs):
     """The inputs as the op is to see them."""
-    dtype = dtype_of(op) if is_cast(op) else None
+    dtype = dtype_of(op)
     if dtype is None:
         return inputs
     return [t.to(dtype) if t is not None and t.dtype in FLOATS and t.dtype != dtype else t for t in inputs]

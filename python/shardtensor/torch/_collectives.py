@@ -34,9 +34,15 @@ def backend_of(group, device):
         return None
 
 
+def host_backend():
+    """What a new group is to be of for hosts to talk in it: None, the default group's, unless that is of GPUs alone."""
+    return None if backend_of(dist.group.WORLD, "cpu") is not None else "gloo"
+
+
 def host_group():
-    """All ranks in a group where hosts can talk: the default one, unless it is of GPUs alone. Collective then."""
-    return dist.group.WORLD if backend_of(dist.group.WORLD, "cpu") is not None else dist.new_group(backend="gloo")
+    """All ranks in a group where hosts can talk: the default one, or one that is made. Collective then."""
+    backend = host_backend()
+    return dist.group.WORLD if backend is None else dist.new_group(backend=backend)
 
 
 def group_of(ranks):
@@ -46,8 +52,7 @@ def group_of(ranks):
     number, numbers.group_count = numbers.group_count, -1 - _made[ranks]
     _made[ranks] += 1
     try:
-        backend = None if backend_of(dist.group.WORLD, "cpu") is not None else "gloo"
-        return dist.new_group(list(ranks), backend=backend, use_local_synchronization=True)
+        return dist.new_group(list(ranks), backend=host_backend(), use_local_synchronization=True)
     finally:
         numbers.group_count = number
 
