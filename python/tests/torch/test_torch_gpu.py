@@ -95,9 +95,10 @@ class Gpu(TestCase):
 
     @on_ranks(1, 2)
     def test_memory_is_of_torch_s_cache(self, mesh):
+        x = spread(torch.zeros(1 << 20), mesh, Shard(0))
         before = torch.cuda.memory_allocated()
-        x = spread(torch.zeros(1 << 22), mesh, Shard(0))
-        self.assertGreaterEqual(torch.cuda.memory_allocated() - before, x.to_local().nbytes)
+        results = [x + x for _ in range(8)]  # some in memory that the library has got back
+        self.assertGreaterEqual(torch.cuda.memory_allocated() - before, 4 * results[0].to_local().nbytes)
 
     @on_ranks(1, 2)
     def test_what_is_asked_of_a_context_that_is_there(self, mesh):
