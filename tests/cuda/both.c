@@ -19,7 +19,7 @@ int both_on_standin(void)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EVERY = 20 };
+enum { EVERY = 40 };
 #else
 enum { EVERY = 8 };
 #endif

@@ -7,6 +7,11 @@
 #include "core/device/cuda/packs.cuh"
 #include "ops/distance/cdist_kernel.h"
 
+/* With fewer blocks of the tiles of many rows, smaller ones use more of a device. */
+#ifndef STNI_DISTANCE_ENOUGH
+#define STNI_DISTANCE_ENOUGH 32
+#endif
+
 namespace {
 
 using metric = enum stni_cdist_metric;

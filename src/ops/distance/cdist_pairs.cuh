@@ -16,8 +16,7 @@ enum {
     PAIRS_STEP = 16, /* threads along each side */
     PAIRS_THREADS = PAIRS_STEP * PAIRS_STEP,
     PAIRS_DEPTH = 32,   /* elements of rows at a time */
-    PAIRS_ACROSS = 8,   /* of them, neighbouring threads load these of one row */
-    PAIRS_ENOUGH = 32   /* with fewer blocks, smaller tiles use more of a device */
+    PAIRS_ACROSS = 8    /* of them, neighbouring threads load these of one row */
 };
 
 /* The rows of a thread, and of a block. A line has one element of all rows of a side; its end lets threads that load
@@ -59,7 +58,7 @@ STNI_HOST_DEVICE int64_t tiles_along(int64_t rows, int each)
 template <class A> int64_t pair_tiles_of(const distances &v)
 {
     const int64_t blocks = v.own.count * tiles_along(v.rows1, pairs<A>::ROWS1) * tiles_along(v.rows2, pairs<A>::ROWS2);
-    return is_of_sums(v.m) && blocks >= PAIRS_ENOUGH && blocks <= INT32_MAX ? blocks : 0;
+    return is_of_sums(v.m) && blocks >= STNI_DISTANCE_ENOUGH && blocks <= INT32_MAX ? blocks : 0;
 }
 
 /* Elements from k on of ROWS rows of one side, element by element; of rows that are not there zeros. */

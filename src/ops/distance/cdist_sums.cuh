@@ -23,8 +23,7 @@ enum {
     SUMS_GROUP = SUMS_STEP1 * SUMS_STEP2,
     SUMS_GROUPS = 4,
     SUMS_THREADS = SUMS_GROUPS * SUMS_GROUP,
-    SUMS_SHORT = 16, /* elements of rows of which most threads would have none */
-    SUMS_ENOUGH = 32 /* with fewer blocks, a thread an element uses more of a device */
+    SUMS_SHORT = 16 /* elements of rows of which most threads would have none */
 };
 
 /* What a block has of the other side at a time. */
@@ -53,7 +52,7 @@ STNI_HOST_DEVICE int64_t sums_along(int64_t n, int each)
 inline int64_t sums_of(const distances &v)
 {
     const int64_t blocks = v.own.count * sums_along(v.rows1, SUMS_ROWS) * sums_along(v.n, SUMS_WIDTH);
-    return is_of_sums(v.m) && v.n >= SUMS_SHORT && blocks >= SUMS_ENOUGH && blocks <= INT32_MAX ? blocks : 0;
+    return is_of_sums(v.m) && v.n >= SUMS_SHORT && blocks >= STNI_DISTANCE_ENOUGH && blocks <= INT32_MAX ? blocks : 0;
 }
 
 /* Whether elements side by side can be read at once. */
