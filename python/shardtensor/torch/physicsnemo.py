@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 2 -m pytest -p shardtensor.torch.physicsnemo --multigpu-static test/domain_parallel/ops/test_linear.py
 
-In the folder of PhysicsNeMo, with what it needs installed. The plugin puts ShardTensor, ShardTensorSpec, scatter_tensor
-and TensorPromotionMode where PhysicsNeMo and its tests find theirs, and reads the tests as if they were written for the
-CPU: they are skipped there, since PhysicsNeMo's own ShardTensor needs a GPU."""
+In the folder of PhysicsNeMo, with what it needs installed. The plugin puts ShardTensor and the other names
+of OURS where PhysicsNeMo and its tests find theirs, and reads the tests as if they were written for the CPU: they are
+skipped there, since PhysicsNeMo's own ShardTensor needs a GPU."""
 import ast
 import importlib.abc
 import importlib.machinery
@@ -14,11 +14,11 @@ import sys
 import pytest
 import torch.distributed as dist
 
-from . import ShardTensor, ShardTensorSpec, TensorPromotionMode, close, scatter_tensor
+from . import ShardTensor, ShardTensorSpec, TensorPromotionMode, close, scatter_tensor, sync_module_over_mesh
 
 OURS = {
     "ShardTensor": ShardTensor, "ShardTensorSpec": ShardTensorSpec, "TensorPromotionMode": TensorPromotionMode,
-    "scatter_tensor": scatter_tensor
+    "scatter_tensor": scatter_tensor, "sync_module_over_mesh": sync_module_over_mesh
 }
 TESTS = "test.domain_parallel"
 
@@ -69,9 +69,8 @@ class Finder(importlib.abc.MetaPathFinder):
 
 def put_ours():
     """Where a module of PhysicsNeMo has a name of its own ShardTensor, it gets ours."""
-    import physicsnemo.domain_parallel.shard_tensor as theirs
-    import physicsnemo.domain_parallel._shard_tensor_spec as spec
-    own = {name: getattr(theirs, name, getattr(spec, name, None)) for name in OURS}
+    import physicsnemo.domain_parallel as theirs
+    own = {name: getattr(theirs, name, None) for name in OURS}
     for name, module in list(sys.modules.items()):
         for word, value in own.items():
             if name.startswith("physicsnemo.") and value is not None and getattr(module, word, None) is value:

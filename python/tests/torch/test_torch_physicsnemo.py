@@ -20,7 +20,12 @@ except ImportError:
 
 FILES = {
     "physicsnemo/__init__.py": "",
-    "physicsnemo/domain_parallel/__init__.py": "from .shard_tensor import ShardTensor, scatter_tensor\n",
+    "physicsnemo/domain_parallel/__init__.py": """
+from .shard_tensor import ShardTensor, TensorPromotionMode, scatter_tensor
+from ._shard_tensor_spec import ShardTensorSpec
+from .sync import sync_module_over_mesh
+""",
+    "physicsnemo/domain_parallel/sync.py": "def sync_module_over_mesh(*arguments): raise RuntimeError('theirs')\n",
     "physicsnemo/domain_parallel/_shard_tensor_spec.py": "class ShardTensorSpec: pass\n",
     "physicsnemo/domain_parallel/shard_tensor.py": """
 class ShardTensor: pass

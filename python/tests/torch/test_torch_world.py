@@ -19,7 +19,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardtensor as st
 import shardtensor.torch._world
-from shardtensor.torch import close, scatter_tensor, world
+from shardtensor.torch import close, scatter_tensor, sync_module_over_mesh, world
 
 RANKS = int(os.environ.get("STN_TEST_RANKS", 0))  # of which this process is one
 
@@ -163,6 +163,32 @@ class Processes(TestCase):
         row, me = init_device_mesh("cpu", (RANKS, 1), mesh_dim_names=("data", "domain"))["domain"], dist.get_rank()
         x = scatter_tensor(numbers(me + 2, 3, seed=me), me, row, [Shard(0)])
         self.close(x, numbers(me + 2, 3, seed=me))
+
+    def test_each_row_of_a_mesh_has_a_module_of_its_own(self):
+        mesh, me = init_device_mesh("cpu", (RANKS, 1), mesh_dim_names=("data", "domain")), dist.get_rank()
+        for name, told_by in (("domain", me), ("data", RANKS - 1)):
+            module = torch.nn.BatchNorm1d(3)
+            for tensor in module.state_dict().values():
+                tensor.fill_(me + 1)
+            sync_module_over_mesh(module, mesh[name], mesh[name].size() - 1, verify=True)
+            for tensor in module.state_dict().values():
+                self.assertTrue(torch.equal(tensor, torch.full_like(tensor, told_by + 1)))
+
+    def test_a_module_of_dtensors(self):
+        def refused(text, module):
+            self.assertRaisesRegex(RuntimeError, text, sync_module_over_mesh, module, self.mesh)
+        module = torch.nn.Linear(4, 4)
+        torch.nn.init.constant_(module.bias, dist.get_rank())
+        module.weight = torch.nn.Parameter(distribute_tensor(module.weight.detach(), self.mesh, [Shard(0)]))
+        cut = module.weight.to_local().clone()
+        sync_module_over_mesh(module, self.mesh)
+        self.assertTrue(torch.equal(module.weight.to_local(), cut))
+        self.assertTrue(torch.equal(module.bias, torch.zeros(4)))
+        del module.bias
+        refused("on rank 0 the module has parameters or buffers, and none of it is plain", module)
+        norm = torch.nn.Sequential(torch.nn.BatchNorm1d(4))
+        fully_shard(norm[0], mesh=self.mesh)
+        refused("on rank 0 fully_shard has cut the module already, wanted a plain one", norm)
 
     def test_a_checkpoint_is_read_in_any_layout(self):
         X, few = numbers(5, 3), numbers(1, 2, seed=1)
