@@ -84,8 +84,8 @@ class Sync(TestCase):
         refused("on rank 0 the module has parameters or buffers, and none of it is plain", cut)
         refused("on rank %d extra is torch.strided on meta, wanted torch.strided on %s" % (last, DEVICE),
                 self.with_extra(module, last, torch.zeros(2, device="meta")))
-        refused("on rank 0 extra is torch.sparse_coo on %s" % DEVICE,
-                self.with_extra(module, 0, torch.zeros(2, device=DEVICE).to_sparse()))
+        refused("on rank 0 extra is torch.sparse_coo on cpu, wanted torch.strided on %s" % DEVICE,
+                self.with_extra(module, 0, torch.zeros(2, device="cpu").to_sparse()))
         if last > 0:
             for extra in (torch.zeros(2), torch.zeros(3), torch.zeros(2, dtype=torch.int32)):
                 other = self.with_extra(module, last, extra.to(DEVICE))
