@@ -86,6 +86,7 @@ class Sync(TestCase):
                 self.with_extra(module, last, torch.zeros(2, device="meta")))
         refused("on rank 0 extra is torch.sparse_coo on cpu, wanted torch.strided on %s" % DEVICE,
                 self.with_extra(module, 0, torch.zeros(2, device="cpu").to_sparse()))
+        refused("on rank 0 extra repeats its elements", self.with_extra(module, 0, numbers(1).expand(2)))
         if last > 0:
             for extra in (torch.zeros(2), torch.zeros(3), torch.zeros(2, dtype=torch.int32)):
                 other = self.with_extra(module, last, extra.to(DEVICE))

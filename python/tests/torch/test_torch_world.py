@@ -174,6 +174,12 @@ class Processes(TestCase):
             for tensor in module.state_dict().values():
                 self.assertTrue(torch.equal(tensor, torch.full_like(tensor, told_by + 1)))
 
+    def test_a_module_on_a_part_of_the_ranks(self):
+        module = torch.nn.PReLU(2, init=dist.get_rank())
+        sync_module_over_mesh(module, DeviceMesh("cpu", list(range(RANKS - 1))), RANKS - 2, verify=True)
+        wanted = RANKS - 1 if dist.get_rank() == RANKS - 1 else RANKS - 2
+        self.assertEqual(module.weight.tolist(), [wanted] * 2)
+
     def test_a_module_of_dtensors(self):
         def refused(text, module):
             self.assertRaisesRegex(RuntimeError, text, sync_module_over_mesh, module, self.mesh)
