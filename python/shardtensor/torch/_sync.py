@@ -70,8 +70,8 @@ def agree(source, metadata, refusal):
         if why is not None:
             raise RuntimeError("sync_module_over_mesh: on rank %d %s" % (rank, why))
         if digest != notes[told_by][1]:
-            raise RuntimeError("sync_module_over_mesh: metadata differs: names, shapes or dtypes are other ones on rank "
-                               "%d than on rank %d" % (rank, told_by))
+            raise RuntimeError("sync_module_over_mesh: metadata differs: names, shapes or dtypes are other ones on "
+                               "rank %d than on rank %d" % (rank, told_by))
 
 
 def parts_of(tensors):
