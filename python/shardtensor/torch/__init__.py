@@ -2,7 +2,7 @@
 
 Functions that the library has are one node of torch's graph each; whatever else torch does with a ShardTensor is
 right too, and slower."""
-from . import ops
+from . import _packages, ops  # noqa: F401: functions of other packages become known
 from ._checkpoint import checkpoint
 from ._compile import keep_dynamo_out
 from ._fallback import gathered, warn_gather

@@ -110,7 +110,7 @@ def laid_as_leaf(layout, grad):
     if torch.is_grad_enabled():
         return Move.apply(grad, wanted)
     kept = world().op("clone")(handle) if lies else handle.redistribute(wanted)
-    kept.place_as(complete(spec))
+    kept.place_as(wanted)
     return wrap(kept)
 
 

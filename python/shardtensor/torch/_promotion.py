@@ -18,4 +18,4 @@ def check_promotion(mode, inputs, func):
         raise RuntimeError("%s: a plain tensor among ShardTensors, and promotion is disabled" %
                            getattr(func, "__name__", func))
     if plain:
-        warnings.warn("%s: a plain tensor is taken as Replicate" % getattr(func, "__name__", func), stacklevel=4)
+        warnings.warn("%s: auto-promoting a plain tensor to Replicate" % getattr(func, "__name__", func), stacklevel=4)

@@ -1,5 +1,6 @@
 """torch's own autograd over ShardTensors: one node a call, whole gradients of plain tensors, everything that torch's
 graph can do."""
+import math
 import unittest
 
 from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
@@ -107,6 +108,7 @@ class Autograd(TestCase):
         ShardTensor.keep_pending_gradients()  # of all ranks: these are threads
         self.addCleanup(ShardTensor.keep_pending_gradients, False)
         self.leaves_with_pending_gradients()
+        self.pending_on_an_axis_of_one_rank()
 
     @on_ranks(2, 3)
     def leaves_with_pending_gradients(self, mesh):
@@ -125,6 +127,14 @@ class Autograd(TestCase):
         cotangent, before = spread(X, mesh, Shard(0)), context.stats()["collectives"]
         (x * w).backward(cotangent)
         self.assertEqual(context.stats()["collectives"], before)
+
+    @on_ranks(2, 3, mesh=(-1, 1))
+    def pending_on_an_axis_of_one_rank(self, mesh):
+        leaf = spread(numbers(3, 2), mesh, Replicate(), Replicate(), requires_grad=True)
+        chunk = leaf.to_local(grad_placements=(Partial(), Partial()))
+        chunk.sum().backward()
+        self.assertEqual(leaf.grad.placements, (Partial(), Partial()))
+        self.close(leaf.grad, torch.full_like(full(leaf), math.prod(mesh.shape)))
 
     @on_ranks(1, 2)
     def test_backward_takes_what_torch_s_takes(self, mesh):

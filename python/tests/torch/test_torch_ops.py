@@ -26,7 +26,7 @@ def masked(query, key, value, windows):
     space = query.shape[1:-2]
     places = list(itertools.product(*map(range, space)))
     mask = torch.tensor([[all(attends(n, *w, i, j) for n, w, i, j in zip(space, windows, a, b)) for b in places]
-                         for a in places])
+                         for a in places], device=query.device)
     q, k, v = (t.flatten(1, -3).transpose(1, 2) for t in (query, key, value))
     out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
     return out.transpose(1, 2).reshape(*query.shape[:-1], value.shape[-1])
