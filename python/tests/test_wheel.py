@@ -1,4 +1,5 @@
-"""A wheel of this build runs the first example of docs/python.md in a fresh environment, with nothing but itself."""
+"""A wheel of this build runs the first example of docs/python.md in a fresh environment, with nothing but itself. With the
+CUDA module inside it opens a GPU, or says what is missing of one."""
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import unittest
 import zipfile
 
 ROOT, BUILD = (pathlib.Path(os.environ[name]) for name in ("STN_TEST_ROOT", "STN_TEST_BUILD"))
+TORCH = os.environ["STN_TEST_TORCH_PYTHON"]  # a Python that may have torch
 
 # What of the process's memory is neither the machine's C and C++ libraries, Python's own, nor the environment's.
 STRANGERS = """
@@ -18,6 +20,19 @@ known = (sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.ge
 bare = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+|python\\d|z|expat|ffi))[-.\\d]")
 print(sorted(p for p in paths if not p.startswith(known) and not bare.match(p.rsplit("/", 1)[1])))
 print(sorted(p.rsplit("/", 1)[1] for p in paths if "shardtensor" in p))
+"""
+
+
+# What comes of a GPU, and the files of CUDA's runtime in the process. {} is what is imported before.
+ON_A_GPU = """
+{}
+import re
+import shardtensor as st
+try:
+    st.launch(1, lambda context: print("opened"), device="cuda")
+except st.Error as error:
+    print(error)
+print(*sorted(set(re.findall(r"(/\\S*libcudart\\S*)", open("/proc/self/maps").read()))))
 """
 
 
@@ -35,13 +50,17 @@ def run(*command, **options):
     return done.stdout
 
 
-class Wheel(unittest.TestCase):
+class WithWheel(unittest.TestCase):
+    options = []
+
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.wheel = pathlib.Path(run(ROOT / "scripts/wheel", "--build", BUILD, "--out", folder.name).strip())
+        cls.wheel = pathlib.Path(run(ROOT / "scripts/wheel", *cls.options, "--build", BUILD, "--out", folder.name).strip())
 
+
+class Wheel(WithWheel):
     def test_it_runs_the_first_example_in_a_fresh_environment(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertRegex(self.wheel.name, r"^shardtensor-[\d.]+-cp311-abi3-manylinux_\d+_\d+_\w+\.whl$")
@@ -65,6 +84,34 @@ class Wheel(unittest.TestCase):
         sources = {f.name for f in (ROOT / "python/shardtensor").rglob("*.py")}
         self.assertEqual({n.rsplit("/", 1)[1] for n in names if n.endswith(".py")}, sources)
         self.assertIn("LICENSE", notices)
+
+
+@unittest.skipUnless((BUILD / "src/libshardtensor-cuda.so").exists(), "this build has no CUDA module")
+class WheelForGpus(WithWheel):
+    options = ["--cuda"]
+
+    def of(self, python, folder, before="", expected="opened|no CUDA driver was found"):
+        """What a Python with the wheel in a folder of its path says of a GPU; the files of CUDA's runtime."""
+        run(sys.executable, "-m", "pip", "install", "--no-index", "--no-cache-dir", "--no-deps", "--target", folder, self.wheel)
+        program = "import sys; sys.path.insert(0, %r)" % folder + ON_A_GPU.format(before)
+        *told, runtimes = run(python, "-c", program, cwd=folder).splitlines()
+        self.assertRegex("\n".join(told), expected)
+        return runtimes.split()
+
+    def test_the_module_is_beside_the_library(self):
+        self.assertRegex(self.wheel.name, r"^shardtensor-[\d.]+\+cu\d+-cp311-abi3-")
+        with zipfile.ZipFile(self.wheel) as archive:
+            self.assertEqual([n for n in archive.namelist() if re.search(r"lib(cu|nccl|nv)[^/]*\.so", n)], [])
+        with tempfile.TemporaryDirectory() as folder:
+            self.of(sys.executable, folder, expected=r"opened|no CUDA driver was found|libcudart\.so\.\d+: cannot open")
+
+    def test_with_torch_its_runtime_of_cuda_serves(self):
+        told = subprocess.run([TORCH, "-c", "import torch; print(torch.version.cuda)"], capture_output=True, text=True).stdout
+        if "+cu%s-" % told.partition(".")[0] not in self.wheel.name:
+            self.skipTest("torch here is for CUDA %s" % (told.strip() or "of no version"))
+        with tempfile.TemporaryDirectory() as folder:
+            runtimes = self.of(TORCH, folder, "import torch")
+        self.assertEqual(len(runtimes), 1, runtimes)
 
 
 if __name__ == "__main__":
