@@ -1,5 +1,5 @@
-"""A wheel of this build runs the first example of docs/python.md in a fresh environment, with nothing but itself. With the
-CUDA module inside it opens a GPU, or says what is missing of one."""
+"""A wheel of this build runs the first example of docs/python.md in a fresh environment, with nothing but itself. With
+the CUDA module inside it opens a GPU, or says what is missing of one."""
 import os
 import pathlib
 import re
@@ -92,7 +92,8 @@ class WheelForGpus(WithWheel):
 
     def of(self, python, folder, before="", expected="opened|no CUDA driver was found"):
         """What a Python with the wheel in a folder of its path says of a GPU; the files of CUDA's runtime."""
-        run(sys.executable, "-m", "pip", "install", "--no-index", "--no-cache-dir", "--no-deps", "--target", folder, self.wheel)
+        install = ["-m", "pip", "install", "--no-index", "--no-cache-dir", "--no-deps", "--target"]
+        run(sys.executable, *install, folder, self.wheel)
         program = "import sys; sys.path.insert(0, %r)" % folder + ON_A_GPU.format(before)
         *told, runtimes = run(python, "-c", program, cwd=folder).splitlines()
         self.assertRegex("\n".join(told), expected)
@@ -106,7 +107,8 @@ class WheelForGpus(WithWheel):
             self.of(sys.executable, folder, expected=r"opened|no CUDA driver was found|libcudart\.so\.\d+: cannot open")
 
     def test_with_torch_its_runtime_of_cuda_serves(self):
-        told = subprocess.run([TORCH, "-c", "import torch; print(torch.version.cuda)"], capture_output=True, text=True).stdout
+        version = "import torch; print(torch.version.cuda)"
+        told = subprocess.run([TORCH, "-c", version], capture_output=True, text=True).stdout
         if "+cu%s-" % told.partition(".")[0] not in self.wheel.name:
             self.skipTest("torch here is for CUDA %s" % (told.strip() or "of no version"))
         with tempfile.TemporaryDirectory() as folder:
