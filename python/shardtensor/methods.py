@@ -112,6 +112,20 @@ def no_sync(context):
         context.no_sync(False)
 
 
+def capture(context, function, *args, **kwargs):
+    """(step, result): calls function, and records what it does; step.run() does that once more, without Python. What
+    it was given and what it returned, and all else that lives on, is the same memory each time: fill inputs anew by
+    copy_, and read results after each run. Collective."""
+    context.capture_begin()
+    try:
+        result = function(*args, **kwargs)
+    except BaseException:
+        with contextlib.suppress(_c.Error):
+            context.capture_end()  # the other ranks meet there
+        raise
+    return context.capture_end(), result
+
+
 for _name in METHODS:
     setattr(_c.Tensor, _name, method(_name))
 _c.Tensor.backward = backward

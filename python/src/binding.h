@@ -21,7 +21,7 @@ typedef struct stnp_context {
     int owned;                         /* 0: stn_launch's, which destroys it */
     pthread_mutex_t lock;              /* recursive: a callback of the library may come back */
     pthread_mutex_t given_up_lock;
-    struct stnp_given_up *given_up;              /* pullbacks whose objects are gone, released at the next way in */
+    struct stnp_given_up *given_up;              /* pullbacks and steps whose objects are gone, released at the next way in */
     PyObject *ops;                               /* name: Op */
     PyObject *wrapper_words;                     /* {dtype: keywords of torch's wrappers there}; NULL until asked for */
     PyObject *wrapper_keywords[STN_DTYPE_COUNT]; /* the same by dtype, borrowed; NULL: torch has no such dtype */
@@ -81,7 +81,7 @@ typedef struct stnp_op {
 } stnp_op;
 
 extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
-    *stnp_pullback_type, *stnp_shortcut_type;
+    *stnp_pullback_type, *stnp_step_type, *stnp_shortcut_type;
 
 /** An object of `type`, whose struct begins with PyObject_HEAD and the context, which it keeps; the rest is not set. */
 void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
@@ -125,6 +125,7 @@ void stnp_pullback_release(stnp_pullback *pullback);
 
 /** Releases a pullback at once where nobody is in the context, else at the next way in: destructors never wait. */
 void stnp_give_up(stnp_context *context, stn_pullback *pullback);
+void stnp_give_up_step(stnp_context *context, stn_step *step); /**< The same of a step. */
 
 /** Releases what was given up meanwhile. With the context's lock, or where nobody has the context any more. */
 void stnp_release_given_up(stnp_context *context);
@@ -249,6 +250,8 @@ PyObject *stnp_context_grad(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args);
 PyObject *stnp_context_stats(PyObject *self, PyObject *none);
+PyObject *stnp_context_capture_begin(PyObject *self, PyObject *none);
+PyObject *stnp_context_capture_end(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_detach(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_full_tensor(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_redistribute(PyObject *self, PyObject *to);
@@ -276,6 +279,7 @@ PyTypeObject *stnp_make_spec_type(void);
 PyTypeObject *stnp_make_tensor_type(void);
 PyTypeObject *stnp_make_op_type(void);
 PyTypeObject *stnp_make_pullback_type(void);
+PyTypeObject *stnp_make_step_type(void);
 PyTypeObject *stnp_make_shortcut_type(void);
 int stnp_functions_init(void);
 

@@ -198,6 +198,9 @@ PyMethodDef stnp_context_methods[] = {
     {"grad", STNP_KEYWORDS(stnp_context_grad),
      "grad(outputs, inputs, cotangents=None, retain_graph=False, create_graph=False): a list, None where nothing "
      "depends. Collective."},
+    {"capture_begin", stnp_context_capture_begin, METH_NOARGS,
+     "Begins to record what is called as a step. shardtensor.capture is the way. Collective."},
+    {"capture_end", stnp_context_capture_end, METH_NOARGS, "The step that was recorded. Collective."},
     {"op", get_op, METH_O, "op(name): the op of that name, to be called."},
     {"op_names", op_names, METH_NOARGS, "The names of all ops."},
     {"no_grad", no_grad, METH_O, "no_grad(on): begins or ends a part in which nothing is recorded. They nest."},
