@@ -21,7 +21,7 @@ typedef struct stnp_context {
     int owned;                         /* 0: stn_launch's, which destroys it */
     pthread_mutex_t lock;              /* recursive: a callback of the library may come back */
     pthread_mutex_t given_up_lock;
-    struct stnp_given_up *given_up;              /* pullbacks and steps whose objects are gone, released at the next way in */
+    struct stnp_given_up *given_up;              /* what objects that are gone kept, released at the next way in */
     PyObject *ops;                               /* name: Op */
     PyObject *wrapper_words;                     /* {dtype: keywords of torch's wrappers there}; NULL until asked for */
     PyObject *wrapper_keywords[STN_DTYPE_COUNT]; /* the same by dtype, borrowed; NULL: torch has no such dtype */

@@ -57,7 +57,8 @@ class WithWheel(unittest.TestCase):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.wheel = pathlib.Path(run(ROOT / "scripts/wheel", *cls.options, "--build", BUILD, "--out", folder.name).strip())
+        options = [*cls.options, "--build", BUILD, "--out", folder.name]
+        cls.wheel = pathlib.Path(run(ROOT / "scripts/wheel", *options).strip())
 
 
 class Wheel(WithWheel):
