@@ -71,7 +71,10 @@ static stn_status keep(struct stni_tensor_hooks *entry, const stn_spec *forward,
 static stn_status run_all(struct stni_tensor_hooks *hooks, int output, const stn_spec *forward, int keeps,
                           stn_tensor **gradient)
 {
-    for (const struct stni_tensor_hooks *e = hooks; e; e = e->next)
+    const struct stni_tensor_hooks *last = hooks; /* what hooks add behind it is for later backwards */
+    while (last && last->next)
+        last = last->next;
+    for (const struct stni_tensor_hooks *e = hooks; e; e = e == last ? NULL : e->next)
         if (e->hook && e->output == output)
             STNI_TRY(run_one(e, gradient));
     struct stni_tensor_hooks *keeper = keeps ? stni_tensor_hooks_keeper(hooks, output) : NULL;

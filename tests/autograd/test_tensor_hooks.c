@@ -153,6 +153,43 @@ static void hooks_that_fail_or_give_nonsense_are_refused(void)
     test_ranks(2, refused_body, NULL);
 }
 
+struct adding {
+    stn_tensor *tensor;
+    int calls;
+};
+
+/* Ends also where it is called for what it added itself. */
+static stn_status add_itself(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    struct adding *adding = arg;
+    (void)gradient, (void)instead;
+    return adding->calls++ < 100 ? stn_add_tensor_hook(adding->tensor, add_itself, adding, NULL) : STN_OK;
+}
+
+static stn_status adding_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, stn_shard(0)), *y = stn_mul_number(x, 2);
+    struct adding of_leaf = {.tensor = x}, of_result = {.tensor = y};
+    CHECK_STATUS(stn_add_tensor_hook(x, add_itself, &of_leaf, NULL), STN_OK);
+    CHECK_STATUS(stn_add_tensor_hook(y, add_itself, &of_result, NULL), STN_OK);
+    stn_tensor *loss = sum(y);
+    CHECK_STATUS(stn_backward_many(context, 1, &loss, NULL, 1), STN_OK);
+    CHECK_I64(of_leaf.calls, 1);
+    CHECK_I64(of_result.calls, 1);
+    CHECK_STATUS(stn_backward(loss), STN_OK); /* two hooks by now */
+    CHECK_I64(of_leaf.calls, 3);
+    CHECK_I64(of_result.calls, 3);
+    return stn_scope_end(context);
+}
+
+static void hooks_that_hooks_add_run_from_the_next_backward_on(void)
+{
+    test_ranks(1, adding_body, NULL);
+    test_ranks(3, adding_body, NULL);
+}
+
 static stn_status change(stn_tensor *gradient, stn_tensor **instead, void *arg)
 {
     stn_tensor **kept = arg;
@@ -474,6 +511,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"hooks_see_whole_gradients_and_replace_them_in_order", hooks_see_whole_gradients_and_replace_them_in_order},
         {"hooks_that_fail_or_give_nonsense_are_refused", hooks_that_fail_or_give_nonsense_are_refused},
+        {"hooks_that_hooks_add_run_from_the_next_backward_on", hooks_that_hooks_add_run_from_the_next_backward_on},
         {"hooks_do_not_write_to_gradients_that_others_have", hooks_do_not_write_to_gradients_that_others_have},
         {"a_backward_in_a_hook_leaves_the_outer_one_what_it_has",
          a_backward_in_a_hook_leaves_the_outer_one_what_it_has},
