@@ -81,7 +81,7 @@ typedef struct stnp_op {
 } stnp_op;
 
 extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
-    *stnp_pullback_type, *stnp_step_type, *stnp_shortcut_type;
+    *stnp_pullback_type, *stnp_step_type, *stnp_optimizer_type, *stnp_shortcut_type;
 
 /** An object of `type`, whose struct begins with PyObject_HEAD and the context, which it keeps; the rest is not set. */
 void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
@@ -123,9 +123,10 @@ PyObject *stnp_leave_tensor(stnp_entry *entry, stn_tensor *tensor);
 /** Gives up what a Pullback keeps; it is of no use then. */
 void stnp_pullback_release(stnp_pullback *pullback);
 
-/** Releases a pullback at once where nobody is in the context, else at the next way in: destructors never wait. */
-void stnp_give_up(stnp_context *context, stn_pullback *pullback);
-void stnp_give_up_step(stnp_context *context, stn_step *step); /**< The same of a step. */
+/** Releases what the context made, NULL excepted, at once where nobody is in the context, else at the next way in:
+ * destructors never wait. */
+void stnp_give_up(stnp_context *context, void *what, void (*release)(void *what));
+void stnp_give_up_pullback(stnp_context *context, stn_pullback *pullback);
 
 /** Releases what was given up meanwhile. With the context's lock, or where nobody has the context any more. */
 void stnp_release_given_up(stnp_context *context);
@@ -151,6 +152,17 @@ PyObject *stnp_ints(const int64_t *values, int n); /**< A tuple. */
 /** Reads an integer or a sequence of at most `most` integers. @return how many, or -1 with an exception that names
  * `what`. */
 int stnp_take_ints(PyObject *object, const char *what, int most, int64_t *values);
+
+/** Tensors by name, as the library takes them; `items` keeps both. */
+typedef struct stnp_named {
+    int n;
+    stn_named_tensor *tensors;
+    PyObject *items;
+} stnp_named;
+
+/** Reads {name: Tensor}. @return 0, or -1 with an exception that names `what`. */
+int stnp_take_named(PyObject *dict, const char *what, stnp_named *out);
+void stnp_named_fini(stnp_named *named);
 
 /** A dtype by its name ("f32"), or any object with an attribute `name` such. @return 0 or -1. */
 int stnp_take_dtype(PyObject *object, stn_dtype *dtype);
@@ -250,6 +262,11 @@ PyObject *stnp_context_grad(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args);
 PyObject *stnp_context_stats(PyObject *self, PyObject *none);
+PyObject *stnp_context_sgd(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_adamw(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_clip_grad_norm(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_save(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_load(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_capture_begin(PyObject *self, PyObject *none);
 PyObject *stnp_context_capture_end(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_detach(PyObject *self, PyObject *none);
@@ -280,6 +297,7 @@ PyTypeObject *stnp_make_tensor_type(void);
 PyTypeObject *stnp_make_op_type(void);
 PyTypeObject *stnp_make_pullback_type(void);
 PyTypeObject *stnp_make_step_type(void);
+PyTypeObject *stnp_make_optimizer_type(void);
 PyTypeObject *stnp_make_shortcut_type(void);
 int stnp_functions_init(void);
 

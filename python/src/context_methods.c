@@ -198,6 +198,19 @@ PyMethodDef stnp_context_methods[] = {
     {"grad", STNP_KEYWORDS(stnp_context_grad),
      "grad(outputs, inputs, cotangents=None, retain_graph=False, create_graph=False): a list, None where nothing "
      "depends. Collective."},
+    {"sgd", STNP_KEYWORDS(stnp_context_sgd),
+     "sgd(parameters, rate=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False): an Optimizer of {name: "
+     "leaf}."},
+    {"adamw", STNP_KEYWORDS(stnp_context_adamw),
+     "adamw(parameters, rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0): an Optimizer of {name: "
+     "leaf}."},
+    {"clip_grad_norm", STNP_KEYWORDS(stnp_context_clip_grad_norm),
+     "clip_grad_norm(parameters, most): scales their gradients so that the norm of all is at most that; the norm "
+     "before. Collective."},
+    {"save", STNP_KEYWORDS(stnp_context_save),
+     "save(path, tensors, metadata=None): {name: tensor} and {key: text} as a safetensors file. Collective."},
+    {"load", STNP_KEYWORDS(stnp_context_load),
+     "load(path, tensors): reads {name: tensor} in place, from a file of any layout. Collective."},
     {"capture_begin", stnp_context_capture_begin, METH_NOARGS,
      "Begins to record what is called as a step. shardtensor.capture is the way. Collective."},
     {"capture_end", stnp_context_capture_end, METH_NOARGS, "The step that was recorded. Collective."},

@@ -8,16 +8,10 @@
 #include <stdlib.h>
 
 struct stnp_given_up {
-    stn_pullback *pullback; /* NULL: a step */
-    stn_step *step;
+    void *what;
+    void (*release)(void *what);
     struct stnp_given_up *next;
 };
-
-static void release(struct stnp_given_up *what)
-{
-    stn_pullback_release(&what->pullback);
-    stn_step_destroy(&what->step);
-}
 
 void stnp_release_given_up(stnp_context *context)
 {
@@ -27,17 +21,19 @@ void stnp_release_given_up(stnp_context *context)
     pthread_mutex_unlock(&context->given_up_lock);
     while (list) {
         struct stnp_given_up *next = list->next;
-        release(list);
+        list->release(list->what);
         free(list);
         list = next;
     }
 }
 
-static void give_up(stnp_context *context, struct stnp_given_up what)
+void stnp_give_up(stnp_context *context, void *what, void (*release)(void *what))
 {
+    if (!what)
+        return;
     if (pthread_mutex_trylock(&context->lock) == 0) {
         stnp_release_given_up(context);
-        release(&what);
+        release(what);
         pthread_mutex_unlock(&context->lock);
         return;
     }
@@ -45,22 +41,9 @@ static void give_up(stnp_context *context, struct stnp_given_up what)
     if (!entry)
         return; /* its tensors live as long as the context */
     pthread_mutex_lock(&context->given_up_lock);
-    *entry = what;
-    entry->next = context->given_up;
+    *entry = (struct stnp_given_up){what, release, context->given_up};
     context->given_up = entry;
     pthread_mutex_unlock(&context->given_up_lock);
-}
-
-void stnp_give_up(stnp_context *context, stn_pullback *pullback)
-{
-    if (pullback)
-        give_up(context, (struct stnp_given_up){.pullback = pullback});
-}
-
-void stnp_give_up_step(stnp_context *context, stn_step *step)
-{
-    if (step)
-        give_up(context, (struct stnp_given_up){.step = step});
 }
 
 int stnp_enter(stnp_entry *entry, stnp_context *context)

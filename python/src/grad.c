@@ -105,3 +105,20 @@ PyObject *stnp_context_grad(PyObject *object, PyObject *args, PyObject *keywords
     free_pass(&pass);
     return list;
 }
+
+PyObject *stnp_context_clip_grad_norm(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"parameters", "most", NULL};
+    PyObject *parameters, *tuple;
+    double most, norm = 0;
+    int n, failed = 1;
+    stnp_entry entry;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Od:clip_grad_norm", names, &parameters, &most))
+        return NULL;
+    stn_tensor **handles = take_tensors(parameters, "parameters", &n, &tuple);
+    if (handles && stnp_enter(&entry, (stnp_context *)self) == 0)
+        failed = stnp_leave(&entry, stn_clip_grad_norm(entry.context->handle, n, handles, most, &norm)) < 0;
+    PyMem_Free(handles);
+    Py_XDECREF(tuple);
+    return failed ? NULL : PyFloat_FromDouble(norm);
+}

@@ -49,6 +49,7 @@ PyMODINIT_FUNC PyInit__c(void)
         add_type(module, "Op", &stnp_op_type, stnp_make_op_type()) < 0 ||
         add_type(module, "Pullback", &stnp_pullback_type, stnp_make_pullback_type()) < 0 ||
         add_type(module, "Step", &stnp_step_type, stnp_make_step_type()) < 0 ||
+        add_type(module, "Optimizer", &stnp_optimizer_type, stnp_make_optimizer_type()) < 0 ||
         add_type(module, "Shortcut", &stnp_shortcut_type, stnp_make_shortcut_type()) < 0 ||
         PyModule_AddStringConstant(module, "version", stn_version_string()) < 0 || close_at_exit(module) < 0) {
         Py_DECREF(module);

@@ -3,6 +3,17 @@
 
 PyTypeObject *stnp_pullback_type;
 
+static void release_handle(void *handle)
+{
+    stn_pullback *pullback = handle;
+    stn_pullback_release(&pullback);
+}
+
+void stnp_give_up_pullback(stnp_context *context, stn_pullback *pullback)
+{
+    stnp_give_up(context, pullback, release_handle);
+}
+
 PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_inputs, int n_outputs)
 {
     if (!handle) {
@@ -11,7 +22,7 @@ PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_
     }
     stnp_pullback *self = stnp_owned_new(stnp_pullback_type, context);
     if (!self) {
-        stnp_give_up(context, handle);
+        stnp_give_up_pullback(context, handle);
         return NULL;
     }
     self->handle = handle;
@@ -23,7 +34,7 @@ PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_
 static void destroy(PyObject *object)
 {
     stnp_pullback *self = (stnp_pullback *)object;
-    stnp_give_up(self->context, self->handle);
+    stnp_give_up_pullback(self->context, self->handle);
     stnp_owned_free(object);
 }
 
@@ -171,7 +182,7 @@ void stnp_pullback_release(stnp_pullback *self)
 {
     stn_pullback *handle = self->handle;
     self->handle = NULL;
-    stnp_give_up(self->context, handle);
+    stnp_give_up_pullback(self->context, handle);
 }
 
 static PyObject *release(PyObject *object, PyObject *none)

@@ -123,7 +123,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     PyObject *result = stnp_short_run(self, call, (uint32_t)bits, &pullback);
     PyObject *kept = result ? stnp_wrap_pullback(call->op->context, pullback, n, call->op->n_outputs) : NULL;
     if (!result)
-        stnp_give_up(call->op->context, pullback);
+        stnp_give_up_pullback(call->op->context, pullback);
     PyObject *saved = kept ? PyTuple_New(n) : NULL;
     for (int i = 0; saved && i < n; i++) {
         Py_INCREF(tensors[i]);

@@ -51,11 +51,17 @@ static PyObject *run(PyObject *object, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static void release_handle(void *handle)
+{
+    stn_step *step = handle;
+    stn_step_destroy(&step);
+}
+
 static void give_up(stnp_step *self)
 {
     stn_step *handle = self->handle;
     self->handle = NULL;
-    stnp_give_up_step(self->context, handle);
+    stnp_give_up(self->context, handle, release_handle);
 }
 
 static PyObject *release(PyObject *object, PyObject *none)
