@@ -68,8 +68,8 @@ PyObject *stnp_context_load(PyObject *self, PyObject *args, PyObject *keywords)
         return NULL;
     if (stnp_take_named(tensors, "tensors", &named) == 0) {
         if (stnp_enter(&entry, (stnp_context *)self) == 0)
-            failed = stnp_leave(&entry, stn_load(entry.context->handle, PyBytes_AsString(path), named.n,
-                                                 named.tensors)) < 0;
+            failed =
+                stnp_leave(&entry, stn_load(entry.context->handle, PyBytes_AsString(path), named.n, named.tensors)) < 0;
         stnp_named_fini(&named);
     }
     Py_DECREF(path);

@@ -11,8 +11,7 @@ void stnp_named_fini(stnp_named *named)
 static int take_item(PyObject *item, const char *what, stn_named_tensor *out)
 {
     PyObject *name = PyTuple_GetItem(item, 0), *tensor = PyTuple_GetItem(item, 1);
-    if (!name || !tensor || stnp_want(name, &PyUnicode_Type, what) < 0 ||
-        stnp_want(tensor, stnp_tensor_type, what) < 0)
+    if (!name || !tensor || stnp_want(name, &PyUnicode_Type, what) < 0 || stnp_want(tensor, stnp_tensor_type, what) < 0)
         return -1;
     out->name = PyUnicode_AsUTF8AndSize(name, NULL);
     out->tensor = ((stnp_tensor *)tensor)->handle;

@@ -77,8 +77,7 @@ PyObject *stnp_context_sgd(PyObject *self, PyObject *args, PyObject *keywords)
     stn_sgd_options options = {.size = sizeof options, .rate = 1e-3};
     PyObject *parameters;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ddddp:sgd", names, &parameters, &options.rate,
-                                     &options.momentum, &options.dampening, &options.weight_decay,
-                                     &options.nesterov) ||
+                                     &options.momentum, &options.dampening, &options.weight_decay, &options.nesterov) ||
         check_not_zero("sgd: rate", options.rate) < 0)
         return NULL;
     return make(self, parameters, &options, NULL);
@@ -87,11 +86,10 @@ PyObject *stnp_context_sgd(PyObject *self, PyObject *args, PyObject *keywords)
 PyObject *stnp_context_adamw(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"parameters", "rate", "beta1", "beta2", "epsilon", "weight_decay", NULL};
-    stn_adamw_options options = {
-        .size = sizeof options, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    stn_adamw_options options = {.size = sizeof options, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
     PyObject *parameters;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ddddd:adamw", names, &parameters, &options.rate,
-                                     &options.beta1, &options.beta2, &options.epsilon, &options.weight_decay) ||
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ddddd:adamw", names, &parameters, &options.rate, &options.beta1,
+                                     &options.beta2, &options.epsilon, &options.weight_decay) ||
         check_not_zero("adamw: rate", options.rate) < 0 || check_not_zero("adamw: beta1", options.beta1) < 0 ||
         check_not_zero("adamw: beta2", options.beta2) < 0 || check_not_zero("adamw: epsilon", options.epsilon) < 0)
         return NULL;
@@ -160,8 +158,8 @@ static PyObject *in_file(PyObject *object, PyObject *path, stn_status (*act)(stn
     PyObject *bytes = NULL;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    int failed = stnp_enter(&entry, self->context) < 0 ||
-                 stnp_leave(&entry, act(self->handle, PyBytes_AsString(bytes))) < 0;
+    int failed =
+        stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, act(self->handle, PyBytes_AsString(bytes))) < 0;
     Py_DECREF(bytes);
     if (failed)
         return NULL;
