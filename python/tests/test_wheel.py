@@ -44,7 +44,7 @@ def first_example():
 
 def run(*command, **options):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LD_", "PIP_"))}
-    done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, timeout=150, **options)
+    done = subprocess.run([str(c) for c in command], env=environment, capture_output=True, text=True, timeout=200, **options)
     if done.returncode:
         raise AssertionError("%s\n%s%s" % (" ".join(map(str, command)), done.stdout, done.stderr))
     return done.stdout
