@@ -152,9 +152,9 @@ STN_API stn_status stn_add_grad_hook(stn_tensor *leaf, stn_grad_hook hook, void 
 typedef stn_status (*stn_tensor_hook)(stn_tensor *gradient, stn_tensor **instead, void *arg);
 
 /** Adds a hook to a tensor that requires grad, the result of an op or a leaf: hooks run in the order in which they were
- *  added, before those of stn_add_grad_hook and before the gradient is kept or handed out; one that a hook of
- *  that tensor adds runs from the next backward on. `destroy(arg)`, which may be NULL, is called when the tensor's
- *  history dies. Local. (PyTorch: register_hook.)
+ *  added, before those of stn_add_grad_hook and before the gradient is kept or handed out; one that a hook of that
+ *  tensor adds runs from the next backward on. `destroy(arg)`, which may be NULL, is called when the tensor's history
+ *  dies. Local. (PyTorch: register_hook.)
  *  @return STN_ERR_STATE (it does not require grad), STN_ERR_ARGUMENT (no hook), STN_ERR_MEMORY. */
 STN_API stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook, void *arg, void (*destroy)(void *arg));
 

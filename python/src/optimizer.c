@@ -119,24 +119,25 @@ static PyObject *add_group(PyObject *object, PyObject *args, PyObject *keywords)
     Py_RETURN_NONE;
 }
 
+static PyObject *act(PyObject *object, stn_status (*what)(stn_optimizer *))
+{
+    stnp_entry entry;
+    stnp_optimizer *self = (stnp_optimizer *)object;
+    if (stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, what(self->handle)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *step(PyObject *object, PyObject *none)
 {
     (void)none;
-    stnp_entry entry;
-    stnp_optimizer *self = (stnp_optimizer *)object;
-    if (stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, stn_optimizer_step(self->handle)) < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    return act(object, stn_optimizer_step);
 }
 
 static PyObject *zero_grad(PyObject *object, PyObject *none)
 {
     (void)none;
-    stnp_entry entry;
-    stnp_optimizer *self = (stnp_optimizer *)object;
-    if (stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, stn_optimizer_zero_grad(self->handle)) < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    return act(object, stn_optimizer_zero_grad);
 }
 
 static PyObject *set_rate_factor(PyObject *object, PyObject *factor)
@@ -151,7 +152,7 @@ static PyObject *set_rate_factor(PyObject *object, PyObject *factor)
     Py_RETURN_NONE;
 }
 
-static PyObject *in_file(PyObject *object, PyObject *path, stn_status (*act)(stn_optimizer *, const char *))
+static PyObject *in_file(PyObject *object, PyObject *path, stn_status (*what)(stn_optimizer *, const char *))
 {
     stnp_entry entry;
     stnp_optimizer *self = (stnp_optimizer *)object;
@@ -159,7 +160,7 @@ static PyObject *in_file(PyObject *object, PyObject *path, stn_status (*act)(stn
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     int failed =
-        stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, act(self->handle, PyBytes_AsString(bytes))) < 0;
+        stnp_enter(&entry, self->context) < 0 || stnp_leave(&entry, what(self->handle, PyBytes_AsString(bytes))) < 0;
     Py_DECREF(bytes);
     if (failed)
         return NULL;
