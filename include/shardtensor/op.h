@@ -107,6 +107,8 @@ typedef struct stn_op_call {
     const void *attrs; /* the op's attribute struct, complete */
     int n_in, n_out;   /* n_out: descriptor's; check may lower it */
     int local;         /* 1: the tensors are local (no mesh): nothing to communicate */
+    int reports;       /* 1: kernels may report a value error for this call (stn_queue_value_error): check and place may
+                          change it. Before: whether the descriptor has value_texts */
     stn_tensor *const *in; /* check and place: as given (metadata only). run: in the wanted specs; views have any
                               strides (stn_tensor_strides). Absent ones are NULL */
     stn_tensor **out;      /* run: made, dense in its spec's memory order, elements not set. An in-place op's out[0] is

@@ -84,6 +84,16 @@ static PyObject *agree(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static PyObject *agree_on_values(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0 ||
+        stnp_leave(&entry, stn_agree_on_values(entry.context->handle)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /** A record in a device's own memory is not looked at: there the next agreement tells. */
 static PyObject *has_value_error(PyObject *self, PyObject *none)
 {
@@ -224,6 +234,9 @@ PyMethodDef stnp_context_methods[] = {
     {"set_random_state", set_random_state, METH_VARARGS, "set_random_state(seed, stream=0): the same on every rank."},
     {"agree", agree, METH_NOARGS,
      "Raises on every rank what one of them has found: values out of range above all. Collective."},
+    {"agree_on_values", agree_on_values, METH_NOARGS,
+     "As agree, where since then an op that may meet a value out of range ran on a mesh of all ranks. Every rank "
+     "calls it."},
     {"has_value_error", has_value_error, METH_NOARGS,
      "Whether a kernel of this rank has met a value out of range since the last agreement. Local; on the CPU alone."},
     {"stats", stnp_context_stats, METH_NOARGS, "Counters of this rank."},

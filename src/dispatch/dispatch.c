@@ -3,7 +3,6 @@
 
 #include "autograd/node.h"
 #include "autograd/tape.h"
-#include "autograd/tape.h"
 #include "core/box/box.h"
 #include "core/base/cold.h"
 #include "core/base/thread_state.h"
@@ -123,6 +122,7 @@ static void set_out(struct stni_walk *w, const stn_op *op, const void *attrs)
                             .in = w->in,
                             .out = w->out,
                             .in_spec = w->in_spec,
+                            .reports = op->impl.n_value_texts > 0,
                             .arg = op->desc->arg};
 }
 
@@ -343,6 +343,8 @@ INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const 
     if (!recall(&w, op, n_in, in, attrs))
         STNI_TRY(place(&w, op, n_in, in, attrs));
     const unsigned steps = w.placed->steps;
+    if (steps & STNI_STEP_REPORTS)
+        op->context->may_have_values = 1;
     if (steps & STNI_STEP_MOVE)
         STNI_TRY_GOTO(move_inputs(&w), moved);
     STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make(&w, steps) : begin_outputs(&w, steps), made);

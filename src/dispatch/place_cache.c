@@ -104,6 +104,15 @@ static void drop_oldest(struct stni_place_cache *cache, unsigned n)
     }
 }
 
+/* Whether its first operand is on a mesh of all ranks. */
+static int is_everyones(const stn_op_call *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in_spec[i])
+            return call->in_spec[i]->layout.mesh && call->in_spec[i]->layout.mesh->size == call->context->size;
+    return 0;
+}
+
 static unsigned steps_of(const stn_op_call *call, int no_rule, uint32_t moves)
 {
     const unsigned flags = call->op->desc->flags;
@@ -112,6 +121,7 @@ static unsigned steps_of(const stn_op_call *call, int no_rule, uint32_t moves)
     steps |= flags & STN_OP_ALIAS ? STNI_STEP_ALIAS : 0;
     steps |= flags & STN_OP_PER_RANK ? STNI_STEP_PER_RANK : 0;
     steps |= no_rule ? STNI_STEP_FALLBACK : 0;
+    steps |= call->reports && is_everyones(call) ? STNI_STEP_REPORTS : 0;
     if (steps & (STNI_STEP_IN_PLACE | STNI_STEP_ALIAS | STNI_STEP_FALLBACK))
         return steps;
     const int one = call->n_out == 1 && call->out_spec[0] && call->op->desc->n_private == 0;

@@ -50,9 +50,12 @@ def tell_owner():
 
 
 def tell_backward(handle):
-    """Before a backward from this tensor, which all ranks of its mesh call. Those whose gradients stay pending, so that
-    many communicate once, do not agree either, nor do those on GPUs, for which hosts would wait."""
+    """Before a backward from this tensor, which all ranks of its mesh call: they agree where an op that all ranks ran
+    may have met such a value. Those whose gradients stay pending, so that many communicate once, do not agree, nor do
+    those on GPUs, for which hosts would wait."""
     if leaves["keep pending"] or place() != CPU:
         return
-    context = world()
-    tell(context, context.size > 1 and is_everyones(handle.spec.mesh))
+    if world().size > 1 and is_everyones(handle.spec.mesh):
+        world().agree_on_values()
+    else:
+        tell_owner()

@@ -117,6 +117,20 @@ class Values(TestCase):
         self.assertEqual(world().stats()["collectives"], before)
         self.close(y, numbers(5, 3).square().sin() + numbers(5, 3))
 
+    @on_cpu
+    @on_ranks(2)
+    def test_a_backward_asks_only_after_what_may_meet_one(self, mesh):
+        def collectives(f):
+            x = rows(numbers(5, 3), mesh, requires_grad=True)
+            y = f(x)
+            before = world().stats()["collectives"]
+            y.backward(torch.ones_like(y))
+            return world().stats()["collectives"] - before
+
+        quiet, asking = collectives(lambda x: x * x), collectives(lambda x: x * F.one_hot(rows(INDEX % 3, mesh), 3))
+        self.assertEqual((quiet, asking), (0, 1))
+        self.assertEqual(collectives(lambda x: x * x), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -81,12 +81,20 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
         return context->error.status;
     STNI_TRY(stni_context_not_captured(context, "agree", "whose repetitions would not: agree once it has run"));
     struct stni_error report;
+    context->may_have_values = 0;
     stni_context_sync(context, STN_SYNC_AGREEMENT);
     gather_report(context, status, text, &report);
     status = agree(context, &report);
     if (status != STN_OK && context->error.status == STN_OK)
         stni_fail_rank(context, status, "agree: %s", failure_text(context));
     return context->error.status; /* where ranks could not agree, what this one had kept before stays */
+}
+
+stn_status stn_agree_on_values(stn_context *context)
+{
+    if (context == NULL)
+        return STN_ERR_ARGUMENT;
+    return context->may_have_values ? stn_agree(context, STN_OK, NULL) : context->error.status;
 }
 
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n)

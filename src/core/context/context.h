@@ -95,6 +95,7 @@ struct stn_context {
     stn_value_record *values; /* what kernels saw out of range since the last agreement: pinned memory, the device's, or values_here */
     stn_value_record *values_on_device; /* the same where it is the device's, which the host copies into values_here; else NULL */
     stn_value_record values_here;
+    int may_have_values; /* 1: since the last agreement all ranks ran an op whose kernels may have seen one */
 
     /* Owned by the layers above this one; set and freed by src/lib.c. */
     struct stni_tape *tape;

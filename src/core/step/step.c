@@ -12,6 +12,7 @@ struct stn_step {
     struct stni_recording *recording;
     struct stni_step_memory memory;
     void *part; /* of the layer above; NULL: nothing */
+    int may_have_values; /* as the context's, once it has run */
     stn_step *prev, *next; /* of the context's list */
 };
 
@@ -156,6 +157,8 @@ stn_status stn_capture_end(stn_context *context, stn_step **out)
         return context->error.status;
     if (step != NULL)
         finish(step);
+    if (step != NULL)
+        step->may_have_values = context->may_have_values;
     const stn_status status = stn_agree(context, STN_OK, NULL);
     if (status == STN_OK) {
         link_step(step);
@@ -203,6 +206,7 @@ stn_status stn_step_run(stn_step *step)
     stn_context *context = step->context;
     stni_context_reap(context);
     STNI_TRY(check_run(step));
+    context->may_have_values |= step->may_have_values;
     const stn_status status = run(step);
     stni_step_memory_changed(&step->memory);
     if (status != STN_OK && context->error.status == STN_OK)

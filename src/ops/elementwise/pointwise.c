@@ -144,6 +144,12 @@ static stn_status check_in_place(stn_op_call *call)
     return STN_OK;
 }
 
+/* Of which a divisor of 0 is a value error. The note is there. */
+static int divides_integers(const stn_op_call *call)
+{
+    return rule_of(call->arg, call->attrs)->divides && (stn_dtype)call->note == STN_DTYPE_I64;
+}
+
 static stn_status check(stn_op_call *call)
 {
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
@@ -155,6 +161,7 @@ static stn_status check(stn_op_call *call)
     stn_dtype compute = rule->compute ? rule->compute(call->attrs, promoted) : result;
     call->out_meta[0].dtype = result;
     call->note = (uint64_t)stni_compute_dtype(compute);
+    call->reports = divides_integers(call);
     STNI_TRY(check_dtype(call, &numbers, compute));
     STNI_TRY(stni_pointwise_broadcast(call, call->n_in, &call->out_meta[0]));
     return stn_op_descriptor(call->op)->flags & STN_OP_IN_PLACE ? check_in_place(call) : STN_OK;
@@ -242,7 +249,7 @@ static void set_numbers(const stn_op_call *call, struct stni_pointwise_args *arg
     args->compute = (stn_dtype)call->note; /* check's finding */
     args->n_in = call->n_in;
     args->number_of_op = stn_op_number(call->op);
-    args->divides = rule_of(call->arg, call->attrs)->divides && args->compute == STN_DTYPE_I64;
+    args->divides = divides_integers(call);
     args->a = kernel_number(numbers.a);
     args->b = kernel_number(numbers.b);
     args->c = kernel_number(numbers.c);

@@ -31,7 +31,7 @@ struct stni_access_attrs {
     stn_number scale;  /* ADD: of the values; kind NONE is 1 */
 };
 
-/* Another access by the same index: a read, or a write that sets zeros or adds. */
+/* Another access by the same index, as a backward makes: a read, or a write that sets zeros or adds. */
 static inline struct stni_access_attrs stni_access_like(const struct stni_access_attrs *attrs,
                                                         enum stni_access_mode mode)
 {
@@ -39,7 +39,7 @@ static inline struct stni_access_attrs stni_access_like(const struct stni_access
                                       .slices = attrs->slices,
                                       .wrap = attrs->wrap,
                                       .what = attrs->what,
-                                      .quiet = attrs->quiet,
+                                      .quiet = 1, /* the first one has reported */
                                       .skip = attrs->skip,
                                       .mode = mode,
                                       .value = {STN_NUMBER_INT, 0, 0}};

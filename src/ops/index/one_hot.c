@@ -38,6 +38,7 @@ static stn_status check(stn_op_call *call)
                            "result, depends on data");
     if (n < 1)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_classes' got %" PRId64 ", wanted at least 1", n);
+    call->reports = 1;
     meta->dtype = STN_DTYPE_I64;
     meta->ndim = in->ndim + 1;
     memcpy(meta->shape, in->shape, sizeof meta->shape);

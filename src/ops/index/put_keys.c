@@ -27,6 +27,7 @@ static stn_status check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'sizes' got %d numbers, wanted one for each of %d indices",
                            (int)sizes->n, call->n_in);
     call->out_meta[0].dtype = STN_DTYPE_I64;
+    call->reports = 1;
     return stni_pointwise_broadcast(call, call->n_in, &call->out_meta[0]);
 }
 

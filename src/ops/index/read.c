@@ -24,6 +24,7 @@ static stn_status check(stn_op_call *call)
         table->ndim + dims.rows - 1 > STN_MAX_NDIM || !(STNI_INDEX_DTYPES >> index->dtype & 1))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'index' got %d dims and %s, wanted those of gather or index_select",
                            index->ndim, stn_dtype_name(index->dtype));
+    call->reports = !attrs->quiet;
     meta->dtype = table->dtype;
     meta->ndim = stni_access_shape(&dims, table->ndim, table->shape, index->shape, meta->shape);
     return STN_OK;

@@ -12,7 +12,6 @@ stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, cons
     struct stni_layout column = table->layout;
     const stn_spec *spec;
     adds.skip = 0;
-    adds.quiet = 1;
     column.dtype = STN_DTYPE_F64;
     column.shape[1] = 1;
     column.split[1] = NULL;
@@ -31,7 +30,6 @@ static stn_tensor *over_frequency(const stn_backward_call *call, stn_tensor *gra
     stn_tensor *index = call->in[STNI_ACCESS_INDEX];
     stn_tensor *counts = stni_index_count_reads(call->context, index, call->in_spec[STNI_ACCESS_TABLE], call->attrs);
     reads.skip = 0;
-    reads.quiet = 1;
     stn_tensor *times = stni_index_read(counts, index, &reads);
     return stn_tensor_is_error(grad) ? grad : stn_cast(stn_div(grad, times), stn_tensor_dtype(grad));
 }

@@ -137,6 +137,7 @@ static stn_status check_index(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'output_size' got %" PRId64 ", wanted at least 0",
                            attrs->output_size);
     call->out_meta[0] = (stn_meta){STN_DTYPE_I64, 1, {attrs->output_size}};
+    call->reports = 1;
     return STN_OK;
 }
 

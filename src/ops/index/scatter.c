@@ -130,6 +130,7 @@ static stn_tensor *mean(const stn_op_call *call, const struct stni_access_attrs 
     if (stn_tensor_is_error(sum) || stn_tensor_is_error(table))
         return sum;
     count.fresh = 0;
+    count.quiet = 1; /* the sum has reported */
     stn_tensor *n = stni_index_write_zeros(stn_tensor_spec(table), index, numbers_like(index, 1), &count);
     n = stni_index_as(attrs->fresh ? stn_clamp(n, 1, INFINITY) : stn_add_number(n, 1), call->in[STNI_INDEXED]);
     if (stn_dtype_is_differentiable(call->in_spec[STNI_INDEXED]->layout.dtype))

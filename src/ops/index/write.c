@@ -41,6 +41,7 @@ static stn_status check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT,
                            "'dim' got %d, wanted a dim of 'input', which is given, or of 'like', beside 'values'",
                            (int)attrs->dim);
+    call->reports = !attrs->quiet;
     meta->dtype = table ? table->layout.dtype : values->layout.dtype;
     meta->ndim = from->layout.ndim;
     memcpy(meta->shape, from->layout.shape, sizeof meta->shape);

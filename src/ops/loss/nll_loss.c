@@ -46,6 +46,7 @@ static stn_status check(stn_op_call *call)
     if (attrs->reduction != STN_REDUCE_NONE)
         call->out_meta[0].ndim = 0;
     call->out_meta[1] = (stn_meta){.dtype = STN_DTYPE_F64};
+    call->reports = 1;
     return STN_OK;
 }
 

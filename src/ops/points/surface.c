@@ -178,7 +178,7 @@ static stn_status backward(stn_backward_call *call)
 {
     stn_tensor *distance = call->out[DISTANCE], *grad = call->grad_out[DISTANCE];
     const struct stni_access_attrs adds = {
-        .slices = 1, .what = STNI_OP_signed_distance_field, .mode = STNI_ACCESS_ADD, .value = {STN_NUMBER_INT, 0, 0}};
+        .slices = 1, .quiet = 1, .mode = STNI_ACCESS_ADD, .value = {STN_NUMBER_INT, 0, 0}};
     if (!grad)
         return STN_OK;
     stn_tensor *none = stn_logical_or(stn_eq_number(distance, 0), stn_lt_number(call->out[FACE], 0));

@@ -45,6 +45,7 @@ static stn_status check(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'min' got %g and 'max' %g, wanted finite ones in order", attrs->min,
                            attrs->max);
     call->out_meta[0] = (stn_meta){dtype, 1, {attrs->bins}};
+    call->reports = 1; /* a range that is not finite */
     return STN_OK;
 }
 
