@@ -59,10 +59,12 @@ class Block(torch.nn.Module):
 
 
 class Compile(TestCase):
+    def setUp(self):
+        torch._dynamo.reset()  # frees what a rank that is a thread runs: before there are any
+
     # The first of this process: no function that it calls has been looked up before.
     @on_ranks(1, 2)
     def test_functions(self, mesh):
-        torch._dynamo.reset()
         for f, plain in FUNCTIONS:
             whole = numbers(7, 6).requires_grad_()
             wanted = plain(whole)
@@ -74,7 +76,6 @@ class Compile(TestCase):
 
     @on_ranks(1, 2)
     def test_a_module_trains(self, mesh):
-        torch._dynamo.reset()
         plain, block = Block(), Block()
         for module in (plain, block):
             module.load_state_dict({name: numbers(*p.shape) for name, p in module.named_parameters()})
@@ -88,7 +89,6 @@ class Compile(TestCase):
 
     @on_ranks(2)
     def test_whole_graphs_are_refused(self, mesh):
-        torch._dynamo.reset()
         with self.assertRaisesRegex(torch._dynamo.exc.Unsupported, "[Ss]hard_?[Tt]ensor"):
             torch.compile(normed, backend="eager", fullgraph=True)(spread(numbers(7, 6), mesh, Shard(0)))
 
