@@ -81,7 +81,7 @@ typedef struct stnp_op {
 } stnp_op;
 
 extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
-    *stnp_pullback_type, *stnp_step_type, *stnp_optimizer_type, *stnp_shortcut_type;
+    *stnp_pullback_type, *stnp_step_type, *stnp_optimizer_type, *stnp_average_type, *stnp_shortcut_type;
 
 /** An object of `type`, whose struct begins with PyObject_HEAD and the context, which it keeps; the rest is not set. */
 void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
@@ -152,6 +152,10 @@ PyObject *stnp_ints(const int64_t *values, int n); /**< A tuple. */
 /** Reads an integer or a sequence of at most `most` integers. @return how many, or -1 with an exception that names
  * `what`. */
 int stnp_take_ints(PyObject *object, const char *what, int most, int64_t *values);
+
+/** Handles of a tensor or a sequence of them, in memory of the caller's, who frees it; `*n` of them. None is NULL.
+ * `tuple` keeps them. NULL with an exception that names `what`. */
+stn_tensor **stnp_take_tensors(PyObject *object, const char *what, int *n, PyObject **tuple);
 
 /** Tensors by name, as the library takes them; `items` keeps both. */
 typedef struct stnp_named {
@@ -264,7 +268,11 @@ PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args);
 PyObject *stnp_context_stats(PyObject *self, PyObject *none);
 PyObject *stnp_context_sgd(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_adamw(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_average(PyObject *self, PyObject *parameters);
 PyObject *stnp_context_clip_grad_norm(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_grad_unscale(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_grad_sync(PyObject *self, PyObject *parameters);
+PyObject *stnp_context_grad_all_reduce(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_save(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_load(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_capture_begin(PyObject *self, PyObject *none);
@@ -280,6 +288,8 @@ PyObject *stnp_tensor_dlpack_device(PyObject *self, PyObject *none);
 PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *stnp_function(PyObject *module, PyObject *name);
+PyObject *stnp_schedule_constant(PyObject *module, PyObject *args, PyObject *keywords);
+PyObject *stnp_schedule_cosine(PyObject *module, PyObject *args, PyObject *keywords);
 PyObject *stnp_sht_latitudes(PyObject *module, PyObject *args, PyObject *keywords);
 
 /** A communicator whose entries are methods of a Python object, to which it owns a reference; or what a capsule holds,
@@ -298,6 +308,7 @@ PyTypeObject *stnp_make_op_type(void);
 PyTypeObject *stnp_make_pullback_type(void);
 PyTypeObject *stnp_make_step_type(void);
 PyTypeObject *stnp_make_optimizer_type(void);
+PyTypeObject *stnp_make_average_type(void);
 PyTypeObject *stnp_make_shortcut_type(void);
 int stnp_functions_init(void);
 

@@ -217,6 +217,15 @@ PyMethodDef stnp_context_methods[] = {
     {"clip_grad_norm", STNP_KEYWORDS(stnp_context_clip_grad_norm),
      "clip_grad_norm(parameters, most): scales their gradients so that the norm of all is at most that; the norm "
      "before. Collective."},
+    {"grad_unscale", STNP_KEYWORDS(stnp_context_grad_unscale),
+     "grad_unscale(parameters, scale): divides their gradients by what the loss was multiplied with; whether all are "
+     "finite on all ranks. Collective."},
+    {"grad_sync", stnp_context_grad_sync, METH_O,
+     "grad_sync(parameters): reduces what no_sync left pending. Collective."},
+    {"grad_all_reduce", STNP_KEYWORDS(stnp_context_grad_all_reduce),
+     "grad_all_reduce(parameters, mesh, axis, op='avg'): joins the gradients of groups of ranks that train apart, in "
+     "line along an axis of a mesh. Collective."},
+    {"average", stnp_context_average, METH_O, "average(parameters): the Average of {name: leaf} from now on."},
     {"save", STNP_KEYWORDS(stnp_context_save),
      "save(path, tensors, metadata=None): {name: tensor} and {key: text} as a safetensors file. Collective."},
     {"load", STNP_KEYWORDS(stnp_context_load),

@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-/** Handles of a sequence of tensors, in memory of the caller's, who frees it; `*n` of them. None is NULL. `tuple`
- * keeps them. */
-static stn_tensor **take_tensors(PyObject *object, const char *what, int *n, PyObject **tuple)
+stn_tensor **stnp_take_tensors(PyObject *object, const char *what, int *n, PyObject **tuple)
 {
     *tuple = PyObject_TypeCheck(object, stnp_tensor_type) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
     *n = *tuple ? (int)PyTuple_Size(*tuple) : 0;
@@ -34,17 +32,17 @@ struct pass {
 static int take_pass(PyObject *outputs, PyObject *cotangents, PyObject *inputs, struct pass *pass)
 {
     memset(pass, 0, sizeof *pass);
-    pass->outputs = take_tensors(outputs, "outputs", &pass->n_outputs, &pass->tuples[0]);
+    pass->outputs = stnp_take_tensors(outputs, "outputs", &pass->n_outputs, &pass->tuples[0]);
     if (!pass->outputs)
         return -1;
     if (cotangents != Py_None &&
-        !(pass->cotangents = take_tensors(cotangents, "cotangents", &pass->n_cotangents, &pass->tuples[1])))
+        !(pass->cotangents = stnp_take_tensors(cotangents, "cotangents", &pass->n_cotangents, &pass->tuples[1])))
         return -1;
     if (pass->cotangents && pass->n_cotangents != pass->n_outputs) {
         PyErr_Format(PyExc_ValueError, "cotangents: %d of them for %d outputs", pass->n_cotangents, pass->n_outputs);
         return -1;
     }
-    return !inputs || (pass->inputs = take_tensors(inputs, "inputs", &pass->n_inputs, &pass->tuples[2])) ? 0 : -1;
+    return !inputs || (pass->inputs = stnp_take_tensors(inputs, "inputs", &pass->n_inputs, &pass->tuples[2])) ? 0 : -1;
 }
 
 static void free_pass(struct pass *pass)
@@ -104,21 +102,4 @@ PyObject *stnp_context_grad(PyObject *object, PyObject *args, PyObject *keywords
     PyMem_Free(grads);
     free_pass(&pass);
     return list;
-}
-
-PyObject *stnp_context_clip_grad_norm(PyObject *self, PyObject *args, PyObject *keywords)
-{
-    static char *names[] = {"parameters", "most", NULL};
-    PyObject *parameters, *tuple;
-    double most, norm = 0;
-    int n, failed = 1;
-    stnp_entry entry;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Od:clip_grad_norm", names, &parameters, &most))
-        return NULL;
-    stn_tensor **handles = take_tensors(parameters, "parameters", &n, &tuple);
-    if (handles && stnp_enter(&entry, (stnp_context *)self) == 0)
-        failed = stnp_leave(&entry, stn_clip_grad_norm(entry.context->handle, n, handles, most, &norm)) < 0;
-    PyMem_Free(handles);
-    Py_XDECREF(tuple);
-    return failed ? NULL : PyFloat_FromDouble(norm);
 }

@@ -10,6 +10,10 @@ static PyMethodDef functions[] = {
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},
     {"sht_latitudes", STNP_KEYWORDS(stnp_sht_latitudes),
      "sht_latitudes(grid, nlat): angles from the north pole, and weights whose sum is 2: two lists."},
+    {"schedule_constant", STNP_KEYWORDS(stnp_schedule_constant),
+     "schedule_constant(step, warm_up): a factor of the rate, which rises over `warm_up` steps, then is 1."},
+    {"schedule_cosine", STNP_KEYWORDS(stnp_schedule_cosine),
+     "schedule_cosine(step, warm_up, total, least=0): the same rise, then half a cosine down to `least`."},
     {"close_all", stnp_close_all, METH_NOARGS, "Closes all contexts, for the end of the interpreter."},
     {0},
 };
@@ -50,6 +54,7 @@ PyMODINIT_FUNC PyInit__c(void)
         add_type(module, "Pullback", &stnp_pullback_type, stnp_make_pullback_type()) < 0 ||
         add_type(module, "Step", &stnp_step_type, stnp_make_step_type()) < 0 ||
         add_type(module, "Optimizer", &stnp_optimizer_type, stnp_make_optimizer_type()) < 0 ||
+        add_type(module, "Average", &stnp_average_type, stnp_make_average_type()) < 0 ||
         add_type(module, "Shortcut", &stnp_shortcut_type, stnp_make_shortcut_type()) < 0 ||
         PyModule_AddStringConstant(module, "version", stn_version_string()) < 0 || close_at_exit(module) < 0) {
         Py_DECREF(module);

@@ -1,4 +1,4 @@
-/* Optimizer: parameters, their state, and steps; made by Context.sgd and Context.adamw. */
+/* Optimizer: parameters, their state, and steps; made by Context.sgd and Context.adamw. Schedules of its rate. */
 #include "binding.h"
 
 PyTypeObject *stnp_optimizer_type;
@@ -181,6 +181,27 @@ static PyObject *get_steps(PyObject *object, void *none)
 {
     (void)none;
     return PyLong_FromLongLong(stn_optimizer_steps(((stnp_optimizer *)object)->handle));
+}
+
+PyObject *stnp_schedule_constant(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"step", "warm_up", NULL};
+    long long at, warm_up;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "LL:schedule_constant", names, &at, &warm_up))
+        return NULL;
+    return PyFloat_FromDouble(stn_schedule_constant(at, warm_up));
+}
+
+PyObject *stnp_schedule_cosine(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"step", "warm_up", "total", "least", NULL};
+    long long at, warm_up, total;
+    double least = 0;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "LLL|d:schedule_cosine", names, &at, &warm_up, &total, &least))
+        return NULL;
+    return PyFloat_FromDouble(stn_schedule_cosine(at, warm_up, total, least));
 }
 
 PyTypeObject *stnp_make_optimizer_type(void)

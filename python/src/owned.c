@@ -1,5 +1,5 @@
-/* Objects that a context makes, and that keep it: meshes, specs, tensors, pullbacks, steps, optimizers. Code makes
- * them, not callers. */
+/* Objects that a context makes, and that keep it: meshes, specs, tensors, pullbacks, steps, optimizers, averages. Code
+ * makes them, not callers. */
 #include "binding.h"
 
 typedef struct owned {

@@ -1,4 +1,4 @@
-"""Optimizers and clipping: what the library's own training has, from Python."""
+"""Optimizers, schedules and averages: what the library's own training has, from Python."""
 import math
 import unittest
 
@@ -108,20 +108,6 @@ class Optimizers(TestCase):
             self.assertEqual(values(w.detach()), values(wanted.detach()))
         self.assertEqual(captured.steps, 3)
 
-    @on_ranks(1, 3)
-    def test_gradients_are_clipped_to_a_norm_of_all(self, context, mesh):
-        w, v = leaf(context, mesh), leaf(context, mesh, "R", [1.0])
-        give_gradient(context, mesh, w)
-        give_gradient(context, mesh, v, [3.0])
-        norm = math.sqrt(sum(g * g for g in GRADIENT) + 9)
-        self.assertAlmostEqual(context.clip_grad_norm([w, v], 1.0), norm)
-        self.close(whole(w.grad), [g / norm for g in GRADIENT], 1e-5)
-        self.close(whole(v.grad), [3 / norm], 1e-5)
-        with self.assertRaises(st.ArgumentError):
-            context.clip_grad_norm([w, None], 1.0)
-        with self.assertRaisesRegex(TypeError, "parameters"):
-            context.clip_grad_norm([w, 1], 1.0)
-
     def test_what_is_wrong_is_said(self):
         with st.Context() as context:
             mesh = context.mesh(1)
@@ -163,6 +149,67 @@ class Optimizers(TestCase):
         optimizer = context.adamw({"w": w})
         self.assertGreater(context.stats()["live_bytes"], before)
         del optimizer
+        self.assertEqual(context.stats()["live_bytes"], before)
+
+
+class Schedules(TestCase):
+    def test_factors_are_those_of_the_formulas(self):
+        self.close([st.schedule_constant(step, 3) for step in range(5)], [0.25, 0.5, 0.75, 1, 1])
+        self.close([st.schedule_cosine(step, warm_up=1, total=5, least=0.2) for step in range(6)],
+                   [0.5] + [0.2 + 0.4 * (1 + math.cos(math.pi * t / 4)) for t in range(4)] + [0.2])
+        self.assertEqual(st.schedule_cosine(9, 0, 5), 0)
+        with self.assertRaises(TypeError):
+            st.schedule_constant(1.5, 3)
+
+
+class Averages(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_means_follow_parameters_and_change_places_with_them(self, context, mesh):
+        w = leaf(context, mesh)
+        average = context.average({"w": w})
+        self.close(whole(average.means["w"]), START)
+        give_gradient(context, mesh, w)
+        context.sgd({"w": w}, rate=1).step()
+        average.update(0.75)
+        now = [a - g for a, g in zip(START, GRADIENT)]
+        mean = [0.75 * a + 0.25 * b for a, b in zip(START, now)]
+        self.close(whole(average.means["w"]), mean)
+        self.close(whole(w.detach()), now)
+        average.swap()
+        self.close(whole(w.detach()), mean)
+        self.close(whole(average.means["w"]), now)
+        average.swap()
+        self.close(whole(w.detach()), now)
+
+    def test_what_is_wrong_is_said(self):
+        with st.Context() as context:
+            w = leaf(context, context.mesh(1))
+            average = context.average({"w": w})
+            with self.assertRaisesRegex(st.ArgumentError, "decay got 2"):
+                average.update(2)
+            with self.assertRaises(TypeError):
+                average.update("much")
+            with self.assertRaisesRegex(st.ArgumentError, "'v' is the tensor that 'w' is"):
+                context.average({"w": w, "v": w})
+            with self.assertRaisesRegex(TypeError, "parameters"):
+                context.average([w])
+            with self.assertRaises(TypeError):
+                type(average)()
+        with self.assertRaisesRegex(st.StateError, "closed"):
+            average.update(0.5)
+        with self.assertRaisesRegex(st.StateError, "closed"):
+            average.swap()
+
+    @on_ranks(2)
+    def test_what_is_gone_gives_back_its_memory(self, context, mesh):
+        w = leaf(context, mesh, "S0", [1.0] * 64)
+        before = context.stats()["live_bytes"]
+        average = context.average({"w": w})
+        mean = average.means["w"]
+        del average
+        self.assertGreater(context.stats()["live_bytes"], before)
+        self.assertEqual(whole(mean), [1.0] * 64)
+        del mean
         self.assertEqual(context.stats()["live_bytes"], before)
 
 
