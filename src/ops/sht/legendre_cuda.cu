@@ -237,8 +237,8 @@ void launch_slab(const stni_legendre_args &a, const slab &s, int64_t first, int6
 template <class R> void launch_as(const stni_legendre_args &a, bool is_synthesis, cudaStream_t stream)
 {
     const slab s = slab_of<R>(a, is_synthesis);
-    const int64_t most = a.m_first + a.m_count + 1, nodes = s.half > most ? s.half : most;
-    STNI_LAUNCH(make_nodes, blocks_for(nodes, TABLE_THREADS), TABLE_THREADS, stream, a, s);
+    STNI_LAUNCH(make_nodes, grid_of(node_blocks(s) + blocks_for(a.m_first + a.m_count + 1, TABLE_THREADS)),
+                TABLE_THREADS, stream, a, s);
     if (!is_synthesis)
         STNI_LAUNCH(clear_below<R>, blocks_for(s.fields * a.lmax * a.m_count, TABLE_THREADS), TABLE_THREADS, stream, a,
                     s);

@@ -80,10 +80,16 @@ STNI_DEVICE int64_t field_begin(const stni_legendre_args &a, const int64_t *stri
     return at;
 }
 
+STNI_HOST_DEVICE int64_t node_blocks(const slab &s)
+{
+    return (s.half + TABLE_THREADS - 1) / TABLE_THREADS;
+}
+
+/* Blocks of nodes, then those of c(m): each thread goes through loops of many divisions, the two side by side. */
 __global__ void __launch_bounds__(TABLE_THREADS)
     make_nodes(const __grid_constant__ stni_legendre_args a, const __grid_constant__ slab s)
 {
-    const int64_t i = (int64_t)blockIdx.x * TABLE_THREADS + threadIdx.x;
+    const int64_t i = (int64_t)blockIdx.x * TABLE_THREADS + threadIdx.x, m0 = node_blocks(s) * TABLE_THREADS;
     if (i < s.half) {
         stni_quadrature_nodes node;
         stni_quadrature_nodes_of(a.of.grid, a.nlat, i, &node, 1);
@@ -91,11 +97,11 @@ __global__ void __launch_bounds__(TABLE_THREADS)
         s.sine[i] = node.sine[0];
         s.weight[i] = node.weight[0];
     }
-    if (i <= a.m_first + a.m_count) {
+    if (i >= m0 && i - m0 <= a.m_first + a.m_count) {
         double c = stni_legendre_first();
-        for (int64_t m = 1; m <= i; m++)
+        for (int64_t m = 1; m <= i - m0; m++)
             c *= stni_legendre_step(m);
-        s.first[i] = c;
+        s.first[i - m0] = c;
     }
 }
 
