@@ -149,6 +149,9 @@ typedef struct stn_device_ops {
                                 void **out);
     /** Gives it back. Nothing queued uses it any more. `queue` NULL: on the device's stream for this. */
     void (*deallocate_to)(void *impl, const stn_device_allocator *allocator, void *queue, void *pointer, size_t bytes);
+    /** 1 where what was on the queue when the event was recorded last has ended, whether or not it failed; 0 where it
+     *  has not, or that cannot be told. The host does not wait. */
+    int (*event_passed)(void *impl, void *event);
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.

@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { QUERIES, KEYS, WIDTH }; /* of a shape */
 
@@ -203,9 +204,10 @@ static void whole_matrices_come_in_parts(void)
     static const int64_t f32[][3] = {{8192, 8192, 72}, {400, 330, 72}}, f64[][3] = {{5000, 5000, 16}, {500, 290, 8}};
     static const both_work works[] = {
         {"plain", plain}, {"dropped", dropped}, {"allowed", allowed}, {"added", added}};
-    both_compare(&works[0], STN_DTYPE_F32, f32[both_on_standin()], 2e-4);
+    const int small = both_on_standin() || getenv("STN_TEST_FEW");
+    both_compare(&works[0], STN_DTYPE_F32, f32[small], 2e-4);
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
-        both_compare(&works[i], STN_DTYPE_F64, f64[both_on_standin()], 1e-11);
+        both_compare(&works[i], STN_DTYPE_F64, f64[small || i > 0], 1e-11);
 }
 
 static void keys_without_columns_weigh_alike(void)

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 static int64_t kernels_run;
@@ -75,19 +77,31 @@ static void noted(void *arg)
     *(int *)arg = 1;
 }
 
+static void wait_until_set(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg))
+        sched_yield();
+}
+
 static void work_leaves_the_current_device(void *queue)
 {
     void *memory = NULL, *pinned = NULL, *event = NULL;
     float host[4] = {1, 2, 3, 4}, back[4] = {0};
     int called = 0;
+    atomic_int may_go_on = 0;
     CHECK_ENTRY(allocate, sizeof host, &memory);
     CHECK_ENTRY(host_allocate, sizeof host, &pinned);
     CHECK_ENTRY(copy, queue, memory, host, sizeof host, 1);
     CHECK_ENTRY(launch, queue, NULL, count_run, NULL, 0);
     CHECK_ENTRY(event_create, &event);
+    CHECK_ENTRY(call, queue, wait_until_set, &may_go_on);
     CHECK_ENTRY(event_record, event, queue);
+    CHECK_I64(ops->event_passed(device, event), 0);
+    check_untouched("event_passed");
+    atomic_store(&may_go_on, 1);
     CHECK_ENTRY(queue_wait, queue, event);
     CHECK_ENTRY(event_sync, event);
+    CHECK_I64(ops->event_passed(device, event), 1);
     CHECK_ENTRY(call, queue, noted, &called);
     CHECK_ENTRY(copy, queue, back, memory, sizeof host, 2);
     CHECK_ENTRY(queue_sync, queue);

@@ -258,11 +258,11 @@ def is_pattern(func, args):
 
 
 def as_pattern(func, args, kwargs):
-    """The plain tensor's own method, of a plain tensor of that shape and dtype without elements."""
+    """The plain tensor's own method, of a plain tensor of that shape, dtype and device without elements."""
     def pattern(tensor):
         if getattr(tensor, "_handle", None) is None:
             return tensor
-        return torch.empty((), dtype=tensor.dtype).expand(tensor.shape)
+        return torch.empty((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
 
     return func(*mapped(pattern, args), **mapped(pattern, kwargs))
 

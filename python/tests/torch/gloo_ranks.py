@@ -1,6 +1,7 @@
 """Ranks that are processes of gloo: a test program forks itself once for each, and is then one of them. To import torch takes a process
 seconds, which they are spared, as they are the collector's last look at what was imported."""
 import ctypes
+import faulthandler
 import gc
 import os
 import runpy
@@ -12,15 +13,18 @@ import traceback
 import unittest
 
 import torch_ranks  # noqa: F401: ends a program here where there is no torch
+import torch
 import torch._dynamo  # noqa: F401: the first step of an optimizer would import it, in each process
 import torch.distributed as dist
 
 
-def become(program, environment, output):
-    """This process runs a program from its beginning, and ends as any does that came to its end."""
+def become(program, environment, output, seconds):
+    """This process runs a program from its beginning, and ends as any does that came to its end. Before it is killed it
+    says where it is."""
     status = 1
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
+    faulthandler.dump_traceback_later(0.9 * seconds)
     os.environ.update(environment)
     sys.argv = [program]
     try:
@@ -48,13 +52,14 @@ def wait_for(processes, seconds):
     return [ended[process] for process in processes]
 
 
-def fork(program, environment, output):
+def fork(program, environment, output, seconds):
+    assert not torch.cuda.is_initialized(), "a process that has been forked cannot use what is initialised"
     sys.stdout.flush()
     sys.stderr.flush()
     gc.freeze()
     process = os.fork()
     if process == 0:
-        become(program, environment, output)
+        become(program, environment, output, seconds)
     return process
 
 
@@ -67,7 +72,7 @@ def start(program, cases, ranks, communicator, seconds=300):
         statuses = wait_for([fork(program, {
             "STN_TEST_RANK": str(rank), "STN_TEST_RANKS": str(ranks), "STN_TEST_CASES": cases,
             "STN_TEST_STORE": os.path.join(folder, "store"), "STN_TEST_COMMUNICATOR": communicator,
-            "GLOO_SOCKET_IFNAME": "lo"}, output) for rank, output in enumerate(outputs)], seconds)
+            "GLOO_SOCKET_IFNAME": "lo"}, output, seconds) for rank, output in enumerate(outputs)], seconds)
     finally:
         shutil.rmtree(folder)
     texts = []
@@ -95,8 +100,8 @@ def communicator():
     return os.environ["STN_TEST_COMMUNICATOR"]
 
 
-def join(**options):
-    dist.init_process_group("gloo", init_method="file://" + os.environ["STN_TEST_STORE"],
+def join(backend="gloo", **options):
+    dist.init_process_group(backend, init_method="file://" + os.environ["STN_TEST_STORE"],
                             rank=int(os.environ["STN_TEST_RANK"]), world_size=int(os.environ["STN_TEST_RANKS"]), **options)
 
 

@@ -1,7 +1,8 @@
 """ShardTensors on a GPU: the cases of the programs on thread ranks, by processes of gloo that share one, and what is
 said of GPUs alone. STN_TEST_CUDA_FOLDER has the module; where the stand-in was loaded before torch, the GPU is that.
 
-usage: test_torch_gpu.py [RANKS]"""
+usage: test_torch_gpu.py [RANKS [BACKENDS]]: BACKENDS are those of the process group, gloo if none are named"""
+import datetime
 import importlib
 import os
 import sys
@@ -51,6 +52,13 @@ class Gpu(TestCase):
         with self.assertRaisesRegex(ValueError, "device got cpu, and this process's ShardTensors are on cuda:0"):
             init = init_device_mesh("cpu", (world().size,))
             scatter_tensor(X, 0, init, [Shard(0)])
+
+    @on_ranks(1, 2)
+    def test_a_pattern_says_where(self, mesh):
+        x, plain = spread(numbers(5, 3), mesh, Shard(0)), torch.ones(3)
+        with torch.device("cpu"):
+            for like in plain.to(x), plain.type_as(x), plain[:, None].expand(3, 3)[:1].expand_as(x):
+                self.assertEqual((like.device, like.dtype == plain.dtype), (x.device, like.ndim == 2))
 
     @on_ranks(1, 2)
     def test_tensors_elsewhere(self, mesh):
@@ -112,7 +120,8 @@ def run_rank():
     if ON_STANDIN:
         import cuda_standin
         kernels = cuda_standin.install()  # noqa: F841: keeps them in place
-    join()
+    timeout = datetime.timedelta(seconds=100)  # a rank that is left alone fails by itself, before it is killed
+    join(os.environ["STN_TEST_BACKENDS"], timeout=timeout)
     torch.cuda.set_device(0)
     torch.set_default_device("cuda")
     world(communicator(), "cuda", module_path=FOLDER)
@@ -129,16 +138,18 @@ def run_rank():
     return not result.wasSuccessful()
 
 
-def main(ranks):
+def main(ranks, backends):
     """Starts them: the exit status of the first that failed."""
     if not FOLDER:
         print("skipped: STN_TEST_CUDA_FOLDER does not say where the CUDA module is")
         return 77
-    results = start(__file__, "", ranks, communicators()[-1])
+    os.environ["STN_TEST_BACKENDS"] = backends
+    results = start(__file__, "", ranks, communicators()[-1], 300 if ON_STANDIN else 140)
     for status, text in results:
         print(text)
     return next((status for status, _ in results if status), 0)
 
 
 if __name__ == "__main__":
-    sys.exit(run_rank() if is_rank() else main(int(sys.argv[1]) if len(sys.argv) > 1 else 1))
+    ranks, backends = (sys.argv[1:] + ["1", "gloo"][len(sys.argv) - 1:])[:2]
+    sys.exit(run_rank() if is_rank() else main(int(ranks), backends))

@@ -250,7 +250,7 @@ static void stop(stn_context *context)
     stn_comm_destroy(&context->comm);
     stni_mempool_close(context->pool);
     stni_queue_destroy(&context->queue);
-    stni_lent_take_ended(context);
+    stni_lent_close(context);
     stni_zero_destroy(context);
     stni_values_destroy(context);
     destroy_op_caches(context); /* their last kernels have ended */

@@ -70,7 +70,8 @@ struct stn_context {
     int64_t clock_offset;     /* nanoseconds from this rank's clock to rank 0's; 0 until it was measured */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
     _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */
-    struct stni_lent *lent;     /* callers' memory that goes back when the work before has ended, in that order */
+    struct stni_lent *lent, *last_lent; /* callers' memory that goes back when the work before has ended, in that order */
+    struct stni_lent *spare_lent;       /* entries for more of it */
     stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */
     struct stni_comm_stats comm_stats;
     stn_log_fn log;
@@ -155,6 +156,9 @@ void stni_context_free_dead(stn_context *context);
 /* Gives back callers' memory whose last work has ended. Called where a scope ends, elements go to the host, other such
  * memory is released, or statistics are read. */
 void stni_lent_take_ended(stn_context *context);
+
+/* The same at the context's end, when all work has; no more is lent. */
+void stni_lent_close(stn_context *context);
 
 /* Frees handles whose last reference went through stn_tensor_release. Cheap when there are none. Called where an op,
  * a scope or a reading of statistics begins, never in the middle of one. */

@@ -347,6 +347,16 @@ stn_status stni_event_sync(stn_event *event)
     return event->device->ops->event_sync(event->device->impl, event->impl);
 }
 
+int stni_device_tells_passed(const stn_device *device)
+{
+    return device->ops->event_passed != NULL;
+}
+
+int stni_event_passed(const stn_event *event)
+{
+    return stni_device_tells_passed(event->device) && event->device->ops->event_passed(event->device->impl, event->impl);
+}
+
 enum direction { TO_STREAM, FROM_STREAM };
 
 /* An event on one side, a wait on the other; what waits needs the event no more. */

@@ -102,6 +102,9 @@ void stni_event_destroy(stn_event **event);
 stn_status stni_event_record(stn_event *event, stn_queue *queue);
 stn_status stni_queue_wait(stn_queue *queue, stn_event *event);
 stn_status stni_event_sync(stn_event *event);
+/* Whether it has passed, without a wait; 0 always on devices that cannot tell. */
+int stni_event_passed(const stn_event *event);
+int stni_device_tells_passed(const stn_device *device);
 
 /* What is put on somebody else's stream from now on comes behind what is on the queue, and the other way round. The
  * host waits for nothing. STN_ERR_UNSUPPORTED where the device has no such streams. */

@@ -303,6 +303,16 @@ static stn_status stream_record(void *impl, void *handle, void *stream)
     return event_record(impl, handle, stream);
 }
 
+static int event_passed(void *impl, void *handle)
+{
+    const struct event *event = handle;
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
+    const cudaError_t answer = cudaEventQuery(event->event);
+    (void)impl;
+    stni_cuda_permit_in_capture(mode);
+    return answer != cudaErrorNotReady;
+}
+
 static stn_status event_sync(void *impl, void *handle)
 {
     const struct event *event = handle;
@@ -425,6 +435,7 @@ static const stn_device_ops device_ops = {
     .event_record = event_record,
     .queue_wait = queue_wait,
     .event_sync = event_sync,
+    .event_passed = event_passed,
     .copy = copy,
     .destroy = destroy,
     .host_allocate = host_allocate,
