@@ -354,7 +354,8 @@ int stni_device_tells_passed(const stn_device *device)
 
 int stni_event_passed(const stn_event *event)
 {
-    return stni_device_tells_passed(event->device) && event->device->ops->event_passed(event->device->impl, event->impl);
+    const stn_device *device = event->device;
+    return stni_device_tells_passed(device) && device->ops->event_passed(device->impl, event->impl);
 }
 
 enum direction { TO_STREAM, FROM_STREAM };
