@@ -3,6 +3,7 @@
 #include "cuda/standin/grid_cpu.h"
 #include "cuda/standin/sanitizer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,19 +18,23 @@ namespace {
 
 enum : std::size_t { PAGE = 4096, ALIGNMENT = 256, ROOM = static_cast<std::size_t>(1) << 42 };
 enum { FRESH = 0xff }; /* NaN in every float format */
+enum : std::size_t { FIRST_STEP = 8 * PAGE }; /* opened at once */
 
 struct piece {
     std::size_t bytes;
     char *pages; /* which end at a guard */
-    bool live, open;
+    bool live;
+    char *low, *high; /* the pages that are open lie between; NULL: none is */
+    std::size_t step; /* as many bytes as the next fault opens */
     piece *opened_before;
 };
 
 thread_local int works; /* of streams, in which this thread is */
 
-/* A piece is opened when the work of a stream touches it, by the fault that this is, and all are closed when no stream
- * works any more. Who opens all pieces before each work waits for the kernel to go over every page of theirs, which
- * takes longer than most works do. */
+/* Pages are opened when the work of a stream touches them, by the fault that this is, and all are closed when no stream
+ * works any more. Who opens all of them before each work waits for the system to go over every one, which takes longer
+ * than most works do. So it is with whole pieces, of which a caller's allocator has large ones for many tensors: the
+ * first fault in one opens few pages, each further one twice as many. */
 class arena {
 public:
     arena();
@@ -87,7 +92,7 @@ void *arena::allocate(std::size_t bytes)
         used += room + PAGE;
         mprotect(pages, room, PROT_NONE);
     }
-    pieces[reinterpret_cast<uintptr_t>(data)] = {bytes, static_cast<char *>(pages), true, false, nullptr};
+    pieces[reinterpret_cast<uintptr_t>(data)] = {bytes, static_cast<char *>(pages), true, nullptr, nullptr, 0, nullptr};
     return data;
 }
 
@@ -133,8 +138,8 @@ void arena::ends()
     if (--working > 0)
         return;
     for (; opened; opened = opened->opened_before) {
-        opened->open = false;
-        mprotect(opened->pages, in_pages(opened->bytes), PROT_NONE);
+        mprotect(opened->low, static_cast<std::size_t>(opened->high - opened->low), PROT_NONE);
+        opened->low = opened->high = nullptr;
     }
 }
 
@@ -149,16 +154,20 @@ bool arena::opens(const void *address)
     if (found == pieces.begin())
         return false;
     piece &p = (--found)->second;
-    if (!p.live || static_cast<const char *>(address) >= p.pages + in_pages(p.bytes))
+    char *const end = p.pages + in_pages(p.bytes);
+    if (!p.live || static_cast<const char *>(address) >= end)
         return false;
-    if (p.open)
-        return true;
-    if (mprotect(p.pages, in_pages(p.bytes), PROT_READ | PROT_WRITE) != 0)
-        return false;
-    p.open = true;
-    p.opened_before = opened;
-    opened = &p;
-    return true;
+    if (!p.low) {
+        p.step = FIRST_STEP;
+        p.opened_before = opened;
+        opened = &p;
+    }
+    char *const from = p.pages + (static_cast<const char *>(address) - p.pages) / PAGE * PAGE;
+    char *const to = std::min(end, from + p.step);
+    p.low = p.low ? std::min(p.low, from) : from;
+    p.high = std::max(p.high, to);
+    p.step = std::min(2 * p.step, in_pages(p.bytes)); /* never 0, however many faults there are */
+    return mprotect(from, static_cast<std::size_t>(to - from), PROT_READ | PROT_WRITE) == 0;
 }
 
 /* The program ends here: the lock is not taken. */
