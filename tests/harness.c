@@ -49,6 +49,15 @@ int test_draws(int n)
     return n > OF ? n / OF : 1;
 }
 
+int test_thread_step(int n)
+{
+#if defined(__SANITIZE_THREAD__)
+    return n;
+#else
+    return n > 0 ? 1 : n;
+#endif
+}
+
 void test_skip(const char *reason)
 {
     atomic_store(&skip_reason, reason);

@@ -48,6 +48,10 @@ const char *test_isa(void);
  * third, at least one. */
 int test_draws(int n);
 
+/** The step of a loop over cases whose threads do the same in each: `n` under the thread sanitizer, which learns nothing
+ * from one that it has not seen in another, else 1. */
+int test_thread_step(int n);
+
 /** Marks the running case as skipped and says why; the case still has to return. */
 void test_skip(const char *reason);
 

@@ -99,7 +99,7 @@ static stn_status every_body(stn_context *context, void *arg)
     struct outcomes *outcomes = arg;
     const stn_op *op;
     int n = 0;
-    for (int i = 0; (op = stn_op_at(context, i)); i++) {
+    for (int i = 0; (op = stn_op_at(context, i)); i += test_thread_step(3)) {
         const stn_op_desc *desc = stn_op_descriptor(op);
         for (int k = 0; k < desc->n_attrs; k++)
             try_row(context, op, &desc->attrs[k], outcomes, &n);

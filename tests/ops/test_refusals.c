@@ -177,13 +177,13 @@ static void every_run_is_refused(void)
 
 static void one_question_is_refused(void)
 {
-    for (int n = 1; n <= 4; n++)
+    for (int n = 1; n <= 4; n += test_thread_step(3))
         check_refusals(NULL, (struct stni_refusals){.question = n});
 }
 
 static void one_run_is_refused(void)
 {
-    for (int n = 1; n <= 5; n++)
+    for (int n = 1; n <= 5; n += test_thread_step(4))
         check_refusals(NULL, (struct stni_refusals){.run = n});
 }
 

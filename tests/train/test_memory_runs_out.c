@@ -11,7 +11,7 @@
 #include <time.h>
 
 #if defined(__SANITIZE_THREAD__)
-enum { STRIDE = 11 };
+enum { STRIDE = 31 };
 #else
 enum { STRIDE = 5 };
 #endif

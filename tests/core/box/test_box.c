@@ -444,8 +444,8 @@ static void reduction_of_large_boxes_is_the_loop_in_order(void)
 {
     static const int64_t shapes[][3] = {{600011, 1, 1}, {700, 1, 801}, {9, 331, 201}};
     random_state = 4;
-    for (int i = 0; i < 3; i++)
-        for (int gaps = 0; gaps < 2; gaps++) {
+    for (int i = 0; i < 3; i += test_thread_step(3))
+        for (int gaps = 0; gaps < 2; gaps += test_thread_step(2)) {
             CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F32, STN_SUM, 3, 2, 1, gaps), 0);
             CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F32, STN_SUM, 2, 1, gaps, gaps), 0);
             CHECK_I64(wrong_after_reduce(3, shapes[i], STN_DTYPE_F64, STN_SUM, 3, 1, gaps, gaps), 0);

@@ -150,7 +150,7 @@ static stn_status large_body(stn_context *context, void *arg)
 
 static void batches_of_large_rows_give_what_one_process_gives(void)
 {
-    for (int ranks = 1; ranks <= 3; ranks++)
+    for (int ranks = 1; ranks <= 3; ranks += test_thread_step(2))
         test_ranks(ranks, large_body, NULL);
 }
 

@@ -192,14 +192,14 @@ static stn_status bits_body(stn_context *context, void *arg)
     static _Thread_local struct problem p;
     uint64_t seed = 91 + (uint64_t)(10 * n + columns);
     int64_t spared = 0;
-    for (int i = 0; i < ROUNDS * OPS / (n < 3 ? 2 : 1); i++) {
+    for (int i = 0; i < test_draws(ROUNDS) * OPS / (n < 3 ? 2 : 1); i++) {
         stn_scope_begin(context);
         draw_problem(&p, &ops[i % OPS], &seed);
         make_tensors(context, mesh, &p, &seed);
         spared += check_problem(context, &p);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
-    CHECK(n == 1 ? spared == 0 : spared > 50);
+    CHECK(n == 1 ? spared == 0 : spared > test_draws(50));
     return STN_OK;
 }
 
@@ -244,7 +244,7 @@ static stn_status whole_body(stn_context *context, void *arg)
     const stn_mesh *mesh = n == 6 ? test_mesh(context, 2, 3) : test_mesh(context, n, 0);
     uint64_t seed = 7, state = 8;
     (void)arg;
-    for (int i = 0; i < 6 * OPS; i++) {
+    for (int i = 0; i < test_draws(6) * OPS; i++) {
         draw_problem(&p, &ops[i % OPS], &seed);
         p.index.dtype = STN_DTYPE_I64;
         struct against_one_op op = {.call = call_twice, .arg = &p, .n_in = p.op->n_in, .tolerance = 1e-9,
