@@ -35,7 +35,7 @@ static void searches_are_the_cpus(void)
         {131, 21, 3, 5}, {32, 9, 2, 32}, {70, 5, 1, 17}, {7, 6, 9, 7}, {7, 8203, 1, 2}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int d = 0; d < 4; d++)
-            if (i < 2 || i == 4 || d == (int)i % 4)
+            if (d == (int)i % 4 || (test_draws(4) == 4 && (i < 2 || i == 4)))
                 both_compare(&work, dtypes[d], shapes[i], 0);
 }
 
