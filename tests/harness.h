@@ -48,8 +48,8 @@ const char *test_isa(void);
  * third, at least one. */
 int test_draws(int n);
 
-/** The step of a loop over cases whose threads do the same in each: `n` under the thread sanitizer, which learns nothing
- * from one that it has not seen in another, else 1. */
+/** The step of a loop over cases whose threads do the same in each: `n` under the thread sanitizer, which learns from
+ * one of them what all have to tell, else 1. */
 int test_thread_step(int n);
 
 /** Marks the running case as skipped and says why; the case still has to return. */

@@ -126,10 +126,12 @@ STN_API stn_status stn_context_take_error(stn_context *context, char *text, size
  *  STN_ERR_PEER, STN_ERR_TIMEOUT. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);
 
-/** Agreement on values out of range alone, where there may be one: stn_agree, if since the last one an op ran on a mesh
- *  of all ranks that may report such a value (an index, a class, a division of integers), which all ranks know alike;
- *  else nothing is sent, and what ops on local tensors and on meshes of some ranks met waits for the next stn_agree.
- *  Every rank of the world calls it. @return as stn_agree; where it sends nothing, the kept status. */
+/** Agreement on values out of range alone, where ranks may differ in them: stn_agree, if since the last one an op ran
+ *  that may report such a value (an index, a class, a division of integers), of tensors on a mesh of all ranks that are
+ *  not all whole on each: all ranks know that alike. Else nothing is sent, and each rank returns what it has met itself
+ *  (on the CPU; on a device that waits for the next stn_agree): of whole tensors all that ran the op the same, of local
+ *  tensors and on meshes of some ranks it alone.
+ *  Every rank of the world calls it. @return as stn_agree; where it sends nothing, STN_ERR_VALUE or the kept status. */
 STN_API stn_status stn_agree_on_values(stn_context *context);
 
 /* Random numbers */

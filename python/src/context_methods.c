@@ -244,8 +244,8 @@ PyMethodDef stnp_context_methods[] = {
     {"agree", agree, METH_NOARGS,
      "Raises on every rank what one of them has found: values out of range above all. Collective."},
     {"agree_on_values", agree_on_values, METH_NOARGS,
-     "As agree, where since then an op that may meet a value out of range ran on a mesh of all ranks. Every rank "
-     "calls it."},
+     "As agree, where since then an op that may meet a value out of range ran of what ranks have parts of; else raises "
+     "what this rank has met. Every rank calls it."},
     {"has_value_error", has_value_error, METH_NOARGS,
      "Whether a kernel of this rank has met a value out of range since the last agreement. Local; on the CPU alone."},
     {"stats", stnp_context_stats, METH_NOARGS, "Counters of this rank."},

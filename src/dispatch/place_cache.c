@@ -104,13 +104,26 @@ static void drop_oldest(struct stni_place_cache *cache, unsigned n)
     }
 }
 
-/* Whether its first operand is on a mesh of all ranks. */
+static int is_whole(const stn_spec *spec)
+{
+    for (int a = 0; a < spec->layout.mesh->ndim; a++)
+        if (spec->layout.placement[a].kind != STN_PLACE_REPLICATE && spec->layout.mesh->sizes[a] > 1)
+            return 0;
+    return 1;
+}
+
+/* Whether all ranks run it, and one may meet a value that another does not. What each has whole one rank may work with
+ * alone, and of the others none knows. */
 static int is_everyones(const stn_op_call *call)
 {
-    for (int i = 0; i < call->n_in; i++)
-        if (call->in_spec[i])
-            return call->in_spec[i]->layout.mesh && call->in_spec[i]->layout.mesh->size == call->context->size;
-    return 0;
+    int differs = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        const stn_spec *spec = call->in_spec[i];
+        if (spec && (!spec->layout.mesh || spec->layout.mesh->size < call->context->size))
+            return 0;
+        differs |= spec && !is_whole(spec);
+    }
+    return differs;
 }
 
 static unsigned steps_of(const stn_op_call *call, int no_rule, uint32_t moves)

@@ -20,7 +20,7 @@ enum stni_placed_steps {
     STNI_STEP_FALLBACK = 16, /* place had no rule */
     STNI_STEP_PER_RANK = 32, /* is recorded whatever requires grad here */
     STNI_STEP_ONE = 64,      /* beside MAKE: there is one output, which the caller gets, as of most ops */
-    STNI_STEP_REPORTS = 128  /* every rank of the world runs it, and its kernels may report a value error */
+    STNI_STEP_REPORTS = 128  /* every rank of the world runs it, and the kernels of one may report a value error */
 };
 
 /* Specs are retained: in_spec so that a pointer in a key cannot come to mean another spec. */

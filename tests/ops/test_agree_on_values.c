@@ -228,6 +228,34 @@ static void what_some_ranks_ran_is_not_asked_after(void)
     test_ranks(3, apart_body, NULL);
 }
 
+/* Of whole tensors each rank that ran the op knows by itself; one may have run it alone. */
+static stn_status whole_body(stn_context *context, void *arg)
+{
+    const int runs = !arg || stn_context_rank(context) == *(const int *)arg;
+    const stn_placement whole = stn_replicate();
+    struct elements e = {.dtype = STN_DTYPE_I64, .ndim = 1, .shape = {5}, .n = 5};
+    char text[256];
+    stn_scope_begin(context);
+    stn_tensor *zeros = layout_tensor_placed(context, test_mesh(context, stn_context_size(context), 0), &e, &whole);
+    CHECK_I64(agreements(context), 0);
+    if (runs)
+        stn_floor_divide(zeros, zeros);
+    const int64_t before = test_stats(context).collectives;
+    CHECK_STATUS(stn_agree_on_values(context), runs ? STN_ERR_VALUE : STN_OK);
+    CHECK_I64(test_stats(context).collectives, before);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), runs ? STN_ERR_VALUE : STN_OK);
+    CHECK_STR(text, runs ? "floor_divide: an integer is divided by 0" : "");
+    CHECK_I64(agreements(context), 0);
+    return stn_scope_end(context);
+}
+
+static void what_ranks_have_whole_is_not_asked_after(void)
+{
+    static const int alone = 1;
+    test_ranks(3, whole_body, NULL);
+    test_ranks(3, whole_body, (void *)&alone);
+}
+
 static stn_status step_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -327,6 +355,7 @@ int main(int argc, char **argv)
         {"it_asks_once_after_such_ops_and_after_no_others", it_asks_once_after_such_ops_and_after_no_others},
         {"it_does_not_ask_after_a_backward", it_does_not_ask_after_a_backward},
         {"what_some_ranks_ran_is_not_asked_after", what_some_ranks_ran_is_not_asked_after},
+        {"what_ranks_have_whole_is_not_asked_after", what_ranks_have_whole_is_not_asked_after},
         {"it_asks_after_each_repetition_of_a_step_with_such_ops",
          it_asks_after_each_repetition_of_a_step_with_such_ops},
         {"it_asks_after_an_own_op_with_texts_of_value_errors", it_asks_after_an_own_op_with_texts_of_value_errors},

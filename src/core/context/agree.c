@@ -90,11 +90,21 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
     return context->error.status; /* where ranks could not agree, what this one had kept before stays */
 }
 
+/* What this rank has met, where no other has to be told. On a device the host would wait for it. */
+static stn_status take_own_value(stn_context *context)
+{
+    char text[STNI_ERROR_TEXT];
+    if (context->closed || context->capture || !context->device->is_cpu || context->error.status != STN_OK)
+        return context->error.status;
+    STNI_TRY(stni_context_sync(context, STN_SYNC_AGREEMENT));
+    return stni_value_take(context, text, sizeof text) ? stni_fail(context, STN_ERR_VALUE, "%s", text) : STN_OK;
+}
+
 stn_status stn_agree_on_values(stn_context *context)
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;
-    return context->may_have_values ? stn_agree(context, STN_OK, NULL) : context->error.status;
+    return context->may_have_values ? stn_agree(context, STN_OK, NULL) : take_own_value(context);
 }
 
 stn_status stni_agree_least(stn_context *context, int64_t *numbers, int n)
