@@ -94,10 +94,11 @@ PyObject *stnp_context_grad_all_reduce(PyObject *self, PyObject *args, PyObject 
                                      &mesh, &along, &op) ||
         take_axis(along, ((stnp_mesh *)mesh)->handle, &axis) < 0)
         return NULL;
-    if (strcmp(op, "avg") != 0 && strcmp(op, "sum") != 0)
+    const int is_mean = strcmp(op, "avg") == 0;
+    if (!is_mean && strcmp(op, "sum") != 0)
         return PyErr_Format(PyExc_ValueError, "grad_all_reduce: 'op' got '%s', wanted avg or sum", op);
     if (begin(&c, self, parameters) < 0 || end(&c, stn_grad_all_reduce(c.n, c.handles, ((stnp_mesh *)mesh)->handle,
-                                                                       axis, op[0] == 'a' ? STN_AVG : STN_SUM)) < 0)
+                                                                       axis, is_mean ? STN_AVG : STN_SUM)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -23,6 +23,20 @@ def make(context, mesh, placements, shape, numbers, dtype="f64", sizes=None):
     return context.from_host(spec, array.array(CODES[dtype], numbers), True)
 
 
+GRADIENT = [0.5, -1.0, 2.0, 0.25, -0.75]
+START = [1.0, 2.0, -3.0, 0.5, 0.0]
+
+
+def leaf(context, mesh, placements="S0", numbers=START):
+    w = make(context, mesh, placements, (len(numbers),), numbers)
+    w.requires_grad = True
+    return w
+
+
+def give_gradient(context, mesh, w, numbers=GRADIENT):
+    (w * make(context, mesh, w.spec.placements, (len(numbers),), numbers)).sum().backward()
+
+
 def on_ranks(*counts):
     """Runs a test as test(self, context, mesh) on so many thread ranks, on each of counts."""
     def decorate(test):

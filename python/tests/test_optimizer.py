@@ -3,20 +3,7 @@ import math
 import unittest
 
 import shardtensor as st
-from ranks import TestCase, make, on_ranks, values, whole
-
-GRADIENT = [0.5, -1.0, 2.0, 0.25, -0.75]
-START = [1.0, 2.0, -3.0, 0.5, 0.0]
-
-
-def leaf(context, mesh, placements="S0", numbers=START):
-    w = make(context, mesh, placements, (len(numbers),), numbers)
-    w.requires_grad = True
-    return w
-
-
-def give_gradient(context, mesh, w, numbers=GRADIENT):
-    (w * make(context, mesh, w.spec.placements, (len(numbers),), numbers)).sum().backward()
+from ranks import GRADIENT, START, TestCase, give_gradient, leaf, make, on_ranks, values, whole
 
 
 def sgd(steps, rate, momentum, decay):
