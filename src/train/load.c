@@ -1,13 +1,15 @@
 /* Loading: each rank finds all of the tensors in the file before anything is changed, then reads the bytes of its own
- * chunks to where they belong. */
+ * chunks to where they belong, or, where these are many short pieces, some long piece of the tensor for all ranks. */
 #include "core/context/context.h"
 #include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
+#include "core/redistribute/redistribute.h"
 #include "ops/redistribute/action.h"
 #include "ops/common/dims.h"
 #include "train/file.h"
 #include "train/file_layout.h"
 #include "train/load.h"
+#include "train/long_runs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +17,6 @@
 
 /* A path that leads to another file at each attempt is given up after so many attempts. */
 enum { MAX_LOOKS = 100 };
-
-/* Bytes. Short runs that lie no further apart than GAP are read together with what is between them, up to WINDOW at
- * once: the system reads whole pages anyway. */
-enum { GAP = 1 << 14, WINDOW = 1 << 20 };
 
 /* The tensor of that name, if it has the dtype and shape of the spec's. */
 static stn_status find(struct stni_load *l, const char *name, const struct stni_layout *layout,
@@ -39,44 +37,39 @@ static stn_status find(struct stni_load *l, const char *name, const struct stni_
     return STN_OK;
 }
 
-/* How many runs, from the i-th on, are read at once, and the bytes from its beginning to the last one's end. */
-static int64_t runs_at_once(const struct stni_file_runs *runs, int64_t i, int64_t *bytes)
-{
-    const int64_t from = stni_file_run_at(runs, i);
-    int64_t n = 1;
-    *bytes = runs->length;
-    for (; i + n < runs->count && runs->length <= GAP; n++) {
-        const int64_t next = stni_file_run_at(runs, i + n) - from;
-        if (next - *bytes > GAP || next + runs->length > WINDOW)
-            break;
-        *bytes = next + runs->length;
-    }
-    return n;
-}
-
-/* This rank's chunk of tensor `t`, to a row-major array. */
+/* This rank's chunk of tensor `t` in the layout `spec`, to a row-major array. */
 static stn_status read_runs(const struct stni_load *l, const stn_file_tensor *t, const stn_spec *spec, char *to)
 {
     const struct stni_file_runs runs = stni_file_runs(spec);
-    int64_t bytes, n;
-    for (int64_t i = 0; i < runs.count; i += n, to += n * runs.length) {
-        const int64_t from = stni_file_run_at(&runs, i);
-        n = runs_at_once(&runs, i, &bytes);
-        STNI_TRY(stn_file_read(l->file, t, from, bytes, n == 1 ? to : l->window));
-        for (int64_t k = 0; k < n && n > 1; k++)
-            memcpy(to + k * runs.length, l->window + stni_file_run_at(&runs, i + k) - from, (size_t)runs.length);
-    }
+    for (int64_t i = 0; i < runs.count; i++)
+        STNI_TRY(stn_file_read(l->file, t, stni_file_run_at(&runs, i), runs.length, to + i * runs.length));
     return STN_OK;
 }
 
-static stn_status read_chunk(struct stni_load *l, int i)
+/* This rank's chunk of `tensor`, as number `i` of the file. */
+static stn_status read_chunk(struct stni_load *l, int i, stn_tensor *tensor)
 {
-    stn_tensor *tensor = l->tensors[i].tensor;
     const int is_direct = stni_tensor_is_host_array(tensor);
-    if (read_runs(l, l->found[i], tensor->spec, is_direct ? tensor->data : l->staging) != STN_OK)
-        return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, l->found[i]->name,
+    if (read_runs(l, l->items[i].found, tensor->spec, is_direct ? tensor->data : l->staging) != STN_OK)
+        return stni_error_set(&l->error, STN_ERR_IO, "load: %s: '%s' cannot be read: %s", l->path, l->tensors[i].name,
                               errno ? strerror(errno) : "it ends too soon");
     return is_direct ? STN_OK : stni_tensor_fill(tensor, l->staging);
+}
+
+/* What this rank reads of number `i` for all. A rank that cannot read, as `read` says, goes on: exchanges are
+ * collective. */
+static stn_status read_and_exchange(struct stni_load *l, int i, stn_status *read)
+{
+    stn_tensor *piece;
+    STNI_TRY(stni_tensor_create(l->context, l->items[i].read_as, &piece));
+    if (*read == STN_OK)
+        *read = read_chunk(l, i, piece);
+    stn_status status = stni_redistribute_into(piece, l->tensors[i].tensor);
+    /* The next piece may lie where this one does. */
+    if (status == STN_OK)
+        status = stni_fail_queue(l->context, stni_queue_sync_for(l->context->queue, STN_SYNC_VALUES));
+    stni_tensor_drop(&piece);
+    return status;
 }
 
 /* A number that ranks with the same list have alike, from 0 on. */
@@ -121,31 +114,46 @@ stn_status stni_load_open(struct stni_load *l)
     return stni_error_set(&l->error, STN_ERR_IO, "load: %s: is replaced all the time", l->path);
 }
 
+/* The layout in which number `i` is read. */
+static stn_status lay_out(struct stni_load *l, int i)
+{
+    const stn_spec *spec = l->tensors[i].tensor->spec;
+    struct stni_layout layout = spec->layout;
+    STNI_TRY(stni_long_runs(l->context, &layout));
+    STNI_TRY(stni_spec_intern(l->context, &layout, &l->items[i].read_as));
+    if (stni_spec_same_chunks(spec, l->items[i].read_as))
+        l->items[i].read_as = spec;
+    return STN_OK;
+}
+
 /* The memory that reading takes. */
 static stn_status reserve(struct stni_load *l)
 {
-    size_t staged = 0, windowed = 0;
+    size_t staged = 0;
     for (int i = 0; i < l->n; i++) {
         const stn_tensor *tensor = l->tensors[i].tensor;
-        if (!stni_tensor_is_host_array(tensor) && tensor->spec->local_bytes > staged)
-            staged = tensor->spec->local_bytes;
-        if (stni_file_runs(tensor->spec).count > 1)
-            windowed = WINDOW;
+        const stn_spec *spec = l->items[i].read_as;
+        const int is_direct = spec == tensor->spec ? stni_tensor_is_host_array(tensor) : l->context->device->is_cpu;
+        if (!is_direct && spec->local_bytes > staged)
+            staged = spec->local_bytes;
     }
     l->staging = staged ? stni_malloc(staged) : NULL;
-    l->window = windowed ? stni_malloc(windowed) : NULL;
-    if ((staged && !l->staging) || (windowed && !l->window))
-        return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for %zu bytes", staged + windowed);
+    if (staged && !l->staging)
+        return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for %zu bytes", staged);
     return STN_OK;
 }
 
 stn_status stni_load_find(struct stni_load *l)
 {
-    l->found = stni_calloc((size_t)l->n + 1, sizeof *l->found);
-    if (!l->found)
+    l->items = stni_calloc((size_t)l->n + 1, sizeof *l->items);
+    if (!l->items)
         return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a list of %d tensors", l->n);
-    for (int i = 0; i < l->n; i++)
-        STNI_TRY(find(l, l->tensors[i].name, &l->tensors[i].tensor->spec->layout, &l->found[i]));
+    for (int i = 0; i < l->n; i++) {
+        STNI_TRY(find(l, l->tensors[i].name, &l->tensors[i].tensor->spec->layout, &l->items[i].found));
+        if (lay_out(l, i) != STN_OK)
+            return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a layout of '%s'",
+                                  l->tensors[i].name);
+    }
     return reserve(l);
 }
 
@@ -181,9 +189,15 @@ static stn_status fill(struct stni_load *l)
     stn_context *context = l->context;
     /* Nobody looks any more at what the tensors held. */
     STNI_TRY(stni_fail_queue(context, stni_queue_sync_for(context->queue, STN_SYNC_VALUES)));
-    for (int i = 0; i < l->n; i++)
-        STNI_TRY(read_chunk(l, i));
-    return STN_OK;
+    stn_status read = STN_OK;
+    for (int i = 0; i < l->n; i++) {
+        stn_tensor *tensor = l->tensors[i].tensor;
+        if (l->items[i].read_as != tensor->spec)
+            STNI_TRY(read_and_exchange(l, i, &read));
+        else if (read == STN_OK)
+            read = read_chunk(l, i, tensor);
+    }
+    return read;
 }
 
 stn_status stni_load_fill(struct stni_load *l)
@@ -196,9 +210,8 @@ stn_status stni_load_fill(struct stni_load *l)
 
 void stni_load_fini(struct stni_load *l)
 {
-    stni_free(l->found);
+    stni_free(l->items);
     stni_free(l->staging);
-    stni_free(l->window);
     stn_file_close(&l->file);
 }
 

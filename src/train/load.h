@@ -6,14 +6,19 @@
 
 #include <shardtensor/io.h>
 
+/* One of the tensors. */
+struct stni_load_item {
+    const stn_file_tensor *found; /* in the file */
+    const stn_spec *read_as;      /* the tensor's own, or that of longer pieces, which ranks exchange */
+};
+
 struct stni_load {
     stn_context *context;
     const char *path;
     int n;
     const stn_named_tensor *tensors;
-    const stn_file_tensor **found; /* each in the file */
+    struct stni_load_item *items; /* of each tensor */
     char *staging; /* a chunk on its way to memory that the host does not write, or not in this order */
-    char *window;  /* a piece of the file of which a chunk has runs */
     stn_file *file;
     struct stni_error error; /* of this rank alone, until it is agreed on */
 };

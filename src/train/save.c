@@ -3,12 +3,12 @@
 #include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
-#include "ops/placement/unshard.h"
 #include "ops/redistribute/action.h"
 #include "train/file_bytes.h"
 #include "train/file_header.h"
 #include "train/file_layout.h"
 #include "train/keys.h"
+#include "train/long_runs.h"
 #include "train/part.h"
 
 #include <errno.h>
@@ -88,29 +88,6 @@ static stn_status write_chunk(struct saving *s, int file, stn_tensor *tensor, in
     return status;
 }
 
-/* Bytes of a chunk that lie together in the file, where only this dim and those behind it decide. */
-static int64_t run_bytes(const struct stni_layout *layout, int dim)
-{
-    int64_t bytes = (int64_t)stn_dtype_size(layout->dtype) * layout->shape[dim] / layout->split[dim]->n_parts;
-    for (int d = dim + 1; d < layout->ndim; d++)
-        bytes *= layout->shape[d];
-    return bytes;
-}
-
-/* Where chunks would be many short pieces of the file, ranks exchange first, so that each has one long piece: what cuts
- * later dims cuts the first one. */
-static stn_status join_runs(stn_context *context, struct stni_layout *layout)
-{
-    enum { SHORT = 1 << 16 };
-    int first = 0;
-    while (first < layout->ndim - 1 && layout->shape[first] == 1)
-        first++;
-    for (int d = layout->ndim - 1; d > first; d--)
-        if (layout->split[d] && run_bytes(layout, d) < SHORT)
-            STNI_TRY(stni_layout_recut(context, layout, d, first));
-    return STN_OK;
-}
-
 /* The tensor as it is written: nothing pending, and in long pieces. */
 static stn_status lay_out(stn_tensor *tensor, stn_tensor **out)
 {
@@ -119,7 +96,7 @@ static stn_status lay_out(stn_tensor *tensor, stn_tensor **out)
     for (int a = 0; layout.mesh && a < layout.mesh->ndim; a++)
         if (layout.placement[a].kind == STN_PLACE_PARTIAL)
             layout.placement[a] = stn_replicate();
-    STNI_TRY(join_runs(tensor->context, &layout));
+    STNI_TRY(stni_long_runs(tensor->context, &layout));
     STNI_TRY(stni_spec_intern(tensor->context, &layout, &spec));
     return stni_redistribute(tensor, spec, out);
 }

@@ -248,6 +248,15 @@ static stn_status move(stn_tensor *tensor, const stn_spec *spec, struct stni_und
     return status;
 }
 
+stn_status stni_redistribute_into(const stn_tensor *from, const stn_tensor *to)
+{
+    struct stni_axis_roles route;
+    stni_axis_roles_make(from->spec, to->spec, &route);
+    STNI_TRY(fill(from, &route, to, NULL));
+    to->context->stats.redistributions++;
+    return STN_OK;
+}
+
 /* Another order of the same chunk in memory. */
 static stn_status reorder(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
 {

@@ -17,7 +17,11 @@ stn_status stni_redistribute(stn_tensor *tensor, const stn_spec *spec, stn_tenso
  * what has to come before is done at once. `tensor` is held, and must not be changed, until then. */
 stn_status stni_redistribute_begin(stn_tensor *tensor, const stn_spec *spec, stn_tensor **out);
 
-/* What both do: a handle that nobody else has, whose last exchanges are steps of `way` where that is not NULL. */
+/* The elements of `from` to the memory of `to`: the same shape, dtype and context, nothing pending in either.
+ * Collective over the ranks of both meshes. No history: whoever writes a tensor says so. */
+stn_status stni_redistribute_into(const stn_tensor *from, const stn_tensor *to);
+
+/* What the first two do: a handle that nobody else has, whose last exchanges are steps of `way` where that is not NULL. */
 stn_status stni_redistribute_by(stn_tensor *tensor, const stn_spec *spec, struct stni_under_way *way, stn_tensor **out);
 
 #endif
