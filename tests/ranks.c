@@ -27,6 +27,16 @@ static stn_status rank_main(stn_context *context, void *arg)
     return status;
 }
 
+/* What options leave open, tests of a device do not. */
+static void use_device(stn_context_options *options)
+{
+    const char *device = getenv("STN_TEST_DEVICE");
+    if (!device || options->device)
+        return;
+    options->device = device;
+    options->module_path = getenv("STN_TEST_DEVICE_MODULES");
+}
+
 stn_status test_launch(int n, const stn_context_options *options, stn_rank_main body, void *arg)
 {
     struct run run = {body, arg};
@@ -36,6 +46,7 @@ stn_status test_launch(int n, const stn_context_options *options, stn_rank_main 
     launch.context.size = sizeof launch.context;
     if (!launch.context.isa)
         launch.context.isa = test_isa();
+    use_device(&launch.context);
     if (!launch.context.module_path)
         launch.context.module_path = getenv("STN_TEST_MODULES"); /* under mpirun */
     launch.context.queue = (stn_queue_options){.size = sizeof(stn_queue_options), .kind = STN_QUEUE_IMMEDIATE};
@@ -142,6 +153,45 @@ void test_read(stn_tensor *tensor, double *out, int64_t n)
                                           : ((float *)data)[i];
     free(data);
     CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+void test_gather(stn_context *context, const void *mine, int64_t n, stn_dtype dtype, void *all)
+{
+    const int64_t shape = n * stn_context_size(context);
+    const stn_placement cut = stn_shard(0);
+    const stn_spec *spec;
+    stn_scope_begin(context);
+    if (CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0), &cut, dtype, 1, &shape,
+                                     NULL, &spec),
+                     STN_OK)) {
+        stn_tensor *whole = stn_full_tensor(stn_from_host(context, spec, mine));
+        CHECK_STATUS(stn_to_host(whole, all, (size_t)shape * stn_dtype_size(dtype)), STN_OK);
+        stn_spec_release(&spec);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+void test_sum(stn_context *context, double *values, int n)
+{
+    const int size = stn_context_size(context);
+    double *all = calloc((size_t)(n * size) + 1, sizeof *all);
+    test_gather(context, values, n, STN_DTYPE_F64, all);
+    for (int i = 0; i < n; i++) {
+        values[i] = 0;
+        for (int r = 0; r < size; r++)
+            values[i] += all[r * n + i];
+    }
+    free(all);
+}
+
+void test_same_text(stn_context *context, const char *text)
+{
+    enum { TEXT = 512 };
+    char mine[TEXT] = "", *all = calloc((size_t)stn_context_size(context), TEXT);
+    snprintf(mine, sizeof mine, "%s", text);
+    test_gather(context, mine, TEXT, STN_DTYPE_U8, all);
+    CHECK_STR(mine, all);
+    free(all);
 }
 
 void test_compare(stn_tensor *tensor, const double *want, int64_t n, double tolerance)

@@ -3,8 +3,9 @@
  *     static stn_status body(stn_context *context, void *arg) { …; return STN_OK; }
  *     static void three_ranks(void) { test_ranks(3, body, NULL); }
  *
- * The ranks use the CPU queue that the build asks for (the worker one with random delays). Checked for every rank: the
- * body's status, and that it left no tensor behind. */
+ * The ranks use the CPU queue that the build asks for (the worker one with random delays), or, where options name no
+ * other, the device STN_TEST_DEVICE of the modules in STN_TEST_DEVICE_MODULES. Checked for every rank: the body's
+ * status, and that it left no tensor behind. */
 #ifndef SHARDTENSOR_TESTS_RANKS_H
 #define SHARDTENSOR_TESTS_RANKS_H
 
@@ -36,6 +37,16 @@ void test_read(stn_tensor *tensor, double *out, int64_t n);
 
 /** Checks each of the tensor's n elements, on the ranks of its mesh, with CHECK_NEAR; collective over these. */
 void test_compare(stn_tensor *tensor, const double *want, int64_t n, double tolerance);
+
+/** Every rank's n elements at `mine`, in rank order, to `all` on every rank, on whatever device the ranks' tensors are;
+ * collective. */
+void test_gather(stn_context *context, const void *mine, int64_t n, stn_dtype dtype, void *all);
+
+/** Each of the n values becomes its sum over all ranks; the same. */
+void test_sum(stn_context *context, double *values, int n);
+
+/** Rank 0's text, of up to 512 bytes, is `text`; the same. */
+void test_same_text(stn_context *context, const char *text);
 
 /** The context has kept an error of this status and text; it is taken. */
 #define CHECK_ERROR(context, status, text) test_check_error((context), (status), (text), 0, __FILE__, __LINE__)

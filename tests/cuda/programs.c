@@ -11,11 +11,13 @@
 
 enum { SKIPPED = 77, USAGE = 2 };
 
-static const char usage[] = "usage: cuda_tests list | about | bench [CALLS [SIDE [PAIRS]]]\n"
+static const char usage[] = "usage: cuda_tests list [ranks] | about | bench [CALLS [SIDE [PAIRS]]]\n"
                             "       cuda_tests [--gpus N] NAME [CASE...]       a program of the list, or the cases of "
                             "it with these parts of names\n"
                             "       cuda_tests [--gpus N] exec PROGRAM ARG...  another one\n"
                             "\n"
+                            "The list has the programs of kernels and queues; with \"ranks\" tests of the CPU's ranks, "
+                            "whose data is on the device then.\n"
                             "The module is that of STN_TEST_CUDA_FOLDER, or else the tests' stand-in. Status 77 where "
                             "it has less than N devices.\n";
 
@@ -25,10 +27,11 @@ static const char *folder(void)
     return other ? other : CUDA_FOLDER;
 }
 
-static int list(void)
+static int list(int of_ranks)
 {
     for (const struct program *p = programs; p->name; p++)
-        puts(p->name);
+        if (p->of_ranks == of_ranks)
+            puts(p->name);
     return 0;
 }
 
@@ -87,7 +90,7 @@ int main(int argc, char **argv)
         return USAGE;
     }
     if (strcmp(argv[first], "list") == 0)
-        return list();
+        return list(argc > first + 1 && strcmp(argv[first + 1], "ranks") == 0);
     if (strcmp(argv[first], "about") == 0)
         return about(folder());
     if (strcmp(argv[first], "bench") == 0)

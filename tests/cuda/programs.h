@@ -7,6 +7,7 @@
 struct program {
     const char *name;
     int (*main)(int argc, char **argv);
+    int of_ranks; /* a test of the CPU's ranks, whose data is on a device here */
 };
 
 /* The last one has no name. */

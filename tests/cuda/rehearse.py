@@ -16,6 +16,7 @@ import time
 ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 CASES = ["add-00", "conv2d-00", "cumsum-00", "matmul-00", "softmax-00", "sum-00"]
 PROGRAMS = "launches queues"
+TESTS = "ops.number_fits train.steps_state"
 ROWS = {"host": 4, "memory": 6, "ranks": 8, "haloconv": 12, "step": 2, "nccl": 2, "op": 14, "own": 9}  # of the benchmarks, by their names
 # All that the script may call there. No compiler, Meson, Ninja or Python.
 TOOLS = """awk bash cat cp cut date dirname env find grep head mkdir mktemp mv nproc realpath rm sed setsid sleep sort split tail true uname xargs""".split()
@@ -72,7 +73,7 @@ def pack(work):
 def run(there, out, path, **variables):
     """(status, what was printed). The environment is what follows and nothing else."""
     environment = {"PATH": str(path), "STANDIN_DEVICES": "1", "CUDA_HOME": "/nowhere", "GPU_CASES": str(out.parent / "with a space" / "some cases"),
-                   "PROGRAMS": PROGRAMS, "BENCH": "1 64 1", "FUZZ_SECONDS": "3", "FUZZ_SEED": "1", **variables}
+                   "PROGRAMS": PROGRAMS, "TESTS": TESTS, "BENCH": "1 64 1", "FUZZ_SECONDS": "3", "FUZZ_SEED": "1", **variables}
     done = subprocess.run([there / "gpu", "run", there, out], env=environment, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout
@@ -110,8 +111,9 @@ def every_command_runs(work, there):
         check("| passed |" in line, f"{stage}: the report says {line!r}")
         if stage not in ("device", "bench"):
             check(" 0 failed, " in line and "nothing counted" not in line and "| 0 passed" not in line, f"{stage}: counts are {line!r}")
-    kernels = f"| {passed(work / 'out/kernels.log')} passed, 0 failed, 0 skipped |"
-    check(kernels in row(report, "kernels"), f"kernels: counts are {row(report, 'kernels')!r}, wanted {kernels!r}")
+    for stage, programs in (("kernels", PROGRAMS), ("tests", TESTS)):
+        counted = f"| {passed(work / f'out/{stage}.log', programs)} passed, 0 failed, 0 skipped |"
+        check(counted in row(report, stage), f"{stage}: counts are {row(report, stage)!r}, wanted {counted!r}")
     check("a stand-in, 580.00" in report and "cuda:0: opens" in report, "the report lacks the device")
     every_row_is_reported(report, ROWS)
     check(all(f"links, {n} GPUs: skipped, there is 1" in report for n in (2, 4, 8)), f"of one GPU the report has no line on links:\n{report}")
@@ -119,10 +121,10 @@ def every_command_runs(work, there):
     check(status == 0 and text.count("done before") == len(stages) - 1, f"a second run got {status}:\n{text}")
 
 
-def passed(log):
-    """The sum of what the programs of PROGRAMS counted, each in a line of its own."""
+def passed(log, programs):
+    """The sum of what these programs counted, each in a line of its own."""
     counts = [int(n) for n in re.findall(r"^(\d+) passed, 0 failed, 0 skipped$", log.read_text(), re.MULTILINE)]
-    check(len(counts) == len(PROGRAMS.split()) and min(counts) > 0, f"of {PROGRAMS} the log counts {counts}")
+    check(len(counts) == len(programs.split()) and min(counts) > 0, f"of {programs} the log counts {counts}")
     return sum(counts)
 
 

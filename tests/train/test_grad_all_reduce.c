@@ -146,7 +146,7 @@ static stn_status training_body(stn_context *context, void *arg)
     const stn_placement place = stn_replicate();
     const stn_sgd_options options = {.size = sizeof options, .rate = 0.1, .momentum = 0.9};
     stn_optimizer *optimizer = NULL;
-    double first[WEIGHTS], got[WEIGHTS];
+    double all_ranks[4 * WEIGHTS], got[WEIGHTS];
     (void)arg;
     stn_scope_begin(context);
     struct model m = model_of(context, own, &place);
@@ -161,9 +161,8 @@ static stn_status training_body(stn_context *context, void *arg)
         CHECK_STATUS(stn_optimizer_step(optimizer), STN_OK);
     }
     test_read(m.w, got, WEIGHTS);
-    memcpy(first, got, sizeof got);
-    CHECK_STATUS(stn_comm_broadcast(stn_context_comm(context), first, WEIGHTS, STN_DTYPE_F64, 0, NULL), STN_OK);
-    CHECK_BYTES(got, first, sizeof got);
+    test_gather(context, got, WEIGHTS, STN_DTYPE_F64, all_ranks);
+    CHECK_BYTES(got, all_ranks, sizeof got);
     CHECK(fabs(got[0] - weight(0)) > 1e-3); /* it moved */
     stn_optimizer_destroy(&optimizer);
     return stn_scope_end(context);
@@ -386,7 +385,7 @@ static void refuse(stn_context *context, const stn_mesh *grid, enum fault fault)
     const stn_placement place = stn_replicate();
     const int odd = stn_context_rank(context) == 1;
     double before[WEIGHTS], after[WEIGHTS];
-    char text[512], first[512] = "";
+    char text[512];
     struct model m = model_of(context, slice_of(grid, 1), &place);
     CHECK_STATUS(stn_backward(loss_of(&m, sample(context, slice_of(grid, 1), 0, 0), 0)), STN_OK);
     read_grad(m.w, before, WEIGHTS);
@@ -399,9 +398,7 @@ static void refuse(stn_context *context, const stn_mesh *grid, enum fault fault)
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), refusals[fault].status);
     if (!CHECK(strncmp(text, refusals[fault].text, strlen(refusals[fault].text)) == 0))
         CHECK_STR(text, refusals[fault].text);
-    memcpy(first, text, sizeof first);
-    CHECK_STATUS(stn_comm_broadcast(stn_context_comm(context), first, sizeof first, STN_DTYPE_U8, 0, NULL), STN_OK);
-    CHECK_STR(text, first);
+    test_same_text(context, text);
     read_grad(m.w, after, WEIGHTS);
     CHECK_BYTES(after, before, sizeof after);
     CHECK_STATUS(stn_grad_all_reduce(2, (stn_tensor *[]){m.w, m.b}, grid, 0, STN_SUM), STN_OK); /* still usable */

@@ -289,8 +289,8 @@ static void damaged_files_are_refused_on_all_ranks(void)
     test_ranks(2, damaged_body, NULL);
 }
 
-/* Chunks that are many pieces of the file: short ones, for which ranks exchange; long ones; ones that lie far apart. Cut
- * along each dim, on some ranks unevenly or not at all. */
+/* Chunks that are many pieces of the file: short ones, for which ranks exchange; long ones; ones that lie far apart.
+ * Cut along each dim, on some ranks unevenly or not at all. */
 static const struct {
     int ndim;
     int64_t shape[3];

@@ -1,5 +1,5 @@
-/* What loading asks of the disk: each byte once and in few reads, whatever cuts the tensors; and what it does where the disk refuses
- * one rank. */
+/* What loading asks of the disk: each byte once and in few reads, whatever cuts the tensors; and what it does where the
+ * disk refuses one rank. */
 #include "ranks.h"
 
 #include <dlfcn.h>

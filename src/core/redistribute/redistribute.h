@@ -21,7 +21,8 @@ stn_status stni_redistribute_begin(stn_tensor *tensor, const stn_spec *spec, stn
  * Collective over the ranks of both meshes. No history: whoever writes a tensor says so. */
 stn_status stni_redistribute_into(const stn_tensor *from, const stn_tensor *to);
 
-/* What the first two do: a handle that nobody else has, whose last exchanges are steps of `way` where that is not NULL. */
+/* What the first two do: a handle that nobody else has, whose last exchanges are steps of `way` where that is not
+ * NULL. */
 stn_status stni_redistribute_by(stn_tensor *tensor, const stn_spec *spec, struct stni_under_way *way, stn_tensor **out);
 
 #endif

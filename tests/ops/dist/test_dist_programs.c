@@ -13,6 +13,15 @@ static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
     return t;
 }
 
+static stn_tensor *counts(stn_context *context, int64_t n, const int64_t *values)
+{
+    const stn_spec *spec;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec), STN_OK);
+    stn_tensor *t = stn_from_host(context, spec, values);
+    stn_spec_release(&spec);
+    return t;
+}
+
 static void expect_values(stn_tensor *t, int64_t n, const double *want)
 {
     double got[64] = {0};
@@ -33,10 +42,9 @@ static stn_tensor *grad_of(stn_tensor *leaf)
 /* A row of the table in docs/gradients.md, with what both ranks found. */
 static void print_c12(stn_context *context, stn_tensor *grad, stn_grad_convention convention)
 {
-    const int64_t counts[] = {2, 2};
     double mine[2] = {0}, all[4] = {0};
     test_read(grad, mine, 2);
-    CHECK_STATUS(stn_comm_all_gather(stn_context_comm(context), mine, all, counts, STN_DTYPE_F64, NULL), STN_OK);
+    test_gather(context, mine, 2, STN_DTYPE_F64, all);
     if (stn_context_rank(context) == 0)
         printf("| C12 %s | | %g %g, %g %g |\n", convention == STN_GRAD_PER_RANK ? "B" : "A", all[0], all[1], all[2],
                all[3]);
@@ -265,7 +273,7 @@ static stn_status outside_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_mesh_create(context, 1, &two, NULL, ranks, &mesh), STN_OK);
     const double values[] = {r, r + 0.5};
     stn_tensor *x = vector(context, n, values), *y = NULL;
-    stn_tensor *in[] = {x, stn_wrap(context, STN_DTYPE_I64, 1, (const int64_t[]){2}, NULL, (void *)sizes, NULL, NULL)};
+    stn_tensor *in[] = {x, counts(context, 2, sizes)};
     stn_set_requires_grad(x, 1);
     CHECK_STATUS(stn_call(context, "dist_all_gather", 2, in, 2, attrs, 1, &y), STN_OK);
     if (r == 1)
@@ -288,7 +296,6 @@ static stn_status lists_body(stn_context *context, void *arg)
     const int p = stn_context_size(context), r = stn_context_rank(context);
     const stn_attr attrs[] = {{.name = "mesh", .type = STN_ATTR_INT, .value.i = 0},
                               {.name = "convention", .type = STN_ATTR_STRING, .value.s = "per_rank"}};
-    const int64_t n = p;
     int64_t send[8], receive[8], length = 0;
     double values[64], want[64];
     (void)arg;
@@ -303,8 +310,8 @@ static stn_status lists_body(stn_context *context, void *arg)
             want[length++] = 10 * q + r;
     }
     stn_tensor *y = NULL, *in[] = {vector(context, p * (r + 1), values), NULL, NULL};
-    in[1] = stn_wrap(context, STN_DTYPE_I64, 1, &n, NULL, send, NULL, NULL);
-    in[2] = stn_wrap(context, STN_DTYPE_I64, 1, &n, NULL, receive, NULL, NULL);
+    in[1] = counts(context, p, send);
+    in[2] = counts(context, p, receive);
     CHECK_STATUS(stn_call(context, "dist_all_to_all", 3, in, 2, attrs, 1, &y), STN_OK);
     expect_values(y, length, want);
     return stn_scope_end(context);

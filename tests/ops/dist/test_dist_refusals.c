@@ -156,15 +156,6 @@ static void expect_usable(stn_context *context, const stn_mesh *mesh)
     stn_spec_release(&spec);
 }
 
-/* Texts are the same on all ranks. */
-static void expect_same(stn_context *context, const char *text)
-{
-    char first[512] = "";
-    memcpy(first, text, strlen(text));
-    CHECK_STATUS(stn_comm_broadcast(stn_context_comm(context), first, sizeof first, STN_DTYPE_U8, 0, NULL), STN_OK);
-    CHECK_STR(text, first);
-}
-
 /* The text of the error that is kept begins so, and is that of all ranks; the mesh is usable after it. */
 static void expect_refused(stn_context *context, const stn_mesh *mesh, stn_tensor *y, stn_status status,
                            const char *wanted)
@@ -174,7 +165,7 @@ static void expect_refused(stn_context *context, const stn_mesh *mesh, stn_tenso
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), status);
     if (!CHECK(strncmp(text, wanted, strlen(wanted)) == 0))
         CHECK_STR(text, wanted);
-    expect_same(context, text);
+    test_same_text(context, text);
     expect_usable(context, mesh);
 }
 

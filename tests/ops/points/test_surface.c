@@ -275,8 +275,12 @@ static stn_status parts_body(stn_context *context, void *arg)
         for (int k = 0; k < 3 && sharded; k++) {
             const stn_spec *spec = NULL;
             const stn_dtype dtype = stn_tensor_dtype(in[k]);
+            const size_t bytes = (size_t)stn_spec_numel(stn_tensor_spec(in[k])) * stn_dtype_size(dtype);
+            void *data = malloc(bytes);
+            CHECK_STATUS(stn_to_host(in[k], data, bytes), STN_OK);
             CHECK_STATUS(stn_spec_create(context, mesh, &cut, dtype, 2, stn_tensor_shape(in[k]), NULL, &spec), STN_OK);
-            in[k] = stn_from_host_global(context, spec, stn_tensor_data(in[k]));
+            in[k] = stn_from_host_global(context, spec, data);
+            free(data);
             stn_spec_release(&spec);
         }
         test_read(stn_signed_distance_field(in[0], in[1], in[2], NULL, &faces), out, M);

@@ -267,7 +267,7 @@ static stn_status captured_body(stn_context *context, void *arg)
         stn_mul_number_(x, -3);
         CHECK_STATUS(stn_step_run(step), STN_OK);
         test_read(stn_isht(stn_sht(x, 0, 0, &gauss), CAPTURED_NLAT, CAPTURED_NLON, &gauss), want, CAPTURED);
-        test_compare(y, want, CAPTURED, 0);
+        test_compare(y, want, CAPTURED, 1e-13); /* on a device not by the same library */
     }
     stn_step_destroy(&step);
     return stn_scope_end(context);
