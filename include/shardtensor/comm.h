@@ -166,11 +166,12 @@ STN_API void stn_comm_destroy(stn_comm **comm);
 STN_API int stn_comm_rank(const stn_comm *comm); /**< This rank, 0 <= rank < size; -1 for NULL. */
 STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group; 0 for NULL. */
 
-/* The collectives. `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside
- * the caller (ranks on a device may meet here first), the buffers stay untouched until stn_request_wait, and
- * collectives of one communicator run in the order of their calls. Errors of all collectives: STN_ERR_ARGUMENT,
- * STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY,
- * STN_ERR_COMM. */
+/* The collectives. Buffers are memory that the ranks' device reaches: on a GPU its own, and memory of the host from
+ * cudaHostAlloc and its like; other memory of the host is refused on the rank that passes it (STN_ERR_ARGUMENT).
+ * `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller
+ * (ranks on a device may meet here first), the buffers stay untouched until stn_request_wait, and collectives of one
+ * communicator run in the order of their calls. Errors of all collectives: STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks
+ * call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY, STN_ERR_COMM. */
 
 /** recv = op over all ranks' send, on every rank, the same bits. May be in place.
  *  @return errors of all collectives. */

@@ -152,6 +152,11 @@ typedef struct stn_device_ops {
     /** 1 where what was on the queue when the event was recorded last has ended, whether or not it failed; 0 where it
      *  has not, or that cannot be told. The host does not wait. */
     int (*event_passed)(void *impl, void *event);
+    /** 0 where kernels of the device do not reach the memory at `pointer`, as memory of the host; 1 where they do, or
+     *  that cannot be told. */
+    int (*reaches)(void *impl, const void *pointer);
+    /** What the device says of the last entry that failed, of any queue; NULL where it says nothing. */
+    const char *(*failure)(void *impl);
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.

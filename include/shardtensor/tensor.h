@@ -75,10 +75,10 @@ STN_API stn_tensor *stn_from_host(stn_context *context, const stn_spec *spec, co
  *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_from_host_global(stn_context *context, const stn_spec *spec, const void *data);
 
-/** A local tensor over the caller's device memory, without a copy. `release(arg)` is called once the last use has
- *  ended; on a GPU by a later call (the end of a scope, stn_to_host, stn_context_stats, stn_context_trim) or the
- *  context's end. It may call CUDA, and be NULL. `strides` in elements, NULL: row-major. On a GPU `data` is a multiple
- *  of an element's size, on the CPU of 8 at most. Local.
+/** A local tensor over the caller's device memory (on a GPU also memory of the host from cudaHostAlloc and its like),
+ *  without a copy. `release(arg)` is called once the last use has ended; on a GPU by a later call (the end of a scope,
+ *  stn_to_host, stn_context_stats, stn_context_trim) or the context's end. It may call CUDA, and be NULL. `strides` in
+ *  elements, NULL: row-major. On a GPU `data` is a multiple of an element's size, on the CPU of 8 at most. Local.
  *  @return new tensor; STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_tensor *stn_wrap(stn_context *context, stn_dtype dtype, int ndim, const int64_t *shape,
                              const int64_t *strides, void *data, void (*release)(void *arg), void *arg);

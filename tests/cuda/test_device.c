@@ -91,6 +91,12 @@ static void work_leaves_the_current_device(void *queue)
     atomic_int may_go_on = 0;
     CHECK_ENTRY(allocate, sizeof host, &memory);
     CHECK_ENTRY(host_allocate, sizeof host, &pinned);
+    CHECK_I64(ops->reaches(device, memory), 1);
+    CHECK_I64(ops->reaches(device, (char *)pinned + sizeof host - 1), 1);
+    CHECK_I64(ops->reaches(device, host), 0);
+    check_untouched("reaches");
+    CHECK_PTR(ops->failure);
+    CHECK(ops->failure(device) == NULL);
     CHECK_ENTRY(copy, queue, memory, host, sizeof host, 1);
     CHECK_ENTRY(launch, queue, NULL, count_run, NULL, 0);
     CHECK_ENTRY(event_create, &event);

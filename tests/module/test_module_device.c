@@ -78,6 +78,8 @@ static void copy_from_the_wrong_side_fails_its_queue(void)
         return;
     void *device = door_upload(context, host, sizeof host);
     CHECK_STATUS(stni_queue_copy(context->queue, host, device, sizeof host, STNI_COPY_DEVICE), STN_ERR_DEVICE);
+    CHECK(strstr(stn_queue_error_text(context->queue), "a copy of device probe") != NULL);
+    stni_queue_recover(context->queue);
     stn_box wrong = {.data = host, .ndim = 1, .shape = {4}, .strides = {1}};
     stn_box right = {.data = device, .ndim = 1, .shape = {4}, .strides = {1}};
     CHECK_STATUS(stni_box_copy(context->queue, &right, &wrong, sizeof *host), STN_OK);

@@ -42,6 +42,9 @@ static stn_status check_buffer(stn_comm *comm, const char *coll, const char *nam
     if (count > 0 && !buffer)
         return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s got NULL for %lld elements", coll, name,
                               (long long)count);
+    if (count > 0 && comm->queue && !stni_device_reaches(comm->queue->device, buffer))
+        return stni_comm_fail(comm, STN_ERR_ARGUMENT, "%s: %s got memory that device %s does not reach", coll, name,
+                              comm->queue->device->name);
     return STN_OK;
 }
 

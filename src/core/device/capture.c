@@ -179,7 +179,8 @@ static stn_status launch_on_device(stn_graph *graph, stn_queue *queue)
         begun += status == STN_OK;
     }
     if (status == STN_OK)
-        status = graph->device->ops->graph_launch(graph->device->impl, graph->impl, queue->impl);
+        status = stni_queue_refused(
+            queue, graph->device->ops->graph_launch(graph->device->impl, graph->impl, queue->impl), "a graph of");
     while (begun-- > 0)
         graph->parts[begun].end(graph->parts[begun].arg, queue);
     return status == STN_OK ? (stn_status)atomic_load(&queue->failed) : status;

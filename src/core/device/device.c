@@ -233,16 +233,24 @@ STNI_COLD static stn_status sync_recording(stn_queue *queue, stn_sync_reason rea
     return status == STN_OK ? queue_status(queue) : status;
 }
 
+stn_status stni_queue_refused(stn_queue *queue, stn_status status, const char *what)
+{
+    const stn_device *device = queue->device;
+    const char *why = status != STN_OK && device->ops->failure ? device->ops->failure(device->impl) : NULL;
+    if (status == STN_OK)
+        return STN_OK;
+    return stn_queue_fail(queue, status, "%s device %s failed%s%s", what, device->name, why ? ": " : "",
+                          why ? why : "");
+}
+
 stn_status stni_queue_sync_for(stn_queue *queue, stn_sync_reason reason)
 {
     if (queue->capture)
         return sync_recording(queue, reason);
     queue->syncs[reason]++;
-    if (!queue->immediate) {
-        stn_status status = queue->device->ops->queue_sync(queue->device->impl, queue->impl);
-        if (status != STN_OK)
-            stn_queue_fail(queue, status, "waiting for a queue of device %s failed", queue->device->name);
-    }
+    if (!queue->immediate)
+        stni_queue_refused(queue, queue->device->ops->queue_sync(queue->device->impl, queue->impl),
+                           "waiting for a queue of");
     return queue_status(queue);
 }
 
@@ -358,6 +366,11 @@ int stni_event_passed(const stn_event *event)
     return stni_device_tells_passed(device) && device->ops->event_passed(device->impl, event->impl);
 }
 
+int stni_device_reaches(const stn_device *device, const void *pointer)
+{
+    return !device->ops->reaches || device->ops->reaches(device->impl, pointer);
+}
+
 enum direction { TO_STREAM, FROM_STREAM };
 
 /* An event on one side, a wait on the other; what waits needs the event no more. */
@@ -401,5 +414,6 @@ stn_status stni_queue_copy(stn_queue *queue, void *dst, const void *src, size_t 
     }
     if (queue->capture && (queue->device->is_cpu || kind != STNI_COPY_DEVICE))
         return stni_capture_refuses(queue, "memory of the host was copied");
-    return queue->device->ops->copy(queue->device->impl, queue->impl, dst, src, bytes, (int)kind);
+    return stni_queue_refused(
+        queue, queue->device->ops->copy(queue->device->impl, queue->impl, dst, src, bytes, (int)kind), "a copy of");
 }

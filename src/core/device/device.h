@@ -106,6 +106,12 @@ stn_status stni_event_sync(stn_event *event);
 int stni_event_passed(const stn_event *event);
 int stni_device_tells_passed(const stn_device *device);
 
+/* Whether kernels of the device reach memory at `pointer`; 1 where that cannot be told. */
+int stni_device_reaches(const stn_device *device, const void *pointer);
+
+/* Fails the queue where `status`, of an entry of its device's table, says so: `what` as in "a copy of", and why. */
+stn_status stni_queue_refused(stn_queue *queue, stn_status status, const char *what);
+
 /* What is put on somebody else's stream from now on comes behind what is on the queue, and the other way round. The
  * host waits for nothing. STN_ERR_UNSUPPORTED where the device has no such streams. */
 stn_status stni_stream_follow(stn_queue *queue, void *stream);

@@ -246,6 +246,11 @@ static stn_status check_data(stn_context *context, const stn_spec *spec, const v
                          (long long)spec->local_numel);
     if ((uintptr_t)data % alignment != 0)
         return stni_fail(context, STN_ERR_ARGUMENT, "wrap: data got an address that is no multiple of %zu", alignment);
+    if (spec->local_numel > 0 && !stni_device_reaches(context->device, data))
+        return stni_fail(context, STN_ERR_ARGUMENT,
+                         "wrap: data got memory that device %s does not reach, wanted the device's own (stn_from_host "
+                         "copies the host's)",
+                         context->device->name);
     return STN_OK;
 }
 

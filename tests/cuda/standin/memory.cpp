@@ -249,6 +249,17 @@ bool pinned_free(void *pointer)
     return true;
 }
 
+bool pinned_owns(const void *pointer)
+{
+    std::lock_guard<std::mutex> held(pinned().lock);
+    const char *at = static_cast<const char *>(pointer);
+    auto behind = pinned().bytes.upper_bound(const_cast<void *>(pointer));
+    if (behind == pinned().bytes.begin())
+        return false;
+    --behind;
+    return at < static_cast<const char *>(behind->first) + behind->second;
+}
+
 void work_begins()
 {
     memory().begins();

@@ -18,6 +18,7 @@ bool device_owns(const void *pointer);    /* whether it points into a piece */
 /* Memory of the host that devices reach; filled with NaN when it is given out and when it comes back. */
 void *pinned_allocate(std::size_t bytes); /* NULL where there is none */
 bool pinned_free(void *pointer);          /* false where it is no piece */
+bool pinned_owns(const void *pointer);    /* also within a piece */
 
 /* Around the work of a stream, on the thread that does it. */
 void work_begins();

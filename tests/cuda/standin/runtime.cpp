@@ -96,6 +96,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         int attribute, value;
     } known[] = {{cudaDevAttrComputeCapabilityMajor, standin::settings().capability / 10},
                  {cudaDevAttrComputeCapabilityMinor, standin::settings().capability % 10},
+                 {cudaDevAttrPageableMemoryAccess, 0},
                  {standin::CLOCK_RATE, 1000000},
                  {standin::MULTIPROCESSORS, 4}};
     for (const auto &row : known)
@@ -186,6 +187,16 @@ cudaError_t cudaFree(void *pointer)
     if (standin::refuse_in_capture() != cudaSuccess)
         return cudaErrorStreamCaptureUnsupported;
     return !pointer || standin::device_free(pointer) ? cudaSuccess : failed(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *pointer)
+{
+    *out = {};
+    if (standin::device_owns(pointer))
+        out->type = cudaMemoryTypeDevice;
+    else if (standin::pinned_owns(pointer))
+        out->type = cudaMemoryTypeHost;
+    return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int)

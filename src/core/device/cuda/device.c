@@ -11,6 +11,12 @@ struct event {
     int device; /* its index */
 };
 
+static const char *failure(void *impl)
+{
+    struct stni_cuda_device *device = impl;
+    return atomic_load(&device->failure);
+}
+
 enum cudaStreamCaptureMode stni_cuda_permit_in_capture(enum cudaStreamCaptureMode mode)
 {
     cudaThreadExchangeStreamCaptureMode(&mode);
@@ -280,6 +286,8 @@ static const stn_device_ops device_ops = {
     .queue_wait = queue_wait,
     .event_sync = event_sync,
     .event_passed = event_passed,
+    .reaches = stni_cuda_reaches,
+    .failure = failure,
     .copy = copy,
     .destroy = destroy,
     .host_allocate = stni_cuda_host_allocate,
@@ -313,6 +321,8 @@ stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **i
     if (!device)
         return STN_ERR_MEMORY;
     device->index = index;
+    if (cudaDeviceGetAttribute(&device->reaches_all, cudaDevAttrPageableMemoryAccess, index) != cudaSuccess)
+        cudaGetLastError();
     pthread_mutex_init(&device->lock, NULL);
     *ops = &device_ops;
     *impl = device;

@@ -6,6 +6,7 @@
 #include "core/device/cuda/library.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* A queue that runs on a stream of the caller's. */
 struct stni_cuda_lent {
@@ -15,7 +16,9 @@ struct stni_cuda_lent {
 
 struct stni_cuda_device {
     int index;
-    uint64_t peers; /* bit i: its kernels may use the memory of device i */
+    int reaches_all;               /* its kernels reach all memory of the host too */
+    _Atomic(const char *) failure; /* of any thread; the runtime's text */
+    uint64_t peers;                /* bit i: its kernels may use the memory of device i */
     pthread_mutex_t lock;
     struct stni_cuda_lent *lent;
     cudaStream_t memory; /* on which a caller's allocator is asked where no queue can be; NULL: not yet */
@@ -43,11 +46,13 @@ static inline int stni_cuda_enter(void *impl)
 
 static inline stn_status stni_cuda_leave(void *impl, int before, cudaError_t error)
 {
-    const struct stni_cuda_device *device = impl;
+    struct stni_cuda_device *device = impl;
     if (before != device->index)
         cudaSetDevice(before);
-    if (error != cudaSuccess)
+    if (error != cudaSuccess) {
         cudaGetLastError(); /* it is reported by the status; kept, it would fail the next launch */
+        atomic_store(&device->failure, cudaGetErrorString(error));
+    }
     return stni_cuda_status_of(error);
 }
 
@@ -60,5 +65,6 @@ void stni_cuda_deallocate_to(void *impl, const stn_device_allocator *allocator, 
                              size_t bytes);
 stn_status stni_cuda_host_allocate(void *impl, size_t bytes, void **out);
 void stni_cuda_host_deallocate(void *impl, void *pointer, size_t bytes);
+int stni_cuda_reaches(void *impl, const void *pointer);
 
 #endif

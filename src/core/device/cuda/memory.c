@@ -110,3 +110,16 @@ void stni_cuda_host_deallocate(void *impl, void *pointer, size_t bytes)
     stni_cuda_permit_in_capture(mode);
     stni_cuda_leave(impl, before, error);
 }
+
+/* Memory of another device is reached where that device's queues are waited for. */
+int stni_cuda_reaches(void *impl, const void *pointer)
+{
+    const struct stni_cuda_device *device = impl;
+    struct cudaPointerAttributes about;
+    if (device->reaches_all)
+        return 1;
+    if (cudaPointerGetAttributes(&about, pointer) == cudaSuccess)
+        return about.type != cudaMemoryTypeUnregistered;
+    cudaGetLastError();
+    return 1;
+}
