@@ -114,7 +114,7 @@ template <class S> void launch_of(const reduction &r, cudaStream_t stream)
     enum { V = 16 / sizeof(S) };
     if (is_dense(r.a))
         STNI_LAUNCH(reduce_dense<S>, blocks_for(r.count / V + r.count % V, THREADS), THREADS, stream, r);
-    else if (r.count < (int64_t)1 << SMALL_COUNT_BITS)
+    else if (is_small_count(r.count))
         STNI_LAUNCH((reduce_strided<S, uint32_t>), blocks_for(r.count, THREADS), THREADS, stream, r);
     else
         STNI_LAUNCH((reduce_strided<S, int64_t>), blocks_for(r.count, THREADS), THREADS, stream, r);
@@ -130,7 +130,7 @@ reduction reduction_of(const stn_box_reduce_args &args)
     r.count = 1;
     for (int d = 0; d < r.a.ndim; d++)
         r.count *= r.a.shape[d];
-    for (int d = 0; d < r.a.ndim && r.count < (int64_t)1 << SMALL_COUNT_BITS; d++)
+    for (int d = 0; d < r.a.ndim && is_small_count(r.count); d++)
         r.by[d] = divider_of(r.a.shape[d]);
     if (r.a.n_src == 1)
         r.a.op = STN_SUM;

@@ -115,7 +115,7 @@ bool is_of_rows(const sides &s, int64_t unit, const void *dst)
     if (s.stride[DST][last] != 1 || s.stride[SRC][last] != 1)
         return false;
     const int64_t packs = s.count / s.shape[last] * packs_of_a_row(s, unit, dst);
-    return s.shape[last] * unit >= LEAST_ROW && packs < (int64_t)1 << SMALL_COUNT_BITS;
+    return s.shape[last] * unit >= LEAST_ROW && is_small_count(packs);
 }
 
 template <class W> void launch_rows(const sides &s, W *dst, const W *src, cudaStream_t stream)

@@ -43,7 +43,7 @@ inline bool is_patched(const stni_conv_args &a)
         count *= p.in[d];
         taps *= p.kernel[d];
     }
-    return is && taps > 1 && (p.kind != STNI_CONV_FORWARD || taps >= LEAST_TAPS_FORWARD) && count < INT32_MAX;
+    return is && taps > 1 && (p.kind != STNI_CONV_FORWARD || taps >= LEAST_TAPS_FORWARD) && is_small_count(count);
 }
 
 inline patches patches_of(const stni_conv_problem &p)

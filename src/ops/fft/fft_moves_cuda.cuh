@@ -61,7 +61,7 @@ inline line_map map_of(const stni_fft_args &a, bool is_in, const span &s)
     m.count = s.count * m.planes;
     m.elements = m.count * m.length;
     m.are_pairs = (uintptr_t)(is_in ? a.in : a.out) % bytes == 0;
-    if (m.elements >> SMALL_COUNT_BITS == 0) {
+    if (is_small_count(m.elements)) {
         m.by_length = divider_of(m.length);
         m.by_planes = divider_of(m.planes);
         m.by_more = divider_of(a.n_more > 1 ? a.more[a.n_more - 1].n : 1);
@@ -72,7 +72,7 @@ inline line_map map_of(const stni_fft_args &a, bool is_in, const span &s)
 /* Whether 32-bit indices serve. */
 inline bool is_small(const line_map &m)
 {
-    return is_small(m.lines) && m.elements >> SMALL_COUNT_BITS == 0;
+    return is_small(m.lines) && is_small_count(m.elements);
 }
 
 template <class I> STNI_DEVICE int64_t line_at(const line_map &m, I line)

@@ -53,8 +53,8 @@ bool is_ordered(const stni_access_write_args &args, ordering &o)
     while (o.together > 1 && bits_of((uint64_t)(o.together * o.elements)) > ORDER_KEY_BITS)
         o.together /= 2;
     o.bits = bits_of((uint64_t)(o.together * o.elements));
-    return n * o.together >= ORDER_SHORT && n <= INT32_MAX && lines / o.together >= ORDER_ENOUGH &&
-           lines <= INT32_MAX && o.elements > 0 && o.elements < 1 << ORDER_KEY_BITS && o.bits <= ORDER_KEY_BITS;
+    return n * o.together >= ORDER_SHORT && is_small_count(n) && lines / o.together >= ORDER_ENOUGH &&
+           is_small_count(lines) && o.elements > 0 && o.elements < 1 << ORDER_KEY_BITS && o.bits <= ORDER_KEY_BITS;
 }
 
 STNI_DEVICE void report_ordered(const ordering &o, int64_t got, int64_t line, int64_t along)

@@ -69,7 +69,7 @@ template <class I> STNI_DEVICE void divide(const target &t, I source, int64_t (&
 STNI_DEVICE void find_source(const arguments &p, const target &t, int64_t source,
                              int64_t (&at)[STNI_NEIGHBORHOOD_DIMS])
 {
-    t.sources <= UINT32_MAX ? divide(t, (uint32_t)source, at) : divide(t, source, at);
+    t.sources < 2 * STNI_SMALL_COUNT ? divide(t, (uint32_t)source, at) : divide(t, source, at);
     STNI_UNROLL
     for (int d = 0; d < STNI_NEIGHBORHOOD_DIMS; d++)
         at[d] = t.along[d].first + at[d] * p.dim[d].dilation - p.source[d].begin;

@@ -32,8 +32,8 @@ inline bool find_dense_rows(const stni_norm_args &a, dense_rows &to)
     const summation<NORM_OPERANDS> s = summation_by(a, NORM_STAT);
     to.rows = s.kept.count;
     to.n = s.summed.count;
-    return s.summed.ndim == 1 && find_row_offsets(s.kept, to.at) && to.n < INT32_MAX - ROW_MOST &&
-           to.rows * (to.n / ROW_MOST + 1) < INT32_MAX && is_along_rows(s, NORM_X, a.x) &&
+    return s.summed.ndim == 1 && find_row_offsets(s.kept, to.at) && is_small_count(to.n + ROW_MOST) &&
+           is_small_count(to.rows * (to.n / ROW_MOST + 1)) && is_along_rows(s, NORM_X, a.x) &&
            is_along_rows(s, NORM_Y, a.y) && is_along_rows(s, NORM_OUT, a.out) &&
            is_along_rows(s, NORM_WEIGHT, a.weight) && is_along_rows(s, NORM_PARAM, a.bias);
 }

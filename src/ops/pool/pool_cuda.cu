@@ -96,7 +96,7 @@ inline bool place_steps_of(const stni_resample_args &a, place_steps &s)
     int64_t next = 1;
     s.first = 0;
     for (int d = STNI_RESAMPLE_DIMS - 1; d >= 0; d--) {
-        if (a.dim[d].n_in > INT32_MAX / next)
+        if (a.dim[d].n_in > (STNI_SMALL_COUNT - 1) / next)
             return false;
         s.next[d] = (int32_t)next;
         s.tap[d] = (int32_t)(next * least_of(a.dim[d].dilation, a.dim[d].n_in));
@@ -239,14 +239,14 @@ enum { PICK_THREADS = 256, PICK_FEW = 128 };
 /* From the index of an element of a box to its place along each dim. */
 struct pick_box {
     int64_t size[STNI_RESAMPLE_DIMS], count;
-    divider by[STNI_RESAMPLE_DIMS]; /* where the count has 31 bits */
+    divider by[STNI_RESAMPLE_DIMS]; /* where is_small_count */
 };
 
 inline pick_box pick_box_of(const int64_t (&size)[STNI_RESAMPLE_DIMS])
 {
     pick_box box = {{size[0], size[1], size[2]}, size[0] * size[1] * size[2], {}};
     for (int d = 0; d < STNI_RESAMPLE_DIMS && box.count > 0; d++)
-        if (box.count >> SMALL_COUNT_BITS == 0)
+        if (is_small_count(box.count))
             box.by[d] = divider_of(size[d]);
     return box;
 }
@@ -268,7 +268,7 @@ inline pick_boxes pick_boxes_of(const stni_pick_args &a)
 
 STNI_DEVICE void split_index(const pick_box &box, int64_t i, int64_t (&at)[STNI_RESAMPLE_DIMS])
 {
-    if (box.count >> SMALL_COUNT_BITS == 0) {
+    if (is_small_count(box.count)) {
         const uint32_t row = divide((uint32_t)i, box.by[2]), plane = divide(row, box.by[1]);
         at[2] = (uint32_t)i - row * box.by[2].divisor;
         at[1] = row - plane * box.by[1].divisor;

@@ -111,7 +111,7 @@ inline int64_t plan_outer(const stni_resample_args &a, resample_plan &p)
 /* Writes all but the tables; returns whether there is a plan. */
 inline bool plan_of(const stni_resample_args &a, resample_plan &p)
 {
-    const int64_t most = ((int64_t)1 << SMALL_COUNT_BITS) - 1;
+    const int64_t most = STNI_SMALL_COUNT - 1;
     if (count_of_targets(a) <= 0)
         return false;
     memset(&p, 0, sizeof p);

@@ -82,7 +82,7 @@ inline int64_t padded_channels(const stni_sample_args &a, int64_t vector)
 inline bool pays_by_rows(const stni_sample_args &a, int64_t vector, int64_t size)
 {
     const int64_t elements = elements_of(a), reads = points_of(a) * stni_sample_n_reads(&a);
-    return elements > 0 && a.n_channels * size >= 32 && elements <= reads && elements < INT32_MAX &&
+    return elements > 0 && a.n_channels * size >= 32 && elements <= reads && is_small_count(elements) &&
            elements * padded_channels(a, vector) * size <= SPAN_BYTES / 2;
 }
 

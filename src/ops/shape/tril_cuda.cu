@@ -77,8 +77,8 @@ bool has_packs(const triangle &t, int side, const void *data, int64_t size)
 
 template <class W> bool are_packs(const triangle &t, const stni_triangle_args &a)
 {
-    const int64_t size = pack<W>::SIZE, most = (int64_t)1 << SMALL_COUNT_BITS;
-    return t.columns % size == 0 && t.matrices.count * t.rows * t.columns < most &&
+    const int64_t size = pack<W>::SIZE;
+    return t.columns % size == 0 && is_small_count(t.matrices.count * t.rows * t.columns) &&
            has_packs(t, DST, a.dst.data, size) && has_packs(t, SRC, a.src.data, size);
 }
 

@@ -245,7 +245,7 @@ template <bool BACK, class S> void launch_long(row_arguments &a, int64_t n, cuda
 template <bool BACK, class S>
 bool launch_rows(const stni_softmax_args &from, const operands<SOFTMAX_TENSORS> &lines, cudaStream_t stream)
 {
-    const int64_t n = from.lines.n, *const step = from.lines.step, most = 0x7fffffff - ROW_MOST;
+    const int64_t n = from.lines.n, *const step = from.lines.step, most = STNI_SMALL_COUNT - 1 - ROW_MOST;
     row_arguments a = {{}, lines.count, {}, from.x, from.y, from.out, from.logarithm};
     if (step[SOFTMAX_X] != 1 || step[SOFTMAX_OUT] != 1 || (BACK && step[SOFTMAX_Y] != 1) || n > most ||
         !find_row_offsets(lines, a.at))

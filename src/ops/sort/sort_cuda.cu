@@ -226,7 +226,7 @@ template <class K, class P> void run_job(job j, void *work, cudaStream_t stream)
 
 bool is_small(const stni_order &order, int64_t n)
 {
-    return stni_sort_key_bits(order.dtype) <= 32 && n < UINT32_MAX;
+    return stni_sort_key_bits(order.dtype) <= 32 && n < 2 * STNI_SMALL_COUNT - 1;
 }
 
 size_t bytes_of(const job &j)

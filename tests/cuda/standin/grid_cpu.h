@@ -37,6 +37,9 @@
 
 namespace standin {
 
+/* STNI_SMALL_COUNT. */
+extern const int64_t small_count;
+
 /* Where a thread of the grid is. */
 struct place {
     uint3 thread, block;

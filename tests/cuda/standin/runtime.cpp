@@ -41,9 +41,12 @@ const settings_of_environment &settings()
                                                 number_from("STANDIN_DELAY", 0),
                                                 static_cast<int>(number_from("STANDIN_DRIVER", CUDART_VERSION)),
                                                 static_cast<int>(number_from("STANDIN_CAPABILITY", 90)),
+                                                static_cast<int64_t>(number_from("STANDIN_SMALL", 1ULL << 31)),
                                                 static_cast<int>(number_from("STANDIN_LIBRARIES", SERVING))};
     return all;
 }
+
+const int64_t small_count = settings().small;
 
 namespace {
 

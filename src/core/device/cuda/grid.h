@@ -10,6 +10,7 @@
  *                                                      cudaGetLastError
  *   STNI_UNROLL                                        before a loop over an array that is to stay in registers
  *   STNI_KEEP_LOOP                                     before a loop that is to stay one, for a smaller module
+ *   STNI_SMALL_COUNT                                   elements from which on indices have 64 bits (STANDIN_SMALL)
  *   STNI_DEVICE                                        begins a small function of kernels
  *   STNI_HOST_DEVICE                                   begins a small function of kernels and of the host */
 #ifndef STNI_CORE_DEVICE_CUDA_GRID_H
@@ -29,6 +30,7 @@
 #define STNI_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
 #define STNI_UNROLL _Pragma("unroll")
 #define STNI_KEEP_LOOP _Pragma("unroll 1")
+#define STNI_SMALL_COUNT ((int64_t)1 << 31)
 #define STNI_DEVICE static __device__ __forceinline__
 #define STNI_HOST_DEVICE static __host__ __device__ __forceinline__
 
@@ -41,6 +43,7 @@
 #define STNI_LAUNCH(kernel, grid, block, stream, ...) standin::launch(kernel, grid, block, stream, __VA_ARGS__)
 #define STNI_UNROLL
 #define STNI_KEEP_LOOP
+#define STNI_SMALL_COUNT standin::small_count
 #define STNI_DEVICE static inline
 #define STNI_HOST_DEVICE static inline
 

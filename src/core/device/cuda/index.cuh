@@ -38,15 +38,18 @@ template <int N> struct operands {
     int64_t count; /* of elements */
     int64_t shape[STN_MAX_BOX_NDIM];
     int64_t stride[N][STN_MAX_BOX_NDIM];
-    divider by[STN_MAX_BOX_NDIM]; /* where count < 2^31 */
+    divider by[STN_MAX_BOX_NDIM]; /* where is_small */
 };
 
-enum { SMALL_COUNT_BITS = 31 };
+/* Whether 32-bit indices serve for so many elements. */
+STNI_HOST_DEVICE bool is_small_count(int64_t n)
+{
+    return n < STNI_SMALL_COUNT;
+}
 
-/* Whether 32-bit indices serve. */
 template <int N> STNI_HOST_DEVICE bool is_small(const operands<N> &o)
 {
-    return o.count < (int64_t)1 << SMALL_COUNT_BITS;
+    return is_small_count(o.count);
 }
 
 /* Adds a dim inside of those that are there. */
