@@ -245,8 +245,8 @@ struct stn_op_desc {
 STN_API stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /** Launches the kernel of a slot for a dtype on the context's queue.
- *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message); else as
- *  stn_queue_launch. */
+ *  @return STN_ERR_UNSUPPORTED where the device has no kernel for it (named in the message), STN_ERR_ARGUMENT (NULL);
+ *  else as stn_queue_launch. */
 STN_API stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args,
                                  size_t args_size);
 

@@ -55,7 +55,7 @@ static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, con
 
 stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
-    return launch(call->op, slot, dtype, args, args_size);
+    return call ? launch(call->op, slot, dtype, args, args_size) : STN_ERR_ARGUMENT;
 }
 
 stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)

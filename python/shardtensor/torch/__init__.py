@@ -8,6 +8,7 @@ from ._compile import keep_dynamo_out
 from ._fallback import gathered, warn_gather
 from ._layout import ShardTensorSpec
 from ._promotion import TensorPromotionMode
+from ._staging import Stager
 from ._sync import sync_module_over_mesh
 from ._tensor import ShardTensor, scatter_tensor
 from ._world import close, use, world
@@ -15,6 +16,6 @@ from ._world import close, use, world
 keep_dynamo_out()
 
 __all__ = [
-    "ShardTensor", "ShardTensorSpec", "TensorPromotionMode", "checkpoint", "close", "gathered",
+    "ShardTensor", "ShardTensorSpec", "Stager", "TensorPromotionMode", "checkpoint", "close", "gathered",
     "ops", "scatter_tensor", "sync_module_over_mesh", "use", "warn_gather", "world"
 ]

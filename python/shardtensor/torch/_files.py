@@ -17,15 +17,20 @@ def chunks(tensor):
     return [ChunkStorageMetadata(offsets=torch.Size(spec.local_offset), sizes=sizes)]
 
 
-def write_items(tensor, name, _):
+def items_of(name, chunks, local, whole):
+    """How a rank's chunks of a tensor of size `whole` are written, from the plain tensor `local`."""
     from torch.distributed.checkpoint.metadata import MetadataIndex, TensorProperties
     from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
-    properties = TensorProperties.create_from_tensor(tensor._local_tensor)
+    properties = TensorProperties.create_from_tensor(local)
     return [
         WriteItem(index=MetadataIndex(name, chunk.offsets), type=WriteItemType.SHARD,
-                  tensor_data=TensorWriteData(chunk=chunk, properties=properties, size=tensor.shape))
-        for chunk in chunks(tensor)
+                  tensor_data=TensorWriteData(chunk=chunk, properties=properties, size=whole))
+        for chunk in chunks
     ]
+
+
+def write_items(tensor, name, _):
+    return items_of(name, chunks(tensor), tensor._local_tensor, tensor.shape)
 
 
 def memory_of(tensor, index):

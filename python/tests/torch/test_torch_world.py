@@ -19,7 +19,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardtensor as st
 import shardtensor.torch._world
-from shardtensor.torch import close, scatter_tensor, sync_module_over_mesh, world
+from shardtensor.torch import Stager, close, scatter_tensor, sync_module_over_mesh, world
 
 RANKS = int(os.environ.get("STN_TEST_RANKS", 0))  # of which this process is one
 
@@ -217,6 +217,34 @@ class Processes(TestCase):
         self.close(plain["x"], X)
         with self.assertRaisesRegex(checkpoint.api.CheckpointException, "a pending sum .* is neither saved nor"):
             checkpoint.save({"x": state["x"].sum(0)}, checkpoint_id=folder)
+
+    def test_what_is_saved_beside_the_training_is_what_was_there(self):
+        """Whatever changes while the file is written, by a thread or by a process of torch's."""
+        X, few = numbers(5, 3), numbers(1, 2, seed=1)
+        for kind in (None, checkpoint.state_dict_saver.AsyncCheckpointerType.PROCESS):
+            folder = os.path.join(os.path.dirname(os.environ["STN_TEST_STORE"]), "staged", str(kind))
+            module = torch.nn.Linear(3, 2).double()
+            module.weight = torch.nn.Parameter(scatter_tensor(numbers(2, 3), 0, self.mesh, [Replicate()]))
+            x = scatter_tensor(X, 0, self.mesh, [Shard(0)])
+            state = {"x": [x, {"few": scatter_tensor(few, 0, self.mesh, [Shard(0)])}], "module": module.state_dict(),
+                     "plain": torch.ones(2), "step": 7}
+            options = {"async_checkpointer_type": kind} if kind else {}
+            written = checkpoint.async_save(state, checkpoint_id=folder, async_stager=Stager(), **options)
+            x.zero_()
+            with torch.no_grad():
+                module.weight.zero_()
+            written.result()
+            dist.barrier()
+            columns = scatter_tensor(torch.zeros(5, 3, dtype=torch.float64), 0, self.mesh, [Shard(1)])
+            found = {"x": [columns, {"few": torch.zeros(1, 2, dtype=torch.float64)}], "plain": torch.zeros(2),
+                     "step": 0, "module": {"weight": torch.zeros(2, 3, dtype=torch.float64)}}
+            checkpoint.load(found, checkpoint_id=folder)
+            self.close(found["x"][0], X)
+            self.close(found["x"][1]["few"], few)
+            self.close(found["module"]["weight"], numbers(2, 3))
+            self.assertEqual((found["step"], found["plain"].tolist()), (7, [1, 1]))
+        with self.assertRaisesRegex(ValueError, "a pending sum .* is neither saved nor"):
+            checkpoint.async_save({"x": x.sum(0)}, checkpoint_id=folder, async_stager=Stager())
 
     def test_torch_s_collectives_wait_or_refuse(self):
         mesh = init_device_mesh("cpu", (1, RANKS), mesh_dim_names=("domain", "model"))
