@@ -37,6 +37,7 @@ __attribute__((visibility("default"))) ssize_t pread(int file, void *data, size_
 /* Three tensors of rows, of which one has fewer than there are ranks. */
 static const int64_t rows[N] = {40, 2, 33};
 static const char *const names[N] = {"a", "b", "c"};
+static const double zeros[40 * 7 * WIDTH];
 
 static void make(stn_context *context, int dim, double (*value)(int64_t), stn_named_tensor *list)
 {
@@ -130,12 +131,37 @@ static void where_one_rank_cannot_read_all_say_so_and_can_try_again(void)
             test_ranks(ranks, refused_body, &dim);
 }
 
+/* Ranks 2 and 0 alone have the tensor; rank 1 joins the call and no exchange. */
+static stn_status some_body(stn_context *context, void *arg)
+{
+    const int size = 2, ranks[] = {2, 0};
+    const int64_t shape[] = {rows[0], 7, WIDTH};
+    const stn_placement cut = stn_shard(2);
+    const stn_mesh *mesh = NULL;
+    (void)arg;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_mesh_create(context, 1, &size, NULL, ranks, &mesh), STN_OK);
+    const stn_named_tensor named = {names[0],
+                                    test_tensor(context, mesh, &cut, STN_DTYPE_F64, 3, shape, NULL, other_value)};
+    CHECK_STATUS(stn_load(context, path, 1, &named), STN_OK);
+    test_compare(stn_sub(named.tensor, test_tensor(context, mesh, &cut, STN_DTYPE_F64, 3, shape, NULL, test_value)),
+                 zeros, rows[0] * 7 * WIDTH, 0);
+    return stn_scope_end(context);
+}
+
+static void ranks_outside_of_the_mesh_join_no_exchange(void)
+{
+    test_ranks(1, save_body, NULL);
+    test_ranks(3, some_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"each_byte_is_read_once_whatever_cuts_the_tensors", each_byte_is_read_once_whatever_cuts_the_tensors},
         {"where_one_rank_cannot_read_all_say_so_and_can_try_again",
          where_one_rank_cannot_read_all_say_so_and_can_try_again},
+        {"ranks_outside_of_the_mesh_join_no_exchange", ranks_outside_of_the_mesh_join_no_exchange},
     };
     if (!mkdtemp(folder))
         return 1;
