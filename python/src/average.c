@@ -67,7 +67,7 @@ static PyObject *swap(PyObject *object, PyObject *none)
 static int set_mean(stnp_average *self, int i, PyObject *dict)
 {
     const stn_named_tensor mean = stn_average_at(self->handle, i);
-    PyObject *tensor = stnp_wrap_tensor(self->context, stn_tensor_retain(mean.tensor));
+    PyObject *tensor = stnp_wrap_kept(self->context, stn_tensor_retain(mean.tensor));
     const int failed = !tensor || PyDict_SetItemString(dict, mean.name, tensor) < 0;
     Py_XDECREF(tensor);
     return failed ? -1 : 0;

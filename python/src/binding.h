@@ -22,6 +22,8 @@ typedef struct stnp_context {
     pthread_mutex_t lock;              /* recursive: a callback of the library may come back */
     pthread_mutex_t given_up_lock;
     struct stnp_given_up *given_up;              /* what objects that are gone kept, released at the next way in */
+    unsigned long function_thread;               /* which is in a function that the library calls in a scope; 0: none */
+    PyObject *raised[3];                         /* what that function raised, for the call that ends by it */
     PyObject *ops;                               /* name: Op */
     PyObject *wrapper_words;                     /* {dtype: keywords of torch's wrappers there}; NULL until asked for */
     PyObject *wrapper_keywords[STN_DTYPE_COUNT]; /* the same by dtype, borrowed; NULL: torch has no such dtype */
@@ -88,8 +90,10 @@ void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
 void stnp_owned_free(PyObject *object); /**< The end of such a type's tp_dealloc. */
 PyTypeObject *stnp_owned_type(const char *name, size_t size, PyType_Slot *slots);
 
-/** A new reference to a wrapper; each takes over one reference of `handle`, also where it fails. */
+/** A new reference to a wrapper; each takes over one reference of `handle`, also where it fails. A tensor that the
+ *  library has made is its caller's, or that of the scope of a function that the library calls: then it is kept. */
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle);
+PyObject *stnp_wrap_kept(stnp_context *context, stn_tensor *handle); /**< Of a reference that is the caller's anyway. */
 PyObject *stnp_wrap_spec(stnp_context *context, const stn_spec *handle);
 PyObject *stnp_wrap_spec_of(const stnp_tensor *tensor); /**< With what was placed on axes of size 1. */
 PyObject *stnp_wrap_mesh(stnp_context *context, const stn_mesh *handle);
@@ -101,6 +105,11 @@ stnp_context *stnp_context_borrow(stn_context *handle);
 
 /** The library's context ends: what comes later is refused. Its owner destroys it. */
 void stnp_context_leave(stnp_context *context);
+
+/** A function of Python's that the library calls in a scope of its own, on this thread. Begin gives what end wants. */
+unsigned long stnp_function_begin(stnp_context *context);
+void stnp_function_end(stnp_context *context, unsigned long outer);
+void stnp_keep_raised(stnp_context *context); /**< The exception that is set, for the end of the call that it fails. */
 
 /* The way in */
 
@@ -272,6 +281,7 @@ PyObject *stnp_context_average(PyObject *self, PyObject *parameters);
 PyObject *stnp_context_clip_grad_norm(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_grad_unscale(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_grad_sync(PyObject *self, PyObject *parameters);
+PyObject *stnp_context_recompute(PyObject *object, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_grad_all_reduce(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_save(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_load(PyObject *self, PyObject *args, PyObject *keywords);

@@ -18,6 +18,8 @@ static stnp_context *allocate(PyTypeObject *type)
     self->handle = NULL;
     self->owned = 0;
     self->given_up = NULL;
+    self->function_thread = 0;
+    memset(self->raised, 0, sizeof self->raised);
     self->ops = PyDict_New();
     self->wrapper_words = NULL;
     pthread_mutexattr_t recursive;
@@ -175,6 +177,8 @@ static void destroy(PyObject *object)
     }
     Py_CLEAR(self->ops);
     Py_CLEAR(self->wrapper_words);
+    for (int i = 0; i < 3; i++)
+        Py_CLEAR(self->raised[i]);
     pthread_mutex_destroy(&self->lock);
     pthread_mutex_destroy(&self->given_up_lock);
     PyObject_GC_Del(object);
@@ -203,6 +207,8 @@ static PyObject *close_context(PyObject *object, PyObject *none)
     stnp_context *self = (stnp_context *)object;
     if (!self->owned)
         return stnp_raise(STN_ERR_STATE, "close: the context is that of a launch, which closes it");
+    if (self->function_thread)
+        return stnp_raise(STN_ERR_STATE, "close: the context is in a call of recompute, which ends first");
     if (self->handle)
         stnp_context_leave(self);
     Py_RETURN_NONE;

@@ -230,6 +230,9 @@ PyMethodDef stnp_context_methods[] = {
      "save(path, tensors, metadata=None): {name: tensor} and {key: text} as a safetensors file. Collective."},
     {"load", STNP_KEYWORDS(stnp_context_load),
      "load(path, tensors): reads {name: tensor} in place, from a file of any layout. Collective."},
+    {"recompute", (PyCFunction)(void (*)(void))stnp_context_recompute, METH_VARARGS | METH_KEYWORDS,
+     "recompute(function, *tensors, outputs=1): function(*tensors), of which nothing is kept but the tensors that it "
+     "returns, so many: backward calls it again for what it needs, with the same random numbers."},
     {"capture_begin", stnp_context_capture_begin, METH_NOARGS,
      "Begins to record what is called as a step. shardtensor.capture is the way. Collective."},
     {"capture_end", stnp_context_capture_end, METH_NOARGS, "The step that was recorded. Collective."},

@@ -60,6 +60,41 @@ int stnp_enter(stnp_entry *entry, stnp_context *context)
     return -1;
 }
 
+unsigned long stnp_function_begin(stnp_context *context)
+{
+    const unsigned long outer = context->function_thread;
+    context->function_thread = PyThread_get_thread_ident();
+    return outer;
+}
+
+void stnp_function_end(stnp_context *context, unsigned long outer)
+{
+    context->function_thread = outer;
+}
+
+static void forget_raised(stnp_context *context)
+{
+    for (int i = 0; i < 3; i++)
+        Py_CLEAR(context->raised[i]);
+}
+
+void stnp_keep_raised(stnp_context *context)
+{
+    forget_raised(context);
+    PyErr_Fetch(&context->raised[0], &context->raised[1], &context->raised[2]);
+}
+
+/** Raises what a function of Python's raised, by which the call failed. 0 where there was none. */
+static int raise_again(stnp_context *context)
+{
+    PyObject **raised = context->raised;
+    if (!raised[0])
+        return 0;
+    PyErr_Restore(raised[0], raised[1], raised[2]);
+    raised[0] = raised[1] = raised[2] = NULL;
+    return 1;
+}
+
 int stnp_leave(stnp_entry *entry, stn_status status)
 {
     char text[2048] = "";
@@ -71,7 +106,8 @@ int stnp_leave(stnp_entry *entry, stn_status status)
     PyEval_RestoreThread(entry->thread);
     if (status == STN_OK)
         return 0;
-    stnp_raise(status, text);
+    if (!raise_again(entry->context))
+        stnp_raise(status, text);
     return -1;
 }
 

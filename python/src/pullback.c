@@ -168,7 +168,7 @@ static PyObject *saved(PyObject *object, PyObject *none)
     PyObject *list = PyList_New(0);
     stn_tensor *tensor;
     for (int i = 0; list && (tensor = saved_at(self, i)); i++) {
-        PyObject *wrapped = stnp_wrap_tensor(self->context, tensor);
+        PyObject *wrapped = stnp_wrap_kept(self->context, tensor);
         if (!wrapped || PyList_Append(list, wrapped) < 0)
             Py_CLEAR(list);
         Py_XDECREF(wrapped);

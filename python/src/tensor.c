@@ -8,6 +8,12 @@ PyTypeObject *stnp_tensor_type;
 
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
 {
+    const int is_scopes = context->function_thread != 0 && context->function_thread == PyThread_get_thread_ident();
+    return stnp_wrap_kept(context, is_scopes ? stn_tensor_retain(handle) : handle);
+}
+
+PyObject *stnp_wrap_kept(stnp_context *context, stn_tensor *handle)
+{
     stnp_tensor *self = stnp_owned_new(stnp_tensor_type, context);
     if (!self) {
         stn_tensor_release(&handle);
@@ -158,7 +164,7 @@ static PyObject *get_grad(PyObject *object, void *none)
         return NULL;
     if (!grad)
         Py_RETURN_NONE;
-    return stnp_wrap_tensor(((stnp_tensor *)object)->context, grad);
+    return stnp_wrap_kept(((stnp_tensor *)object)->context, grad);
 }
 
 static PyObject *zero_grad(PyObject *object, PyObject *none)
