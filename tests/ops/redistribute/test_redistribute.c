@@ -232,13 +232,12 @@ static stn_status bad_root_body(stn_context *context, void *arg)
                 "rank 1: scatter: local is missing or on a mesh, wanted a local tensor on the root");
     stn_scatter(context, right, 3, spec, 0);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "scatter: root got 3, wanted a rank of the world, 0 to 2");
-    const stn_spec *whole_numbers;
+    const stn_spec *whole_numbers, *here;
     stn_placement rows[] = {stn_shard(0)};
     stn_spec_create(context, test_mesh(context, 3, 0), rows, STN_DTYPE_I64, 2, shape_2d, NULL, &whole_numbers);
-    int64_t numbers[N] = {0};
-    stn_tensor *counts = stn_context_rank(context) == 1
-                             ? stn_wrap(context, STN_DTYPE_I64, 2, shape_2d, NULL, numbers, NULL, NULL)
-                             : NULL;
+    stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 2, shape_2d, NULL, &here);
+    stn_tensor *counts = stn_context_rank(context) == 1 ? stn_zeros(context, here) : NULL;
+    stn_spec_release(&here);
     CHECK(stn_tensor_is_error(stn_scatter(context, counts, 1, whole_numbers, 1)));
     CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_DTYPE); /* integers have no gradients */
     stn_tensor_release(&counts);
