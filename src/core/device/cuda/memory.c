@@ -118,8 +118,8 @@ int stni_cuda_reaches(void *impl, const void *pointer)
     struct cudaPointerAttributes about;
     if (device->reaches_all)
         return 1;
-    if (cudaPointerGetAttributes(&about, pointer) == cudaSuccess)
-        return about.type != cudaMemoryTypeUnregistered;
-    cudaGetLastError();
-    return 1;
+    const int before = stni_cuda_enter(impl); /* else the runtime begins to use the thread's device */
+    const cudaError_t error = cudaPointerGetAttributes(&about, pointer);
+    stni_cuda_leave(impl, before, error);
+    return error != cudaSuccess || about.type != cudaMemoryTypeUnregistered;
 }
