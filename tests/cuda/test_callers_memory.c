@@ -6,6 +6,7 @@
 #include "core/context/context.h"
 #include "core/device/device.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { N = 3, RANKS = 2 };
@@ -64,13 +65,14 @@ static stn_status pinned_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
-/* A copy between addresses that are not what its kind says, which the driver refuses where it can tell them apart. */
+/* A copy between addresses that are not what its kind says, which the driver refuses where it can tell them apart; and
+ * compute-sanitizer, for which there are few of everything, takes a refusal for a fault. */
 static stn_status failing_body(stn_context *context, void *arg)
 {
     double here[N] = {1, 2, 3}, there[N];
     char text[256] = "";
     (void)arg;
-    if (stni_device_reaches(context->device, here))
+    if (stni_device_reaches(context->device, here) || getenv("STN_TEST_FEW"))
         return STN_OK;
     CHECK_STATUS(stni_fail_queue(context, stni_queue_copy(context->queue, there, here, sizeof here, STNI_COPY_TO_HOST)),
                  STN_ERR_DEVICE);
