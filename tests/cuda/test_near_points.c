@@ -58,9 +58,9 @@ static void distances_from_surfaces_are_the_cpus(void)
     static const both_work work = {"distances", distances};
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16};
     static const double tolerances[] = {1e-5, 1e-13, 1e-2};
-    static const int64_t shapes[][2] = {{70, 133}, {32, 128}, {1, 5}};
-    for (int i = 0; i < 3; i++)
-        both_compare(&work, dtypes[i], shapes[i], tolerances[i]);
+    static const int64_t shapes[][2] = {{70, 133}, {32, 128}, {1, 5}, {70, 600}, {45, 3}, {7, 100}};
+    for (int i = 0; i < 6; i++)
+        both_compare(&work, dtypes[i % 3], shapes[i], tolerances[i % 3]);
 }
 
 int main(int argc, char **argv)
