@@ -2,6 +2,7 @@
  * further on, from its owner: no rank holds more than its own and one other. */
 #include "ops/points/blocks.h"
 
+#include "core/base/clamp.h"
 #include "core/base/host_alloc.h"
 #include "core/tensor/tensor.h"
 #include "ops/exchange/messages.h"
@@ -159,6 +160,13 @@ stn_status stni_blocks_search(struct stni_blocks *b)
     for (int step = 1; step < b->comm->size; step++)
         STNI_TRY(step_round(b, step));
     return STN_OK;
+}
+
+/* On the CPU what a core's cache holds; a device is given more at a time to do. */
+int64_t stni_blocks_at_once(const struct stni_blocks *b, int64_t m, int64_t bytes)
+{
+    const int64_t buffer = b->call->context->device->is_cpu ? 1 << 18 : 1 << 24;
+    return stni_clamp(buffer / (bytes * b->comm->size), 1, m);
 }
 
 stn_status stni_blocks_gather(const struct stni_blocks *b, const void *own, void *all, int64_t bytes)

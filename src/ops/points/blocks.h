@@ -38,6 +38,9 @@ stn_status stni_blocks_begin(struct stni_blocks *blocks);
 /* Visits the blocks. */
 stn_status stni_blocks_search(struct stni_blocks *blocks);
 
+/* How many of m queries meet at once, of each of which every rank has found `bytes`. */
+int64_t stni_blocks_at_once(const struct stni_blocks *blocks, int64_t m, int64_t bytes);
+
 /* Every rank's `bytes`, a multiple of 8, of `own` in `all`, in the order of ranks. */
 stn_status stni_blocks_gather(const struct stni_blocks *blocks, const void *own, void *all, int64_t bytes);
 

@@ -1,7 +1,6 @@
 /* How knn and radius_search run, and their gradient. */
 #include "ops/points/neighbours.h"
 
-#include "core/base/clamp.h"
 #include "core/tensor/tensor.h"
 #include "ops/index/access.h"
 #include "ops/points/blocks.h"
@@ -75,13 +74,12 @@ static stn_status finish(const struct searching *s, int64_t first, int64_t n, in
 /* The candidates of some queries at a time meet on every rank. */
 static stn_status meet(const struct searching *s)
 {
-    enum { BUFFER = 1 << 18 };
     const int ranks = s->blocks.comm->size;
     const int64_t m = s->args.queries.rows, k = s->args.k, own = k * (int64_t)sizeof(struct stni_candidate);
-    const int64_t at_once = stni_clamp(BUFFER / (own * ranks), 1, m);
     void *all;
     if (m == 0)
         return STN_OK;
+    const int64_t at_once = stni_blocks_at_once(&s->blocks, m, own);
     STNI_TRY(stn_op_scratch(s->blocks.call, (size_t)(at_once * own * ranks), &all));
     for (int64_t first = 0; first < m; first += at_once) {
         const int64_t n = m - first < at_once ? m - first : at_once;

@@ -132,13 +132,12 @@ static stn_status finish(const struct searching *s, int64_t first, int64_t n, in
 
 static stn_status meet(const struct searching *s)
 {
-    enum { AT_ONCE = 1 << 11 };
     const int ranks = s->blocks.comm->size;
-    const int64_t m = s->args.queries.rows, at_once = m < AT_ONCE ? m : AT_ONCE;
-    const int64_t hit = (int64_t)sizeof(struct stni_hit);
+    const int64_t m = s->args.queries.rows, hit = (int64_t)sizeof(struct stni_hit);
     void *all;
     if (m == 0)
         return STN_OK;
+    const int64_t at_once = stni_blocks_at_once(&s->blocks, m, hit);
     STNI_TRY(stn_op_scratch(s->blocks.call, (size_t)(at_once * hit * ranks), &all));
     for (int64_t first = 0; first < m; first += at_once) {
         const int64_t n = m - first < at_once ? m - first : at_once;
