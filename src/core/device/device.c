@@ -193,9 +193,6 @@ stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *ar
 
 stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
 {
-    if (args_size > STN_MAX_KERNEL_ARGS)
-        return stn_queue_fail(queue, STN_ERR_ARGUMENT, "launch: args_size got %zu bytes, wanted at most %d", args_size,
-                              STN_MAX_KERNEL_ARGS);
     /* One thread launches at a time: no atomic addition is needed. */
     atomic_store_explicit(&queue->kernels, atomic_load_explicit(&queue->kernels, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -214,6 +211,9 @@ stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *
     if (!kernel || (args_size > 0 && !args))
         return stn_queue_fail(queue, STN_ERR_ARGUMENT, "launch: %s got NULL, wanted %s", kernel ? "args" : "kernel",
                               kernel ? "args_size bytes" : "a function");
+    if (args_size > STN_MAX_KERNEL_ARGS)
+        return stn_queue_fail(queue, STN_ERR_ARGUMENT, "launch: args_size got %zu bytes, wanted at most %d", args_size,
+                              STN_MAX_KERNEL_ARGS);
     return stni_queue_launch(queue, kernel, args, args_size);
 }
 

@@ -87,7 +87,8 @@ void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
  * devices that run kernels themselves. Returns the queue's failure if there is one. */
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args);
 
-/* stn_queue_launch of a kernel and arguments that are there: what ops launch through, which takes few instructions. */
+/* stn_queue_launch of a kernel and arguments that are there, and no more of these than there may be: what ops launch
+ * through, which takes few instructions. */
 stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size);
 
 /* stn_queue_sync, counted by why the host waits. */
