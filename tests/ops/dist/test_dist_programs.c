@@ -4,22 +4,18 @@
 
 #include <stdio.h>
 
-static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
+static stn_tensor *vector_of(stn_context *context, stn_dtype dtype, int64_t n, const void *values)
 {
     const stn_spec *spec;
-    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype, 1, &n, NULL, &spec), STN_OK);
     stn_tensor *t = stn_from_host(context, spec, values);
     stn_spec_release(&spec);
     return t;
 }
 
-static stn_tensor *counts(stn_context *context, int64_t n, const int64_t *values)
+static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
 {
-    const stn_spec *spec;
-    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec), STN_OK);
-    stn_tensor *t = stn_from_host(context, spec, values);
-    stn_spec_release(&spec);
-    return t;
+    return vector_of(context, STN_DTYPE_F64, n, values);
 }
 
 static void expect_values(stn_tensor *t, int64_t n, const double *want)
@@ -155,8 +151,9 @@ static stn_tensor *reduced_part(stn_tensor *x, const stn_mesh *mesh, stn_reduce_
     if (form == 1)
         return stn_dist_reduce_scatter(x, mesh, 0, NULL, op, STN_GRAD_PER_RANK);
     if (form == 2)
-        return stn_narrow(stn_dist_broadcast(stn_dist_reduce(x, mesh, op, root, STN_GRAD_PER_RANK), mesh, root,
-                                             STN_GRAD_PER_RANK), 0, 2 * r, 2);
+        return stn_narrow(
+            stn_dist_broadcast(stn_dist_reduce(x, mesh, op, root, STN_GRAD_PER_RANK), mesh, root, STN_GRAD_PER_RANK), 0,
+            2 * r, 2);
     return stn_select(stn_dist_reduce_scatter(stn_stack(2, twice, 0), mesh, 1, NULL, op, STN_GRAD_PER_RANK), 0, 0);
 }
 
@@ -273,7 +270,7 @@ static stn_status outside_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_mesh_create(context, 1, &two, NULL, ranks, &mesh), STN_OK);
     const double values[] = {r, r + 0.5};
     stn_tensor *x = vector(context, n, values), *y = NULL;
-    stn_tensor *in[] = {x, counts(context, 2, sizes)};
+    stn_tensor *in[] = {x, vector_of(context, STN_DTYPE_I64, 2, sizes)};
     stn_set_requires_grad(x, 1);
     CHECK_STATUS(stn_call(context, "dist_all_gather", 2, in, 2, attrs, 1, &y), STN_OK);
     if (r == 1)
@@ -310,8 +307,8 @@ static stn_status lists_body(stn_context *context, void *arg)
             want[length++] = 10 * q + r;
     }
     stn_tensor *y = NULL, *in[] = {vector(context, p * (r + 1), values), NULL, NULL};
-    in[1] = counts(context, p, send);
-    in[2] = counts(context, p, receive);
+    in[1] = vector_of(context, STN_DTYPE_I64, p, send);
+    in[2] = vector_of(context, STN_DTYPE_I64, p, receive);
     CHECK_STATUS(stn_call(context, "dist_all_to_all", 3, in, 2, attrs, 1, &y), STN_OK);
     expect_values(y, length, want);
     return stn_scope_end(context);
