@@ -110,6 +110,7 @@ void stnp_context_leave(stnp_context *context);
 unsigned long stnp_function_begin(stnp_context *context);
 void stnp_function_end(stnp_context *context, unsigned long outer);
 void stnp_keep_raised(stnp_context *context); /**< The exception that is set, for the end of the call that it fails. */
+void stnp_forget_raised(stnp_context *context);
 
 /* The way in */
 

@@ -177,8 +177,7 @@ static void destroy(PyObject *object)
     }
     Py_CLEAR(self->ops);
     Py_CLEAR(self->wrapper_words);
-    for (int i = 0; i < 3; i++)
-        Py_CLEAR(self->raised[i]);
+    stnp_forget_raised(self);
     pthread_mutex_destroy(&self->lock);
     pthread_mutex_destroy(&self->given_up_lock);
     PyObject_GC_Del(object);

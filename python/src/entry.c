@@ -72,7 +72,7 @@ void stnp_function_end(stnp_context *context, unsigned long outer)
     context->function_thread = outer;
 }
 
-static void forget_raised(stnp_context *context)
+void stnp_forget_raised(stnp_context *context)
 {
     for (int i = 0; i < 3; i++)
         Py_CLEAR(context->raised[i]);
@@ -80,7 +80,7 @@ static void forget_raised(stnp_context *context)
 
 void stnp_keep_raised(stnp_context *context)
 {
-    forget_raised(context);
+    stnp_forget_raised(context);
     PyErr_Fetch(&context->raised[0], &context->raised[1], &context->raised[2]);
 }
 

@@ -4,8 +4,7 @@ import unittest
 import weakref
 
 import shardtensor as st
-import shardtensor.ops
-from ranks import TestCase, leaf, on_ranks, values, whole
+from ranks import TestCase, leaf, on_ranks, whole
 
 X = [0.5, -1.0, 2.0, 0.25, -0.75, 1.5, 3.0]
 

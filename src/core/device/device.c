@@ -236,9 +236,9 @@ STNI_COLD static stn_status sync_recording(stn_queue *queue, stn_sync_reason rea
 stn_status stni_queue_refused(stn_queue *queue, stn_status status, const char *what)
 {
     const stn_device *device = queue->device;
-    const char *why = status != STN_OK && device->ops->failure ? device->ops->failure(device->impl) : NULL;
     if (status == STN_OK)
         return STN_OK;
+    const char *why = device->ops->failure ? device->ops->failure(device->impl) : NULL;
     return stn_queue_fail(queue, status, "%s device %s failed%s%s", what, device->name, why ? ": " : "",
                           why ? why : "");
 }
