@@ -16,12 +16,12 @@
 from ._c import (ArgumentError, Average, CallbackError, CommunicationError, Context, DeviceError, DTypeError, Error,
                  FileError, InternalError, LayoutError, Mesh, NotFoundError, Op, Optimizer, OutOfMemoryError,
                  OutOfRangeError, Pullback, ShapeError, Spec, StateError, Step, Tensor, UnsupportedError, VersionError,
-                 launch, schedule_constant, schedule_cosine, sht_latitudes, version as __version__)
+                 fake_comm, launch, schedule_constant, schedule_cosine, sht_latitudes, version as __version__)
 from . import methods, ops
 from .methods import capture, no_grad, no_sync
 
-__all__ = ["Average", "Context", "Mesh", "Op", "Optimizer", "Pullback", "Spec", "Step", "Tensor", "capture", "launch",
-           "no_grad", "no_sync", "ops", "schedule_constant", "schedule_cosine", "sht_latitudes",
+__all__ = ["Average", "Context", "Mesh", "Op", "Optimizer", "Pullback", "Spec", "Step", "Tensor", "capture",
+           "fake_comm", "launch", "no_grad", "no_sync", "ops", "schedule_constant", "schedule_cosine", "sht_latitudes",
            "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
            "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
            "StateError", "UnsupportedError", "VersionError"]

@@ -310,6 +310,9 @@ int stnp_take_allocator(PyObject *functions, stn_device_allocator *out);
 
 stn_status stnp_comm_create(PyObject *collectives, int rank, int size, char *text, size_t text_size, stn_comm **out);
 
+/** fake_comm(rank, size): see module.c. */
+PyObject *stnp_fake_comm(PyObject *module, PyObject *args);
+
 /** Each makes its type. NULL with an exception. */
 PyTypeObject *stnp_make_context_type(void);
 PyTypeObject *stnp_make_mesh_type(void);

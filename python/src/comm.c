@@ -127,13 +127,14 @@ static void destroy(void *impl)
     free(collectives);
 }
 
+static const char CAPSULE[] = "shardtensor.comm";
+
 /** What a capsule holds is nobody else's from now on: its name says so, as for DLPack's. */
 static stn_status take_capsule(PyObject *capsule, stn_comm **out)
 {
-    static const char name[] = "shardtensor.comm";
-    if (!PyCapsule_IsValid(capsule, name))
+    if (!PyCapsule_IsValid(capsule, CAPSULE))
         return STN_ERR_ARGUMENT;
-    stn_comm *comm = PyCapsule_GetPointer(capsule, name);
+    stn_comm *comm = PyCapsule_GetPointer(capsule, CAPSULE);
     PyCapsule_SetName(capsule, "used_shardtensor.comm");
     *out = comm;
     return STN_OK;
@@ -165,4 +166,25 @@ stn_status stnp_comm_create(PyObject *object, int rank, int size, char *text, si
         destroy(collectives);
     }
     return status;
+}
+
+/** Of a capsule that no context took. */
+static void destroy_capsule(PyObject *capsule)
+{
+    stn_comm *comm;
+    if (take_capsule(capsule, &comm) == STN_OK)
+        stn_comm_destroy(&comm);
+}
+
+PyObject *stnp_fake_comm(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int rank, size;
+    stn_comm *comm;
+    if (!PyArg_ParseTuple(args, "ii:fake_comm", &rank, &size))
+        return NULL;
+    stn_status status = stn_comm_create_fake(rank, size, 0, 0, &comm);
+    if (status == STN_ERR_ARGUMENT)
+        return PyErr_Format(PyExc_ValueError, "fake_comm: rank %d of %d, wanted 0 <= rank < size", rank, size);
+    return status == STN_OK ? PyCapsule_New(comm, CAPSULE, destroy_capsule) : PyErr_NoMemory();
 }

@@ -7,6 +7,8 @@ static PyMethodDef functions[] = {
      "as many "
      "threads.\n"
      "A list of what they return."},
+    {"fake_comm", stnp_fake_comm, METH_VARARGS,
+     "fake_comm(rank, size): for Context(comm=…), which acts as that rank without the others. It moves nothing."},
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},
     {"sht_latitudes", STNP_KEYWORDS(stnp_sht_latitudes),
      "sht_latitudes(grid, nlat): angles from the north pole, and weights whose sum is 2: two lists."},

@@ -16,6 +16,19 @@ class Call(TestCase):
     def tearDown(self):
         self.context.close()
 
+    def test_a_world_of_one_rank_without_the_others(self):
+        for rank, wanted in ((0, (3, 4)), (7, (2, 4)), (99_999, (0, 4))):
+            size = 100_000 if rank > 10 else 8
+            context = st.Context(comm=st.fake_comm(rank, size), rank=rank, size=size)
+            x = context.factory("ones", context.spec(context.mesh(size), "S0", (17, 4)))
+            self.assertEqual(x.spec.local_shape, wanted)
+            self.assertEqual(x.sum(0).spec.placements, ("P(sum)",))
+            self.assertEqual((x @ x.transpose(0, 1)).spec.local_shape, (wanted[0], 17))
+            context.close()
+        for rank, size in ((-1, 2), (2, 2), (0, 0)):
+            self.assertRaisesRegex(ValueError, "fake_comm: rank %d of %d" % (rank, size), st.fake_comm, rank, size)
+        st.fake_comm(0, 2)  # which nobody takes
+
     def test_every_signature_is_read_as_it_is_written(self):
         names = st.ops.names()
         self.assertGreater(len(names), 200)

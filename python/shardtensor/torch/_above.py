@@ -4,7 +4,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from .. import _c
-from . import _autocast, _moves
+from . import _autocast, _compile, _moves, _traced_calls
 from ._binding import NotOurs, bind
 from ._data import set_data, set_metadata
 from ._dtypes import NAMES
@@ -14,6 +14,7 @@ from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
+from ._traced import is_traced
 from ._trees import mapped, sharded, tensors
 from ._values import tell_backward
 
@@ -54,6 +55,9 @@ def above(func, args, kwargs, promotion_mode):
             tell_backwards(args[0])
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
+    if _traced_calls.first_traced(args, kwargs) is not None:
+        return _compile.traced(func, lambda: _traced_calls.above(func, args, kwargs, lambda: as_op(
+            func, args, kwargs, promotion_mode)))
     result = as_op(func, args, kwargs, promotion_mode)
     return result if result is not NotImplemented else by_torch(func, args, kwargs)
 
@@ -80,7 +84,7 @@ def as_op(func, args, kwargs, promotion_mode):
                 result = call(op, _autocast.cast(op, inputs), attrs)
                 if op.name in VIEWS:
                     result._gathered_view = True
-                elif not _autocast.is_cast(op) and not is_special(func):
+                elif not (_autocast.is_cast(op) or is_special(func) or is_traced(result)):
                     offer(func, op)
                 return result
     except NotOurs:

@@ -186,3 +186,13 @@ def split_words(args, kwargs):
             kwargs["split_sizes" if isinstance(value, (list, tuple)) else "split_size"] = value
             break
     return args, kwargs
+
+
+def shape_results(op, results):
+    """A tensor, a list, or a tuple with the names that torch gives it."""
+    if op.returns_list:
+        return list(results)
+    if len(results) == 1:
+        return results[0]
+    named = getattr(torch.return_types, op.name, None)
+    return named(results) if named is not None and len(results) == named.n_sequence_fields else tuple(results)

@@ -38,6 +38,24 @@ def ranks_of(mesh):
     return map(mesh.rank_at, itertools.product(*map(range, mesh.shape)))
 
 
+def place_of(spec):
+    """A spec in words that mean the same in any process of a world of as many ranks: its mesh, what it is on it, and
+    what its placements are called on axes of one rank."""
+    mesh = spec.mesh
+    names = None if mesh.names is None else list(mesh.names)
+    return [list(mesh.shape), names, list(ranks_of(mesh)), spec.to_bytes().hex(), list(spec.placements)]
+
+
+def spec_at(context, place):
+    """The spec of such words, in a context. Nothing is communicated."""
+    *grid, layout, placements = place
+    return context.mesh(*grid).spec_from_bytes(bytes.fromhex(layout)).like(placements)
+
+
+def spec_of_place(place):
+    return ShardTensorSpec(spec_at(world(), place))
+
+
 def is_ours(placement):
     """Whether the library has it. DTensor has kinds of Partial that are no reduction of the numbers alone, as that of a
     norm, and shards in another order."""
@@ -153,6 +171,12 @@ class ShardTensorSpec:
 
     def __hash__(self):
         return hash(self.spec)
+
+    def __deepcopy__(self, memo):
+        return self  # nobody changes it
+
+    def __reduce__(self):
+        return spec_of_place, (place_of(self.spec), )
 
     def __repr__(self):
         return "ShardTensor%r" % self.spec

@@ -6,6 +6,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import Replicate
 
+from . import _traced
 from ._dtypes import NAMES
 from ._forward import has_tangent
 from ._layout import complete, device_mesh_of, is_ours, make_spec, moved_spec, replicated, text_of, torch_cuts
@@ -131,21 +132,29 @@ def from_dtensor(tensor):
     return laid(tensor._local_tensor, dtensor_layout(tensor._spec, tensor.dtype))
 
 
+def move(tensor, spec):
+    """The same values in another layout; differentiable."""
+    if tensor._handle.spec == spec:
+        return tensor
+    return (_traced.Move if _traced.is_traced(tensor) else Move).apply(tensor, spec)
+
+
 def redistributed(tensor, device_mesh, placements):
     spec = moved_spec(tensor._handle.spec, device_mesh or device_mesh_of(tensor._handle.spec.mesh), placements)
-    return Move.apply(tensor, spec)
+    return (_traced.Move if _traced.is_traced(tensor) else Move).apply(tensor, spec)
 
 
 def local_of(tensor, grad_placements):
     """This rank's chunk: see ShardTensor.to_local."""
     with torch._C.DisableTorchFunctionSubclass():
         recorded = torch.is_grad_enabled() and tensor.requires_grad
-    if not (recorded or has_tangent(tensor)):
+    traced = _traced.is_traced(tensor)
+    if not (traced or recorded or has_tangent(tensor)):
         return to_torch(tensor._handle)
     spec = None
     if grad_placements is not None:
         spec = tensor._handle.spec.like([text_of(p, tensor.ndim) for p in grad_placements])
-    return ToLocal.apply(tensor, spec)
+    return (_traced.Chunk if traced else ToLocal).apply(tensor, spec)
 
 
 def whole_of(tensor, grad_placements=None):

@@ -4,10 +4,11 @@ import weakref
 import torch
 
 from .. import StateError
-from ._binding import NotOurs
+from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows
+from ._traced import call_traced, is_traced
 from ._world import world
 
 # Ops that draw random numbers: called again they draw others.
@@ -238,7 +239,8 @@ def note_views(op, values, results):
 def refuse_change(tensor, name, differentiated):
     """A change in place that torch's graph, or the memory that was meant, would not see."""
     if getattr(tensor, "_gathered_view", False):
-        raise StateError("%s: a view that was gathered is a copy, and is not changed in place" % name)
+        raise StateError("%s: a view that was gathered, or left a graph of torch.compile, is a copy: it and what it "
+                         "shows are not changed in place, take clone()" % name)
     viewed = any(view() is not None for view in getattr(tensor, "_node_views", []))
     if differentiated and (viewed or getattr(tensor, "_node_view", False)):
         raise StateError("%s: a view, or what has views, is not changed in place where a gradient would have to follow"
@@ -284,6 +286,8 @@ def recorded(tensors):
 
 def call(op, inputs, attrs):
     """Calls an op above torch's autograd: what it returns, as ShardTensors."""
+    if any(map(is_traced, inputs)):
+        return call_traced(op, inputs, attrs)
     places, tensors = [], []
     for value in inputs:
         places.append(None if value is None else len(tensors))
@@ -299,13 +303,3 @@ def call(op, inputs, attrs):
         return shape_results(op, results)
     results = Node.apply(Call(op, places, attrs, mesh, len(tensors)), None, *tensors)
     return shape_results(op, results)
-
-
-def shape_results(op, results):
-    """A tensor, a list, or a tuple with the names that torch gives it."""
-    if op.returns_list:
-        return list(results)
-    if len(results) == 1:
-        return results[0]
-    named = getattr(torch.return_types, op.name, None)
-    return named(results) if named is not None and len(results) == named.n_sequence_fields else tuple(results)

@@ -1,4 +1,5 @@
 """ShardTensor: a torch.Tensor whose elements lie where a spec of the library says."""
+import hashlib
 from copy import deepcopy
 
 import torch
@@ -6,13 +7,15 @@ from torch.autograd.graph import _engine_run_backward as run_backward
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Replicate, Shard
 
-from . import _moves
+from .. import __version__
+from . import _compile, _moves, _traced, _traced_calls
 from ._above import above
 from ._dispatch import dispatch
 from ._files import save_by_chunks
 from ._forward import duals
 from ._dtypes import NAMES
-from ._layout import ShardTensorSpec, device_mesh_of, dim_of, make_spec, mesh_of, ranks_of, text_of, torch_cuts
+from ._layout import (ShardTensorSpec, complete, device_mesh_of, dim_of, make_spec, mesh_of, place_of, ranks_of,
+                      text_of, torch_cuts)
 from ._memory import laid, to_handle, to_torch
 from ._node import leaves, lent
 from ._notes import tell_all
@@ -50,7 +53,15 @@ class ShardTensor(torch.Tensor):
 
     @property
     def _local_tensor(self):
-        return to_torch(self._handle)
+        """The same object each time, by which torch.compile tells tensors apart."""
+        if not _traced.is_traced(self) and getattr(self, "_chunk_of", None) is not self._handle:
+            self._chunk, self._chunk_of = to_torch(self._handle), self._handle
+        return self._chunk
+
+    @_local_tensor.setter
+    def _local_tensor(self, chunk):
+        """Where torch.compile wants a gradient's elements laid otherwise."""
+        self._handle, self._lent = laid(chunk, self._handle.spec), True
 
     @property
     def device_mesh(self):
@@ -93,6 +104,33 @@ class ShardTensor(torch.Tensor):
     def __reduce_ex__(self, protocol):
         return reduced(self)
 
+    # For torch.compile
+
+    def __tensor_flatten__(self):
+        return ["_local_tensor"], (self._spec, self.requires_grad, getattr(self, "_gathered_view", False))
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, outer_size, outer_stride):
+        (chunk, ), (layout, requires_grad, *is_viewed) = inner.values(), meta
+        if not _traced.is_real(chunk):
+            return _traced.wrap(chunk, layout.spec, requires_grad, any(is_viewed))
+        tensor = lent(to_handle(chunk).from_local(layout.spec))
+        tensor._gathered_view = any(is_viewed)
+        return tensor.requires_grad_(requires_grad)
+
+    def __coerce_tangent_metadata__(self):
+        """What a graph is to get for a cotangent of this layout: nothing pending."""
+        return _moves.move(self, complete(self._handle.spec))
+
+    def __coerce_same_metadata_as_tangent__(self, meta, expected_type=None):
+        """A cotangent, in the layout that a graph was made for."""
+        return _moves.move(self, meta[0].spec) if expected_type is None else None
+
+    def _stable_hash_for_caching(self):
+        """Tells graphs that torch keeps on disk apart: by the layout, this rank, and the library."""
+        told = (__version__, world().rank, world().size, place_of(self._handle.spec), self.requires_grad, self.device)
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
     # From chunks and back
 
     @staticmethod
@@ -128,13 +166,15 @@ class ShardTensor(torch.Tensor):
         """This rank's chunk, on the same memory; differentiable. Its cotangents are chunks of `grad_placements`, of
         the layout itself where None."""
         chunk = _moves.local_of(self, grad_placements)
-        tell_owner()
+        if not _traced.is_traced(self):
+            tell_owner()
         return chunk
 
     def full_tensor(self, *, grad_placements=None):
         """The whole, plain, on each rank; differentiable. Collective."""
         whole = _moves.whole_of(self, grad_placements)
-        tell_reader(self._handle)
+        if not _traced.is_traced(self):
+            tell_reader(self._handle)
         return whole
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -198,11 +238,14 @@ def below(cls, func, types, args, kwargs):
     handler = cls._dispatches.get(func)
     if handler is not None:
         return handler(*args, **kwargs)
+    if _traced_calls.first_traced(args, kwargs) is not None:
+        return _compile.traced(func, lambda: _traced_calls.below(func, args, kwargs))
     return dispatch(func, args, kwargs)
 
 
 _shortcut = make_shortcut(ShardTensor, long_way, [ShardTensor._functions, ShardTensor._named_functions, duals], below,
                           [ShardTensor._dispatches])
+_traced.makers.append(ShardTensor)
 ShardTensor.__torch_function__ = classmethod(_shortcut.torch_function)
 ShardTensor.__torch_dispatch__ = classmethod(_shortcut.torch_dispatch)
 save_by_chunks(ShardTensor)

@@ -1,0 +1,182 @@
+"""ShardTensors while torch.compile traces a program. One has no elements then: its handle is a spec, its chunk a tensor
+of torch's that stands for this rank's elements. Calls of ops and moves of them are calls of a graph (_graph), in nodes
+of torch's autograd, which torch traces too."""
+import torch
+
+from .. import InternalError
+from . import _graph_calls as calls
+from ._binding import NotOurs, shape_results
+from ._dtypes import DTYPES, name_of
+from ._layout import complete, replicated
+
+
+class TracedHandle:
+    """What a handle tells of a ShardTensor without elements."""
+    is_view, data_ptr, keeps_routes = False, 0, False
+
+    def __init__(self, spec):
+        self.spec, self.shape, self.dtype, self.ndim = spec, spec.shape, spec.dtype, len(spec.shape)
+
+    def __repr__(self):
+        return "Tensor(%r, traced)" % self.spec
+
+
+def is_traced(value):
+    return type(getattr(value, "_handle", None)) is TracedHandle
+
+
+makers = []  # _tensor puts in ShardTensor
+
+
+def wrap(chunk, spec, requires_grad=False, is_viewed=False):
+    """A ShardTensor without elements. is_viewed: it is a view or has some, of which a graph has copies, so that it is
+    not changed in place."""
+    if tuple(chunk.shape) != tuple(spec.local_shape):
+        raise InternalError("a chunk of %s, wanted %s: %r" % (tuple(chunk.shape), tuple(spec.local_shape), spec))
+    strides = torch.empty(spec.shape, device="meta").stride()
+    result = torch.Tensor._make_wrapper_subclass(makers[0], spec.shape, strides, dtype=DTYPES[spec.dtype],
+                                                 device=chunk.device, requires_grad=requires_grad)
+    result._handle, result._chunk, result._gathered_view = TracedHandle(spec), chunk, is_viewed
+    return result
+
+
+def is_real(chunk):
+    """Whether a chunk has elements: what torch traces with is of classes of its own."""
+    return type(chunk) in (torch.Tensor, torch.nn.Parameter)
+
+
+def functions():
+    """call and gradients of _graph, which takes a while to import."""
+    from . import _graph  # noqa: F401: registers them
+    return torch.ops.shardtensor
+
+
+# Between chunks, layouts and ShardTensors
+
+
+class Chunk(torch.autograd.Function):
+    """This rank's chunk. Its cotangent is read as a chunk of `spec`, of the tensor's layout where that is None."""
+
+    @staticmethod
+    def forward(ctx, tensor, spec=None):
+        ctx.spec = complete(tensor._handle.spec) if spec is None else spec
+        return tensor._chunk.detach()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return wrap(grad, ctx.spec), None
+
+
+class Lift(torch.autograd.Function):
+    """A chunk as a ShardTensor; its gradient is laid as the chunk is."""
+
+    @staticmethod
+    def forward(ctx, chunk, spec):
+        ctx.spec = complete(spec)
+        return wrap(chunk.detach(), spec)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return moved_chunk(grad, ctx.spec), None
+
+
+class Move(torch.autograd.Function):
+    """The same values in another layout. A cotangent goes back in the layout that it has."""
+
+    @staticmethod
+    def forward(ctx, tensor, spec):
+        return wrap(moved_chunk(tensor, spec), spec)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class Write(torch.autograd.Function):
+    """What a tensor holds after a change in place."""
+
+    @staticmethod
+    def forward(ctx, tensor, values):
+        ctx.mark_dirty(tensor)
+        tensor._chunk.copy_(moved_chunk(values, tensor._handle.spec))
+        return tensor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad
+
+
+def moved_chunk(tensor, spec):
+    """This rank's chunk in another layout."""
+    if tensor._handle.spec == spec:
+        return tensor._chunk.detach()
+    text = calls.text_of_call(calls.MOVE, {}, [tensor._handle.spec], [0], to=spec)
+    return functions().call(text, [tensor._chunk])[0]
+
+
+def whole_spec(spec):
+    return replicated(spec.mesh, spec.dtype, spec.shape)
+
+
+# Calls of ops
+
+
+class Node(torch.autograd.Function):
+    """A call of an op, and the application of its pullback. Plain tensors are Replicate, and get their whole
+    gradient."""
+
+    @staticmethod
+    def forward(ctx, op, attrs, places, specs, *values):
+        needed = ctx.needs_input_grad[4:]
+        bits = sum(1 << at for at, place in enumerate(places) if place is not None and needed[place])
+        ctx.text, chunks = calls.text_of_call(op.name, attrs, specs, places, bits), list(map(chunk_of, values))
+        results = functions().call(ctx.text, chunks)
+        ctx.specs = [None if not is_traced(v) else complete(v._handle.spec) for v in values]
+        ctx.set_materialize_grads(False)
+        if bits:
+            rehearsal = calls.rehearsed(ctx.text)
+            ctx.n_values = len(chunks) if rehearsal.keeps else 0
+            ctx.save_for_backward(results[-1], *chunks[:ctx.n_values], *(results[i] for i in rehearsal.kept_outputs))
+        wrapped = tuple(wrap(chunk, spec) for chunk, spec in zip(results, calls.output_specs(ctx.text)))
+        rigid = [w for w in wrapped if not (w.is_floating_point() or w.is_complex())]
+        if rigid:
+            ctx.mark_non_differentiable(*rigid)
+        return wrapped
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        kept, *read = ctx.saved_tensors
+        given = [c for c in cotangents if c is not None]
+        if not given:
+            return (None, ) * (4 + len(ctx.specs))
+        text = calls.text_of_gradients(ctx.text, [None if c is None else c._handle.spec for c in cotangents])
+        grads = iter(
+            functions().gradients(text, kept, read[:ctx.n_values], read[ctx.n_values:],
+                                            [c._chunk for c in given]))
+        found = [None if chunk is None else next(grads)
+                 for chunk in calls.rehearsed(text, calls.GradientsRehearsal).chunks]
+        return (None, None, None, None,
+                *(grad if grad is None or spec is None else wrap(grad, spec) for grad, spec in zip(found, ctx.specs)))
+
+
+def chunk_of(value):
+    return value._chunk if is_traced(value) else value
+
+
+def call_traced(op, inputs, attrs):
+    """Calls an op of traced ShardTensors among others: what it returns."""
+    if op.name == "repeat_interleave" and inputs[1:] and inputs[1] is not None:
+        raise NotOurs("repeat_interleave")  # the layout of whose result depends on the values of repeats
+    places, values = [], []
+    for value in inputs:
+        places.append(None if value is None else len(values))
+        if value is not None:
+            values.append(value)
+    mesh = next((v._handle.spec.mesh for v in values if is_traced(v)), None)
+    if mesh is None:
+        raise NotOurs(op.name)
+    specs = [v._handle.spec if is_traced(v) else replicated(mesh, name_of(v.dtype), v.shape) for v in values]
+    results = Node.apply(op, attrs, places, specs, *values)
+    for tensor in [*results, *filter(is_traced, values)] if op.aliases else ():
+        tensor._gathered_view = True
+    return shape_results(op, results)
