@@ -246,6 +246,17 @@ static PyObject *get_placements(PyObject *object, void *none)
     return tuple;
 }
 
+static PyObject *get_memory_order(PyObject *object, void *none)
+{
+    (void)none;
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    const uint8_t *order = stn_spec_memory_order(handle);
+    PyObject *tuple = PyTuple_New(stn_spec_ndim(handle));
+    for (int d = 0; tuple && d < stn_spec_ndim(handle); d++)
+        PyTuple_SetItem(tuple, d, PyLong_FromLong(order[d]));
+    return tuple;
+}
+
 static PyObject *get_numel(PyObject *object, void *local)
 {
     const stn_spec *handle = ((stnp_spec *)object)->handle;
@@ -280,6 +291,7 @@ PyTypeObject *stnp_make_spec_type(void)
         {"local_shape", get_dims, NULL, "Of this rank's chunk.", (void *)1},
         {"local_offset", get_dims, NULL, "Where this rank's chunk begins in the whole.", (void *)2},
         {"dtype", get_dtype, NULL, "\"f32\", ...", NULL},
+        {"memory_order", get_memory_order, NULL, "Dims, the slowest first.", NULL},
         {"mesh", get_mesh, NULL, "None: a local tensor's.", NULL},
         {"placements", get_placements, NULL, "A text for each axis of the mesh: \"R\", \"S0\", \"P(sum)\".", NULL},
         {"numel", get_numel, NULL, "Elements of the whole.", NULL},

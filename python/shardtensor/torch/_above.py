@@ -1,5 +1,9 @@
 """Above torch's autograd: an op of the library is one node of torch's graph. What has none goes on to torch, and comes
 back below."""
+import functools
+import inspect
+import sys
+
 import torch
 from torch.distributed.tensor import DTensor
 
@@ -114,7 +118,7 @@ def by_torch(func, args, kwargs):
     has_forward = has_tangent((args, kwargs))
     if name in WHOLE and not has_forward:
         return whole_above(func, args, kwargs, mesh)
-    written = written_above(name, args, kwargs)
+    written = written_above(func, args, kwargs)
     writes = bool(written)
     if any(getattr(tensor, "_handle", None) is None for tensor in written):
         promoted = lambda tensor: tensor  # noqa: E731: what is written to stays what it is
@@ -135,13 +139,22 @@ def by_torch(func, args, kwargs):
     return whole_above(func, args, kwargs, mesh)
 
 
-def written_above(name, args, kwargs):
-    """The tensors that a function of this name changes: `out`, or the first argument of one in place, which may be a
-    list, and which torch's initializers hand on by name."""
+def written_above(func, args, kwargs):
+    """The tensors that a function changes: `out`, or the first argument of one in place, by its name or by an argument
+    `inplace`, which may be a list, and which torch's initializers hand on by name."""
+    name = getattr(func, "__name__", "")
     if kwargs.get("out") is not None:
         return list(tensors(kwargs["out"]))
     is_in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
-    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place else []
+    is_told = kwargs.get("inplace") or len(args) > place_of_inplace(func) and args[place_of_inplace(func)]
+    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place or is_told else []
+
+
+@functools.lru_cache(maxsize=None)
+def place_of_inplace(func):
+    """Where a function of torch.nn.functional's has the argument of that name; beyond all where it has none."""
+    names = func.__code__.co_varnames[:func.__code__.co_argcount] if inspect.isfunction(func) else ()
+    return names.index("inplace") if "inplace" in names else sys.maxsize
 
 
 def whole_above(func, args, kwargs, mesh):

@@ -4,12 +4,12 @@ import functools
 
 import torch
 
-from .. import DTypeError, UnsupportedError
+from .. import DTypeError, LayoutError, UnsupportedError
 from ._binding import NotOurs, bind
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
-from ._layout import complete
+from ._layout import complete, is_pending
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, refuse_change, wrap
 from ._shortcut import REFUSALS, offer_below
@@ -21,6 +21,7 @@ from ._world import is_here, place, world
 def same_values(func, args, kwargs):
     result = wrap(args[0]._handle)  # one handle: what is written through one is seen through the other
     result._lent = getattr(args[0], "_lent", False)
+    result._gathered_view = getattr(args[0], "_gathered_view", False)
     return result
 
 
@@ -157,6 +158,17 @@ def check_cast(dtype, tensor):
         raise RuntimeError("result type %s can't be cast to the desired output type %s" % (dtype, tensor.dtype))
 
 
+def completed(tensor):
+    """Does the pending reduction of a tensor that is to change in place, as loss += 1 of a mean has it change. Whether
+    it could: memory that others show or own stays what it is."""
+    handle = tensor._handle
+    shown = handle.is_view or getattr(tensor, "_lent", False) or any(v() for v in getattr(tensor, "_node_views", []))
+    if shown or not is_pending(handle.spec):
+        return False
+    tensor._handle = handle.redistribute(complete(handle.spec))
+    return True
+
+
 def promoted(func, args, kwargs):
     """A function in place whose operands give another dtype, which no op writes: its values as torch promotes them, and
     then into the tensor."""
@@ -211,6 +223,8 @@ def dispatch(func, args, kwargs):
     except NotOurs:
         pass
     except REFUSALS as refusal:
+        if in_place(func) and isinstance(refusal, LayoutError) and completed(args[0]):
+            return dispatch(func, args, kwargs)
         if in_place(func) and isinstance(refusal, DTypeError) and twin(func) is not None:
             return promoted(func, args, kwargs)
         if in_place(func):

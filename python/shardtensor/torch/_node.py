@@ -1,4 +1,5 @@
 """One call of an op is one node of torch's graph: forward calls the op by its handle, backward applies its pullback."""
+import math
 import weakref
 
 import torch
@@ -229,11 +230,23 @@ def note_views(op, values, results):
         return
     views = [r for r in results if r._handle.is_view]
     for result in views:
-        result._node_view = True
+        result._node_view, result._is_strided = True, is_strided(result, values[0])
     for value in values:
         if views and getattr(value, "_handle", None) is not None:
             alive = [v for v in getattr(value, "_node_views", []) if v() is not None]
             value._node_views = alive + [weakref.ref(v) for v in views]
+
+
+def is_strided(view, base):
+    """Whether a view is surely not contiguous in torch: it repeats elements, or turns the dims of what is no view."""
+    def is_in_order(tensor):
+        order = [d for d in tensor._handle.spec.memory_order if tensor._handle.shape[d] > 1]
+        return order == sorted(order)
+
+    if math.prod(view.shape) > math.prod(base.shape):
+        return True
+    is_view = getattr(base, "_handle", None) is None or getattr(base, "_node_view", False)
+    return not is_view and is_in_order(base) and not is_in_order(view)
 
 
 def refuse_change(tensor, name, differentiated):

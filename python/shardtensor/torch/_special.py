@@ -55,6 +55,17 @@ def same(func, args, kwargs):
     return args[0]
 
 
+def contiguous(func, args, kwargs):
+    """x.contiguous(): x itself, but of a view a copy, which is not to be changed in place where torch would perhaps give
+    the view itself."""
+    tensor = args[0]
+    if not getattr(tensor, "_node_view", False):
+        return tensor
+    copy = tensor.clone()
+    copy._gathered_view = not getattr(tensor, "_is_strided", False)
+    return copy
+
+
 def to_device(func, args, kwargs):
     """x.cpu() and x.cuda(): x itself where it is there, which is all that they can do."""
     return args[0] if is_here(func.__name__) and len(args) + len(kwargs) == 1 else NotImplemented
@@ -160,6 +171,18 @@ def running_norm(name, flag):
     return run
 
 
+def renormed(func, args, kwargs):
+    """F.embedding with max_norm, which changes the rows of a plain weight that are read: on every rank all of them."""
+    names = ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
+    words = words_of(names, args, kwargs)
+    if words is None or words.get("max_norm") is None or hasattr(words["weight"], "_handle"):
+        return NotImplemented
+    with torch.no_grad():
+        torch.embedding_renorm_(words["weight"], whole_of(words["input"]), words.pop("max_norm"),
+                                words.get("norm_type", 2.0))
+    return func(**words)
+
+
 def dropped(func, args, kwargs):
     """dropout(x, p, training): x itself where nothing is dropped, which may be changed in place then."""
     words = words_of(["input", "p", "training", "inplace"], args, kwargs, ["train"])
@@ -192,10 +215,32 @@ def with_dtype(func, args, kwargs):
     return func(args[0].to(dtype), *args[1:], **rest).to(dtype)
 
 
+def picked(tensor, index):
+    """x[:, places]: one tensor of integers beside slices, None and .... Its negative numbers count from the end."""
+    at = next(k for k, i in enumerate(index) if isinstance(i, torch.Tensor))
+    places, others = index[at], (*index[:at], slice(None), *index[at + 1:])
+    is_simple = all(i is None or i is Ellipsis or isinstance(i, slice) for i in others)
+    if not is_simple or places.dtype not in (torch.int64, torch.int32) or places.ndim == 0:
+        return NotImplemented
+    named = sum(i is not None and i is not Ellipsis for i in others)
+    dim = sum(tensor.ndim - named if i is Ellipsis else 1 for i in others[:at])
+    if any(i is not Ellipsis and i != slice(None) for i in others):
+        tensor = tensor[others]
+    flat, n = places.reshape(-1), tensor.shape[dim]
+    if not getattr(places, "keeps_routes", False):
+        flat = torch.where(flat < 0, flat + n, flat)
+    found = ask("index_select", [tensor, flat], dim=dim)
+    if places.ndim == 1:
+        return found
+    return found.reshape(*tensor.shape[:dim], *places.shape, *tensor.shape[dim + 1:]).clone()
+
+
 def getitem(func, args, kwargs):
-    """Integers, slices, None and ...; tensors as indices are torch's."""
+    """Integers, slices, None and ..., and one tensor of integers; other tensors as indices are torch's."""
     tensor, index = args
     index = index if isinstance(index, tuple) else (index,)
+    if sum(isinstance(i, torch.Tensor) for i in index) == 1 and hasattr(tensor, "_handle"):
+        return picked(tensor, index)
     plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
     if not plain or sum(i is Ellipsis for i in index) > 1 or any(
             isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
@@ -227,7 +272,7 @@ def getitem(func, args, kwargs):
 
 SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
-    "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": same, "cpu": to_device,
+    "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
@@ -246,6 +291,7 @@ SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", 
 PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
+    F.embedding: renormed,
     F.batch_norm: running_norm("batch_norm", "training"),
     F.instance_norm: running_norm("instance_norm", "use_input_stats")
 }

@@ -1,5 +1,6 @@
 """ShardTensor: a torch.Tensor whose elements lie where a spec of the library says."""
 import hashlib
+import itertools
 from copy import deepcopy
 
 import torch
@@ -137,12 +138,15 @@ class ShardTensor(torch.Tensor):
     def from_local(local_tensor, device_mesh, placements=None, sharding_shapes="infer", global_shape=None):
         """The chunks of all ranks as one tensor; differentiable. sharding_shapes "infer": ranks tell each other
         their sizes (collective where a dim is sharded); "chunk": torch.chunk's cuts of global_shape; {mesh dim:
-        shapes}: those of the chunks along it."""
+        shapes}: those of the chunks along it. A rank outside of the mesh has no chunk: what it gives tells a shape."""
         mesh = mesh_of(device_mesh)
         placements = tuple(placements) if placements is not None else (Replicate(),) * len(mesh.shape)
         placements = tuple(Shard(dim_of(p, local_tensor.ndim)) if p.is_shard() else p for p in placements)
-        return _moves.FromLocal.apply(local_tensor,
-                                      local_spec(local_tensor, device_mesh, placements, sharding_shapes, global_shape))
+        shape = local_tensor.shape
+        if mesh.coordinate is None:
+            local_tensor = local_tensor.new_empty((0, ) * local_tensor.ndim)
+        return _moves.FromLocal.apply(
+            local_tensor, local_spec(local_tensor, shape, device_mesh, placements, sharding_shapes, global_shape))
 
     @classmethod
     def from_dtensor(cls, tensor):
@@ -155,11 +159,14 @@ class ShardTensor(torch.Tensor):
 
     def redistribute(self, device_mesh=None, placements=None, *, async_op=False):
         """The same values in another layout; differentiable. Collective. What is asked for stays cut as it was where
-        it can. async_op is DTensor's: that the result may be waited for at its first use. Here it is there at once."""
+        it can; what is pending may stay so. async_op is DTensor's: that the result may be waited for at its first use.
+        Here it is there at once."""
         if placements is None:
             raise RuntimeError("redistribute: placements are needed")
-        if any(p.is_partial() for p in placements):
-            raise RuntimeError("redistribute: a reduction is left pending by ops, not by this; got %s" % (placements,))
+        have = self.placements if device_mesh in (None, self.device_mesh) else ()
+        if any(p.is_partial() and p != q for p, q in itertools.zip_longest(placements, have)):
+            raise RuntimeError("redistribute: a reduction is left pending by ops, not by this; got %s of %s" %
+                               (tuple(placements), self.placements))
         return _moves.redistributed(self, device_mesh, placements)
 
     def to_local(self, *, grad_placements=None):
@@ -257,10 +264,10 @@ def is_cotangent(gradient, tensor):
     return handle is not None and handle.shape == own.shape and handle.dtype == own.dtype
 
 
-def local_spec(local, device_mesh, placements, sharding_shapes, global_shape):
-    """The layout of which `local` is this rank's chunk."""
+def local_spec(local, shape, device_mesh, placements, sharding_shapes, global_shape):
+    """The layout of which `local` is this rank's chunk, which was given with `shape`."""
     if isinstance(sharding_shapes, dict):
-        shape, sizes = list(local.shape), {}
+        shape, sizes = list(shape), {}
         for axis, shapes in sharding_shapes.items():
             if placements[axis].is_shard():
                 dim = placements[axis].dim
@@ -275,7 +282,7 @@ def local_spec(local, device_mesh, placements, sharding_shapes, global_shape):
     if sharding_shapes != "infer":
         raise ValueError("from_local: sharding_shapes is %r, wanted 'infer', 'chunk' or a dict" % (sharding_shapes,))
     if not any(p.is_shard() for p in placements):
-        return make_spec(device_mesh, placements, local.dtype, local.shape)
+        return make_spec(device_mesh, placements, local.dtype, shape)
     texts = [text_of(p, local.ndim) for p in placements]
     return world().from_local_gather_shapes(to_handle(local.contiguous()), mesh_of(device_mesh), texts).spec
 

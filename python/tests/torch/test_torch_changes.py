@@ -3,7 +3,9 @@ import operator
 import unittest
 
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
 
+import shardtensor as st
 from shardtensor.torch import world
 
 
@@ -263,6 +265,37 @@ class Others(TestCase):
         self.close(x, torch.arange(5, 10))
         with self.assertRaisesRegex(TypeError, "torch.uint16 is no dtype of shardtensor"):
             spread(U, mesh, Replicate())
+
+
+class Pending(TestCase):
+    """What may not be changed in place as it lies."""
+    @on_ranks(1, 2, 3)
+    def test_what_was_pending(self, mesh):
+        X = numbers(5, 4)
+        for pend in (lambda x: x.sum(0), lambda x: x.square().mean(), lambda x: x.t() @ x):
+            for change in (lambda y: y.add_(1), lambda y: y.clamp_(min=0), lambda y: y.abs_().add_(1).sqrt_(),
+                           lambda y: y.mul_(2), lambda y: F.relu(y, inplace=True), lambda y: F.silu(y, inplace=True),
+                           lambda y: torch.nn.LeakyReLU(inplace=True)(y), lambda y: F.hardtanh(y, -1., 1., True)):
+                found = []
+                for x in (rows(X, mesh, requires_grad=True), X.clone().requires_grad_()):
+                    y = pend(x) * 1
+                    z = change(y)
+                    self.assertIs(z, y)
+                    (y + z).sum().backward()
+                    found.append((y, x.grad))
+                for got, wanted in zip(*found):
+                    self.close(got, wanted)
+        loss = rows(X, mesh).square().mean()
+        loss += 0.1
+        self.close(loss, X.square().mean() + 0.1)
+
+    # Where a view has memory of its own, a change of it would be lost.
+    @on_ranks(2)
+    def test_words_for_in_place_are_refused_too(self, mesh):
+        for f in (F.relu, F.silu, F.elu, lambda y, inplace: F.dropout(y, 0.5, True, inplace),
+                  lambda y, inplace: F.threshold(y, 0., -7., inplace)):
+            y = spread(numbers(6, 2), mesh, Shard(1)).reshape(-1)
+            self.assertRaisesRegex((st.StateError, RuntimeError), "view", f, y, inplace=True)
 
 
 if __name__ == "__main__":

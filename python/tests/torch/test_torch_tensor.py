@@ -13,6 +13,31 @@ from shardtensor.torch import TensorPromotionMode, gathered, scatter_tensor, war
 
 
 class Attributes(TestCase):
+    @on_ranks(4, mesh=(2, -1))
+    def test_what_is_pending_may_stay_so(self, mesh):
+        X = numbers(5, 6)
+        x = spread(X, mesh, Shard(0), Shard(1), requires_grad=True)
+        y = x.sum(0)
+        for placements in (y.placements, (y.placements[0], Replicate())):
+            z = y.redistribute(placements=placements)
+            self.assertEqual(z.placements, placements)
+            self.close(z, X.sum(0))
+        z.square().sum().backward()
+        self.close(x.grad, (2 * X.sum(0)).expand(5, 6))
+        with self.assertRaisesRegex(RuntimeError, "left pending by ops"):
+            y.redistribute(placements=[y.placements[0]] * 2)
+
+    # What a rank outside of the mesh gives tells the shape alone.
+    @on_ranks(3)
+    def test_chunks_of_ranks_outside(self, mesh):
+        part, chunk = mesh.context.mesh((2,), None, (0, 2)), numbers(4, 3)
+        for placement, wanted in ((Replicate(), chunk), (Shard(0), torch.cat([chunk, chunk]))):
+            x = ShardTensor.from_local(chunk, part, [placement])
+            self.assertEqual(x.shape, wanted.shape)
+            whole = (x * 2).full_tensor()
+            if part.coordinate is not None:
+                self.close(whole, 2 * wanted)
+
     @on_ranks(3)
     def test_layout(self, mesh):
         rank = world().rank

@@ -131,6 +131,62 @@ class Words(TestCase):
             with self.assertRaisesRegex(st.StateError, "not changed in place"):
                 f(z).mul_(2)
 
+    # torch has a copy of what is not contiguous, and a view of what is.
+    @on_ranks(1, 2)
+    def test_contiguous(self, mesh):
+        X = numbers(5, 3)
+        for f in (lambda x: x.t(), lambda x: x.permute(1, 0), lambda x: x[None].expand(2, 5, 3), lambda x: x):
+            x, one = rows(X, mesh, requires_grad=True), X.clone().requires_grad_()
+            for tensor in (x, one):
+                kept = tensor.sin()
+                f(kept).contiguous().mul_(2).sum().backward()
+                f(tensor.detach()).contiguous().add_(1)
+            self.close(x, one)
+            self.close(x.grad, one.grad)
+        for f in (lambda x: x[1:3], lambda x: x[:, 1:], lambda x: x.t().t(), lambda x: x.t()[1:]):
+            x = rows(X, mesh)
+            self.close(f(x).contiguous() * 2, f(X) * 2)
+            with self.assertRaisesRegex(st.StateError, "not changed in place"):
+                f(x).contiguous().add_(1)
+            self.close(x, X)
+        for dtype in (torch.int32, torch.int64):  # of gathered elements
+            x = rows(X, mesh)
+            self.close(x.view(dtype), X.view(dtype))
+            with self.assertRaisesRegex(st.StateError, "not changed in place"):
+                x.view(dtype).fill_(0)
+
+    @on_ranks(1, 2, 3)
+    def test_places(self, mesh):
+        X = numbers(5, 4, 3)
+        some, table = torch.tensor([2, -1, 0, 2]), torch.tensor([[1, -2], [0, 2]])
+        for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[..., i.remainder(3)],
+                  lambda x, i: x[1:, i, ::2], lambda x, i: x[None, i, ..., None], lambda x, i: x[..., i.int(), 1:], lambda x, i: x[i].mul_(2)):
+            for i in (some.to(DEVICE), table.to(DEVICE)):
+                for places in (i, spread(i, mesh, Shard(0))):
+                    before = gathered["aten.index.Tensor"]
+                    x, one = rows(X, mesh, requires_grad=True), X.clone().requires_grad_()
+                    found = f(x, places), f(one, i)
+                    self.close(*found)
+                    for y in found:
+                        y.square().sum().backward()
+                    self.close(x.grad, one.grad)
+                    self.assertEqual(gathered["aten.index.Tensor"], before)
+
+    @on_ranks(1, 2)
+    def test_places_that_are_gathered(self, mesh):
+        X, some = numbers(5, 4, 3), torch.tensor([2, -1, 0, 2], device=DEVICE)
+        for f in (lambda x: x[0, :, some % 3], lambda x: x[some, some], lambda x: x[x > 0], lambda x: x[some[0]]):
+            self.close(f(rows(X, mesh)), f(X))
+
+    @on_ranks(2)
+    def test_rows_that_are_scaled_as_they_are_read(self, mesh):
+        places, weights = torch.tensor([[1, 3], [0, 1]], device=DEVICE), [3 * numbers(5, 4), 3 * numbers(5, 4)]
+        for weight, i in zip(weights, (places, spread(places, mesh, Shard(0)))):
+            weight.requires_grad_()
+            F.embedding(i, weight, max_norm=1.).square().sum().backward()
+        self.close(weights[1], weights[0])
+        self.close(weights[1].grad, weights[0].grad)
+
     @on_ranks(1, 2)
     def test_other_devices(self, mesh):
         x = rows(numbers(5, 3), mesh)
