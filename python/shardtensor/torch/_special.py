@@ -56,8 +56,8 @@ def same(func, args, kwargs):
 
 
 def contiguous(func, args, kwargs):
-    """x.contiguous(): x itself, but of a view a copy, which is not to be changed in place where torch would perhaps give
-    the view itself."""
+    """x.contiguous(): x itself, but of a view a copy, which is not to be changed in place where torch may give the view
+    itself."""
     tensor = args[0]
     if not getattr(tensor, "_node_view", False):
         return tensor

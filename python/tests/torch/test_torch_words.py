@@ -160,7 +160,8 @@ class Words(TestCase):
         X = numbers(5, 4, 3)
         some, table = torch.tensor([2, -1, 0, 2]), torch.tensor([[1, -2], [0, 2]])
         for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[..., i.remainder(3)],
-                  lambda x, i: x[1:, i, ::2], lambda x, i: x[None, i, ..., None], lambda x, i: x[..., i.int(), 1:], lambda x, i: x[i].mul_(2)):
+                  lambda x, i: x[1:, i, ::2], lambda x, i: x[None, i, ..., None],
+                  lambda x, i: x[..., i.int(), 1:], lambda x, i: x[i].mul_(2)):
             for i in (some.to(DEVICE), table.to(DEVICE)):
                 for places in (i, spread(i, mesh, Shard(0))):
                     before = gathered["aten.index.Tensor"]
