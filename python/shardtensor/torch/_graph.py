@@ -39,7 +39,8 @@ def kept_by(number, call, values, outputs):
     compute them once more, the op runs again, with the random numbers that it had."""
     kept = _kept.get(int(number))
     if kept is None:
-        raise StateError("%s: what its gradients need is no longer there" % call.name)
+        raise StateError("%s: what its gradients need went with the tensor of one number that the graph has for it, which "
+                         "is not to be copied (saved_tensors_hooks)" % call.name)
     if addresses(values) + addresses(outputs) == kept.addresses:
         return kept.pullback
     now = call.context.random_state()
@@ -66,7 +67,7 @@ def call(text, values):
     handles = laid_all(values, told.specs)
     state = told.context.random_state()
     outputs, pullback = told.run(handles)
-    outputs = [o.redistribute(spec) for o, spec in zip(outputs, output_specs(text))]
+    outputs = [o if o.spec == spec else o.redistribute(spec) for o, spec in zip(outputs, output_specs(text))]
     beside = {h.data_ptr for h in handles if h.data_ptr}
     results = [own(o, beside) for o in outputs]
     if pullback is not None:

@@ -52,7 +52,8 @@ class Call:
         found = [None] * len(self.specs)
         for place, grad in zip(self.places, pullback.apply(tuple(cotangents), self.bits)):
             if place is not None and grad is not None:
-                found[place] = grad.redistribute(complete(self.specs[place]))
+                wanted = complete(self.specs[place])
+                found[place] = grad if grad.spec == wanted else grad.redistribute(wanted)
         return found
 
 

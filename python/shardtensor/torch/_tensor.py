@@ -8,7 +8,7 @@ from torch.autograd.graph import _engine_run_backward as run_backward
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Replicate, Shard
 
-from .. import __version__
+from .. import UnsupportedError, __version__
 from . import _compile, _moves, _traced, _traced_calls
 from ._above import above
 from ._dispatch import dispatch
@@ -135,18 +135,24 @@ class ShardTensor(torch.Tensor):
     # From chunks and back
 
     @staticmethod
-    def from_local(local_tensor, device_mesh, placements=None, sharding_shapes="infer", global_shape=None):
+    def from_local(local_tensor, device_mesh, placements=None, sharding_shapes="infer", global_shape=None, *,
+                   run_check=False, shape=None, stride=None):
         """The chunks of all ranks as one tensor; differentiable. sharding_shapes "infer": ranks tell each other
         their sizes (collective where a dim is sharded); "chunk": torch.chunk's cuts of global_shape; {mesh dim:
-        shapes}: those of the chunks along it. A rank outside of the mesh has no chunk: what it gives tells a shape."""
+        shapes}: those of the chunks along it. A rank outside of the mesh has no chunk: what it gives tells a shape.
+        DTensor's words: shape is that of torch.chunk's cuts; stride, which it tells beside, is of no use here."""
+        if run_check:
+            raise UnsupportedError("from_local: run_check got True, wanted False: world(checks=True) compares replicas")
+        if shape is not None:
+            sharding_shapes, global_shape = "chunk", shape
         mesh = mesh_of(device_mesh)
         placements = tuple(placements) if placements is not None else (Replicate(),) * len(mesh.shape)
         placements = tuple(Shard(dim_of(p, local_tensor.ndim)) if p.is_shard() else p for p in placements)
-        shape = local_tensor.shape
+        given = local_tensor.shape
         if mesh.coordinate is None:
             local_tensor = local_tensor.new_empty((0, ) * local_tensor.ndim)
         return _moves.FromLocal.apply(
-            local_tensor, local_spec(local_tensor, shape, device_mesh, placements, sharding_shapes, global_shape))
+            local_tensor, local_spec(local_tensor, given, device_mesh, placements, sharding_shapes, global_shape))
 
     @classmethod
     def from_dtensor(cls, tensor):

@@ -1,5 +1,6 @@
 """torch.compile of what computes with ShardTensors: what is not compiled gives what it gives without, and so does what
 comes after it."""
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -20,7 +21,7 @@ import torch.nn.functional as F
 from torch._dynamo.backends.common import aot_autograd
 from functorch.compile import default_partition, make_boxed_func
 
-from shardtensor.torch import scatter_tensor
+from shardtensor.torch import _graph, scatter_tensor
 from shardtensor.torch._compile import keep_dynamo_out
 
 
@@ -116,6 +117,10 @@ def dtypes(x):
 
 def gathers(x):
     return [torch.linalg.svdvals(x).sum() * x, x[torch.tensor([1, 2, 0, 1])]]
+
+
+def softened(x):
+    return F.linear(x, WEIGHT).softmax(0).sin().cumsum(1).square().sum()
 
 
 WEIGHT = numbers(5, 6)
@@ -250,6 +255,37 @@ class Compile(TestCase):
         laid = complete.__coerce_same_metadata_as_tangent__((x[0]._spec, False, False))
         self.assertEqual(laid._spec, x[0]._spec)
         self.assertIsNone(complete.__coerce_same_metadata_as_tangent__((x._spec, False, False), torch.Tensor))
+
+    # Elements that a pullback reads may be elsewhere by its turn; what it keeps goes when torch lets go of the graph.
+    @on_ranks(1, 2)
+    def test_what_a_graph_keeps(self, mesh):
+        f = torch.compile(softened, backend=BACKEND, fullgraph=True)
+        whole, x = numbers(7, 6).requires_grad_(), spread(numbers(7, 6), mesh, Shard(0), requires_grad=True)
+        softened(whole).backward()
+
+        left = []
+
+        def move(tensor):
+            if not tensor.is_floating_point():
+                return tensor
+            left.extend([tensor.data] if tensor.shape not in (x.to_local().shape, WEIGHT.shape) else [])
+            return tensor.clone()
+
+        for hooks in (contextlib.nullcontext(), torch.autograd.graph.saved_tensors_hooks(move, lambda copy: copy)):
+            x.grad = None
+            with hooks:
+                y = f(x)
+            for tensor in left:
+                tensor.fill_(100)
+            self.assertGreater(len(_graph._kept), 0)
+            y.backward()
+            self.close(x.grad, whole.grad)
+        del y
+        if mesh.size == 1:  # of other ranks that are threads there may be some
+            self.assertEqual(list(_graph._kept), [])
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.clone(), lambda copy: copy):
+            y = f(x)
+        self.assertRaisesRegex(st.StateError, "went with", y.backward)
 
     @on_ranks(1, 2)
     def test_a_module_trains_in_one_graph(self, mesh):

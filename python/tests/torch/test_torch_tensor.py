@@ -27,6 +27,14 @@ class Attributes(TestCase):
         with self.assertRaisesRegex(RuntimeError, "left pending by ops"):
             y.redistribute(placements=[y.placements[0]] * 2)
 
+    @on_ranks(2)
+    def test_words_of_dtensor(self, mesh):
+        chunk = numbers(2 + mesh.coordinate[0] * -1, 3)
+        x = ShardTensor.from_local(chunk, mesh, [Shard(0)], run_check=False, shape=(3, 3), stride=(3, 1))
+        self.assertEqual((x.shape, x.to_local().data_ptr()), ((3, 3), chunk.data_ptr()))
+        with self.assertRaisesRegex(st.UnsupportedError, "run_check got True"):
+            ShardTensor.from_local(chunk, mesh, [Shard(0)], run_check=True)
+
     # What a rank outside of the mesh gives tells the shape alone.
     @on_ranks(3)
     def test_chunks_of_ranks_outside(self, mesh):
