@@ -39,8 +39,8 @@ def kept_by(number, call, values, outputs):
     compute them once more, the op runs again, with the random numbers that it had."""
     kept = _kept.get(int(number))
     if kept is None:
-        raise StateError("%s: what its gradients need went with the tensor of one number that the graph has for it, which "
-                         "is not to be copied (saved_tensors_hooks)" % call.name)
+        raise StateError("%s: what its gradients need went with the tensor of one number that the graph has for it, "
+                         "which is not to be copied (saved_tensors_hooks)" % call.name)
     if addresses(values) + addresses(outputs) == kept.addresses:
         return kept.pullback
     now = call.context.random_state()
