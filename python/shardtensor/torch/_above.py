@@ -1,9 +1,5 @@
 """Above torch's autograd: an op of the library is one node of torch's graph. What has none goes on to torch, and comes
 back below."""
-import functools
-import inspect
-import sys
-
 import torch
 from torch.distributed.tensor import DTensor
 
@@ -19,7 +15,7 @@ from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
 from ._traced import is_traced
-from ._trees import mapped, sharded, tensors
+from ._trees import is_told_in_place, mapped, sharded, tensors
 from ._values import tell_backward
 
 # Functions of a tensor's own that are torch's whatever it holds.
@@ -146,15 +142,7 @@ def written_above(func, args, kwargs):
     if kwargs.get("out") is not None:
         return list(tensors(kwargs["out"]))
     is_in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
-    is_told = kwargs.get("inplace") or len(args) > place_of_inplace(func) and args[place_of_inplace(func)]
-    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place or is_told else []
-
-
-@functools.lru_cache(maxsize=None)
-def place_of_inplace(func):
-    """Where a function of torch.nn.functional's has the argument of that name; beyond all where it has none."""
-    names = func.__code__.co_varnames[:func.__code__.co_argcount] if inspect.isfunction(func) else ()
-    return names.index("inplace") if "inplace" in names else sys.maxsize
+    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place or is_told_in_place(func, args, kwargs) else []
 
 
 def whole_above(func, args, kwargs, mesh):

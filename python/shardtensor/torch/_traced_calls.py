@@ -11,7 +11,7 @@ from ._dtypes import NAMES
 from ._layout import complete, replicated
 from ._special import is_special
 from ._traced import Chunk, Lift, Move, Write, call_traced, chunk_of, is_traced, moved_chunk, whole_spec, wrap
-from ._trees import mapped, tensors
+from ._trees import is_told_in_place, mapped, not_in_place, tensors
 
 
 def first_traced(args, kwargs):
@@ -76,6 +76,8 @@ def in_place_twin(func):
 def changed_in_place(func, args, kwargs):
     """x.mul_(2), as a graph has it: values, then a copy into the chunk."""
     target, twin = args[0] if args else None, in_place_twin(func)
+    if is_told_in_place(func, args, kwargs):
+        twin, (args, kwargs) = func, not_in_place(func, args, kwargs)
     if twin is None and func.__name__ != "copy_" or not is_traced(target) or target._gathered_view or "out" in kwargs:
         raise UnsupportedError("%s: a graph has no such change of a ShardTensor in place" % func.__name__)
     if func.__name__ == "copy_":
@@ -90,10 +92,10 @@ def changed_in_place(func, args, kwargs):
     return Write.apply(target, values)
 
 
-def writes(func, kwargs):
+def writes(func, args, kwargs):
     name = getattr(func, "__name__", "")
     in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
-    return in_place or kwargs.get("out") is not None
+    return in_place or kwargs.get("out") is not None or is_told_in_place(func, args, kwargs)
 
 
 def above(func, args, kwargs, as_op):
@@ -101,7 +103,7 @@ def above(func, args, kwargs, as_op):
     if is_about_itself(func):
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
-    if writes(func, kwargs):
+    if writes(func, args, kwargs):
         return changed_in_place(func, args, kwargs)
     spec = layout_of_chunks(func, args, kwargs)
     if spec is not None:

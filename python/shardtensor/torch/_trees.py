@@ -1,4 +1,8 @@
-"""Arguments are trees of lists, tuples and dicts with tensors in them."""
+"""Arguments are trees of lists, tuples and dicts with tensors in them, among them the word `inplace`."""
+import functools
+import inspect
+import sys
+
 import torch
 
 
@@ -32,3 +36,23 @@ def mapped(function, value):
     if isinstance(value, dict):
         return {k: mapped(function, v) for k, v in value.items()}
     return value
+
+
+@functools.lru_cache(maxsize=None)
+def place_of_inplace(func):
+    """Where a function of torch.nn.functional's has the argument `inplace`; beyond all where it has none."""
+    names = func.__code__.co_varnames[:func.__code__.co_argcount] if inspect.isfunction(func) else ()
+    return names.index("inplace") if "inplace" in names else sys.maxsize
+
+
+def is_told_in_place(func, args, kwargs):
+    """Whether an argument says that its first one is to change."""
+    at = place_of_inplace(func)
+    return bool(kwargs.get("inplace") or len(args) > at and args[at])
+
+
+def not_in_place(func, args, kwargs):
+    """The arguments without that."""
+    at = place_of_inplace(func)
+    others = {name: value for name, value in kwargs.items() if name != "inplace"}
+    return (*args[:at], *(False for _ in args[at:at + 1]), *args[at + 1:]), others
