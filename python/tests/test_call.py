@@ -25,6 +25,15 @@ class Call(TestCase):
             self.assertEqual(x.sum(0).spec.placements, ("P(sum)",))
             self.assertEqual((x @ x.transpose(0, 1)).spec.local_shape, (wanted[0], 17))
             context.close()
+        for rank in range(3):  # what others would ask for is nothing
+            context = st.Context(comm=st.fake_comm(rank, 3), rank=rank, size=3)
+            mesh = context.mesh(3)
+            places = context.factory("zeros", context.spec(mesh, "S0", (7,), "i64"))
+            table = context.factory("zeros", context.spec(mesh, "S0", (5, 4)))
+            self.assertEqual(st.ops.embedding(places, table).shape, (7, 4))
+            self.assertEqual(st.ops.scatter_add(table, 0, st.ops.unsqueeze(places[:5], 1), table).shape, (5, 4))
+            self.assertEqual([t.shape for t in st.ops.sort(table, 0)], [(5, 4)] * 2)
+            context.close()
         for rank, size in ((-1, 2), (2, 2), (0, 0)):
             self.assertRaisesRegex(ValueError, "fake_comm: rank %d of %d" % (rank, size), st.fake_comm, rank, size)
         st.fake_comm(0, 2)  # which nobody takes

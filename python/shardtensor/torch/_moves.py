@@ -101,7 +101,9 @@ def lay_gradients(leaf):
 
 
 def laid_as_leaf(layout, grad):
-    """What a leaf of layout[0] keeps of a gradient, in memory of its own; None: this very tensor."""
+    """What a leaf of layout[0] keeps of a gradient, in memory of its own; None: this very tensor, or none."""
+    if grad is None:  # as graphs of torch.compile give for zero
+        return None
     spec = layout[0]
     handle = handle_of(grad, spec.mesh)
     wanted = leaf_layout(handle.spec, spec)

@@ -62,7 +62,10 @@ class ShardTensor(torch.Tensor):
     @_local_tensor.setter
     def _local_tensor(self, chunk):
         """Where torch.compile wants a gradient's elements laid otherwise."""
-        self._handle, self._lent = laid(chunk, self._handle.spec), True
+        if _traced.is_traced(self):
+            self._chunk = chunk
+        else:
+            self._handle, self._lent = laid(chunk, self._handle.spec), True
 
     @property
     def device_mesh(self):

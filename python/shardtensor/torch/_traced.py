@@ -131,7 +131,7 @@ class Node(torch.autograd.Function):
         bits = sum(1 << at for at, place in enumerate(places) if place is not None and needed[place])
         ctx.text, chunks = calls.text_of_call(op.name, attrs, specs, places, bits), list(map(chunk_of, values))
         results = functions().call(ctx.text, chunks)
-        ctx.specs = [None if not is_traced(v) else complete(v._handle.spec) for v in values]
+        ctx.specs, ctx.plain = [complete(spec) for spec in specs], [not is_traced(v) for v in values]
         ctx.set_materialize_grads(False)
         if bits:
             rehearsal = calls.rehearsed(ctx.text)
@@ -153,10 +153,14 @@ class Node(torch.autograd.Function):
         grads = iter(
             functions().gradients(text, kept, read[:ctx.n_values], read[ctx.n_values:],
                                             [c._chunk for c in given]))
-        found = [None if chunk is None else next(grads)
-                 for chunk in calls.rehearsed(text, calls.GradientsRehearsal).chunks]
-        return (None, None, None, None,
-                *(grad if grad is None or spec is None else wrap(grad, spec) for grad, spec in zip(found, ctx.specs)))
+        found = []
+        for chunk, spec, plain, needed in zip(
+                calls.rehearsed(text, calls.GradientsRehearsal).chunks, ctx.specs, ctx.plain, ctx.needs_input_grad[4:]):
+            grad = next(grads) if chunk is not None else None
+            if needed and grad is None:
+                grad = given[0]._chunk.new_zeros(spec.local_shape, dtype=DTYPES[spec.dtype])
+            found.append(grad if plain or grad is None else wrap(grad, spec))
+        return (None, None, None, None, *found)
 
 
 def chunk_of(value):

@@ -1,11 +1,13 @@
 /* The communicator that moves nothing: one process acts as any rank of any world. It advances a clock by what the
  * collective would send, copies what a rank sends to itself, and leaves the rest of what would be received as it
- * was. */
+ * was, but for integers on a CPU. */
 #include "core/comm/launch.h"
 
 #include "core/base/host_alloc.h"
+#include "core/box/box.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct fake_family {
     atomic_int refs;
@@ -71,9 +73,63 @@ static stn_status copy_own(const stn_comm *comm, stn_queue *queue, const struct 
     }
 }
 
+static stn_status zero(stn_queue *queue, const stn_box *box, stn_dtype dtype)
+{
+    static const uint64_t element[2] = {0};
+    stn_box from = *box;
+    from.data = (void *)(uintptr_t)element;
+    memset(from.strides, 0, sizeof from.strides);
+    return stni_box_numel(box) > 0 ? stni_staged_move(queue, box, &from, stn_dtype_size(dtype)) : STN_OK;
+}
+
+/* Elements from `at` on but for n of them, of `total`. */
+static stn_status zero_others(stn_queue *queue, const struct stni_coll *v, int64_t at, int64_t n, int64_t total)
+{
+    const stn_box before = line(v->recv, 0, at, v->dtype), behind = line(v->recv, at + n, total - at - n, v->dtype);
+    STNI_TRY(zero(queue, &before, v->dtype));
+    return zero(queue, &behind, v->dtype);
+}
+
+static stn_status zero_messages(stn_queue *queue, const stn_exchange *messages, int rank)
+{
+    for (int i = 0; i < messages->n_recv && !messages->reduce; i++) {
+        if (messages->recv[i].peer != rank)
+            STNI_TRY(zero(queue, &messages->recv[i].box, messages->dtype));
+    }
+    return STN_OK;
+}
+
+/* Integers may say how much there is to come: of what others would send of them there are none, and their reduction is
+ * what this rank has. */
+static stn_status take_integers(const stn_comm *comm, stn_queue *queue, const struct stni_coll *v)
+{
+    const int rank = comm->rank;
+    switch (v->kind) {
+    case STNI_COLL_ALL_REDUCE:
+    case STNI_COLL_REDUCE: return v->recv ? copy(queue, v, 0, 0, v->count) : STN_OK;
+    case STNI_COLL_REDUCE_SCATTER: return copy(queue, v, 0, stni_counts_sum(v->counts, rank), v->counts[rank]);
+    case STNI_COLL_ALL_GATHER:
+        return zero_others(queue, v, stni_counts_sum(v->counts, rank), v->counts[rank], v->count);
+    case STNI_COLL_GATHER:
+        return rank == v->root
+                       ? zero_others(queue, v, stni_counts_sum(v->counts, rank), v->counts[rank], v->count)
+                       : STN_OK;
+    case STNI_COLL_SCATTER: return rank == v->root ? STN_OK : zero_others(queue, v, 0, 0, v->counts[rank]);
+    case STNI_COLL_BROADCAST: return rank == v->root ? STN_OK : zero_others(queue, v, 0, 0, v->count);
+    case STNI_COLL_ALL_TO_ALL:
+        return zero_others(queue, v, stni_counts_sum(v->recv_counts, rank), v->recv_counts[rank],
+                           stni_counts_sum(v->recv_counts, comm->size));
+    case STNI_COLL_GROUP:
+    case STNI_COLL_EXCHANGE: return zero_messages(queue, v->messages, rank);
+    default: return STN_OK;
+    }
+}
+
 static stn_status run(stn_comm *comm, stn_queue *queue, const struct stni_coll *coll)
 {
     STNI_TRY(count(comm->impl, queue, coll));
+    if (queue->device->is_cpu && !stn_dtype_is_differentiable(coll->dtype))
+        STNI_TRY(take_integers(comm, queue, coll));
     return copy_own(comm, queue, coll);
 }
 

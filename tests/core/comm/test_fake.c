@@ -98,6 +98,42 @@ static void messages_to_itself_are_copied_and_the_rest_is_left(void)
     stn_comm_destroy(&c);
 }
 
+/* So that nobody who plans believes in numbers that nobody wrote. */
+static void integers_from_others_are_0(void)
+{
+    enum { N = 6 };
+    static const int64_t counts[3] = {1, 2, 3};
+    static const int64_t gathered[N] = {0, 1, 2, 0, 0, 0}, turned[N] = {0, 2, 3, 0, 0, 0}, none[N] = {0};
+    int64_t send[N] = {1, 2, 3, 4, 5, 6}, recv[N];
+    stn_comm *c = fake(1, 3);
+    memset(recv, 9, sizeof recv);
+    CHECK_STATUS(stn_comm_all_gather(c, send, recv, counts, STN_DTYPE_I64, NULL), STN_OK);
+    CHECK_BYTES(recv, gathered, sizeof recv);
+    memset(recv, 9, sizeof recv);
+    CHECK_STATUS(stn_comm_gather(c, send, recv, counts, STN_DTYPE_I64, 1, NULL), STN_OK);
+    CHECK_BYTES(recv, gathered, sizeof recv);
+    memset(recv, 9, sizeof recv);
+    CHECK_STATUS(stn_comm_all_to_all(c, send, counts, recv, counts, STN_DTYPE_I64, NULL), STN_OK);
+    CHECK_BYTES(recv, turned, sizeof recv);
+    memset(recv, 9, sizeof recv);
+    CHECK_STATUS(stn_comm_all_reduce(c, send, recv, N, STN_DTYPE_I64, STN_SUM, NULL), STN_OK);
+    CHECK_BYTES(recv, send, sizeof recv);
+    memset(recv, 9, sizeof recv);
+    CHECK_STATUS(stn_comm_reduce_scatter(c, send, recv, counts, STN_DTYPE_I64, STN_MAX, NULL), STN_OK);
+    CHECK_BYTES(recv, send + 1, 2 * sizeof *recv);
+    CHECK_STATUS(stn_comm_scatter(c, NULL, recv, counts, STN_DTYPE_I64, 0, NULL), STN_OK);
+    CHECK_BYTES(recv, none, 2 * sizeof *recv);
+    memset(recv, 9, sizeof recv);
+    CHECK_STATUS(stn_comm_broadcast(c, recv, N, STN_DTYPE_I64, 2, NULL), STN_OK);
+    CHECK_BYTES(recv, none, sizeof recv);
+    memset(recv, 9, sizeof recv);
+    stn_message in[] = {{0, {recv, 2, {2, 2}, {3, 1}}}, {2, {recv + 2, 1, {2}, {3}}}};
+    const stn_exchange e = {STN_DTYPE_I64, 0, STN_SUM, 0, 2, NULL, in};
+    CHECK_STATUS(stn_comm_exchange(c, &e, NULL), STN_OK);
+    CHECK_BYTES(recv, none, sizeof recv);
+    stn_comm_destroy(&c);
+}
+
 static void subsets_share_the_clock(void)
 {
     stn_comm *c = fake(70000, 100000), *sub = NULL;
@@ -159,6 +195,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"each_collective_costs_what_its_model_says", each_collective_costs_what_its_model_says},
         {"messages_to_itself_are_copied_and_the_rest_is_left", messages_to_itself_are_copied_and_the_rest_is_left},
+        {"integers_from_others_are_0", integers_from_others_are_0},
         {"subsets_share_the_clock", subsets_share_the_clock},
         {"worlds_of_100000_ranks_cost_no_more_than_their_counts",
          worlds_of_100000_ranks_cost_no_more_than_their_counts},
