@@ -151,8 +151,8 @@ STN_API const char *stn_comm_ops_missing(const stn_comm_ops *ops);
 STN_API stn_status stn_comm_create_threads(int n, stn_comm **out);
 
 /** A communicator that moves nothing: it counts messages and bytes, and lets one process plan as any rank of a world of
- *  up to 100,000 and more. What would be received stays as it was; integers on a CPU, which may say how much there is to
- *  come, are 0, and a reduction of them is what this rank has. `seconds_per_message` and `seconds_per_byte` drive
+ *  up to 100,000 and more. What would be received stays as it was. But integers on a CPU, which may say how much there
+ *  is to come, are 0, and a reduction of them is what this rank has. `seconds_per_message` and `seconds_per_byte` drive
  *  its clock. Local. @return STN_ERR_ARGUMENT, STN_ERR_MEMORY. */
 STN_API stn_status stn_comm_create_fake(int rank, int size, double seconds_per_message, double seconds_per_byte,
                                         stn_comm **out);
