@@ -150,12 +150,10 @@ class Node(torch.autograd.Function):
         if not given:
             return (None, ) * (4 + len(ctx.specs))
         text = calls.text_of_gradients(ctx.text, [None if c is None else c._handle.spec for c in cotangents])
-        grads = iter(
-            functions().gradients(text, kept, read[:ctx.n_values], read[ctx.n_values:],
-                                            [c._chunk for c in given]))
-        found = []
-        for chunk, spec, plain, needed in zip(
-                calls.rehearsed(text, calls.GradientsRehearsal).chunks, ctx.specs, ctx.plain, ctx.needs_input_grad[4:]):
+        values, outputs = read[:ctx.n_values], read[ctx.n_values:]
+        grads = iter(functions().gradients(text, kept, values, outputs, [c._chunk for c in given]))
+        chunks, found = calls.rehearsed(text, calls.GradientsRehearsal).chunks, []
+        for chunk, spec, plain, needed in zip(chunks, ctx.specs, ctx.plain, ctx.needs_input_grad[4:]):
             grad = next(grads) if chunk is not None else None
             if needed and grad is None:
                 grad = given[0]._chunk.new_zeros(spec.local_shape, dtype=DTYPES[spec.dtype])
