@@ -68,6 +68,8 @@ def layout_of_chunks(func, args, kwargs):
 def in_place_twin(func):
     """The function that gives what one in place writes; None."""
     name = getattr(func, "__name__", "")
+    if name == "zero_":
+        return torch.zeros_like
     if name.startswith("__i") and name.endswith("__"):
         return getattr(torch.Tensor, "__" + name[3:], None)
     return getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
