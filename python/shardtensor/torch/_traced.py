@@ -60,11 +60,12 @@ class Chunk(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, spec=None):
         ctx.spec = complete(tensor._handle.spec) if spec is None else spec
+        ctx.set_materialize_grads(False)
         return tensor._chunk.detach()
 
     @staticmethod
     def backward(ctx, grad):
-        return wrap(grad, ctx.spec), None
+        return None if grad is None else wrap(grad, ctx.spec), None
 
 
 class Lift(torch.autograd.Function):
@@ -73,11 +74,12 @@ class Lift(torch.autograd.Function):
     @staticmethod
     def forward(ctx, chunk, spec):
         ctx.spec = complete(spec)
+        ctx.set_materialize_grads(False)  # torch's zeros would be plain
         return wrap(chunk.detach(), spec)
 
     @staticmethod
     def backward(ctx, grad):
-        return moved_chunk(grad, ctx.spec), None
+        return None if grad is None else moved_chunk(grad, ctx.spec), None
 
 
 class Move(torch.autograd.Function):
@@ -85,6 +87,7 @@ class Move(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, tensor, spec):
+        ctx.set_materialize_grads(False)
         return wrap(moved_chunk(tensor, spec), spec)
 
     @staticmethod
@@ -98,12 +101,18 @@ class Write(torch.autograd.Function):
     @staticmethod
     def forward(ctx, tensor, values):
         ctx.mark_dirty(tensor)
+        ctx.set_materialize_grads(False)
+        ctx.spec = complete(tensor._handle.spec)
         tensor._chunk.copy_(moved_chunk(values, tensor._handle.spec))
         return tensor
 
     @staticmethod
     def backward(ctx, grad):
-        return None, grad
+        return None if grad is None else zeros(ctx.spec, grad), grad
+
+
+def zeros(spec, beside):
+    return wrap(beside._chunk.new_zeros(spec.local_shape, dtype=DTYPES[spec.dtype]), spec)
 
 
 def moved_chunk(tensor, spec):
@@ -156,7 +165,7 @@ class Node(torch.autograd.Function):
         for chunk, spec, plain, needed in zip(chunks, ctx.specs, ctx.plain, ctx.needs_input_grad[4:]):
             grad = next(grads) if chunk is not None else None
             if needed and grad is None:
-                grad = given[0]._chunk.new_zeros(spec.local_shape, dtype=DTYPES[spec.dtype])
+                grad = zeros(spec, given[0])._chunk
             found.append(grad if plain or grad is None else wrap(grad, spec))
         return (None, None, None, None, *found)
 

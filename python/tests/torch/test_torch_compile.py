@@ -69,7 +69,8 @@ def changed(x):
     z = F.silu(y.clone(), inplace=True)
     F.leaky_relu(z, 0.1, True)
     other = z.clone()
-    return [y.relu_(), kept, z, z.clone().zero_() + x, torch.nn.ReLU(inplace=True)(other), other, F.elu(x, 2., False)]
+    zeros = [x.clone().zero_(), z.clone().zero_() + x]
+    return [y.relu_(), kept, z, *zeros, torch.nn.ReLU(inplace=True)(other), other, F.elu(x, 2., False)]
 
 
 def viewed(x):
