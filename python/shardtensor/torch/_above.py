@@ -14,7 +14,7 @@ from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
-from ._traced import is_traced
+from ._traced import is_traced, seen
 from ._trees import is_told_in_place, mapped, sharded, tensors
 from ._values import tell_backward
 
@@ -55,7 +55,7 @@ def above(func, args, kwargs, promotion_mode):
             tell_backwards(args[0])
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
-    if _traced_calls.first_traced(args, kwargs) is not None:
+    if seen and _traced_calls.first_traced(args, kwargs) is not None:
         return _compile.traced(func, lambda: _traced_calls.above(func, args, kwargs, lambda: as_op(
             func, args, kwargs, promotion_mode)))
     result = as_op(func, args, kwargs, promotion_mode)

@@ -9,7 +9,7 @@ from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows
-from ._traced import call_traced, is_traced
+from ._traced import call_traced, is_traced, seen
 from ._world import world
 
 # Ops that draw random numbers: called again they draw others.
@@ -230,23 +230,26 @@ def note_views(op, values, results):
         return
     views = [r for r in results if r._handle.is_view]
     for result in views:
-        result._node_view, result._is_strided = True, is_strided(result, values[0])
+        result._node_view = True
+        result._shown = getattr(values[0], "_handle", None), getattr(values[0], "_node_view", False)
     for value in values:
         if views and getattr(value, "_handle", None) is not None:
             alive = [v for v in getattr(value, "_node_views", []) if v() is not None]
             value._node_views = alive + [weakref.ref(v) for v in views]
 
 
-def is_strided(view, base):
+def is_strided(view):
     """Whether a view is surely not contiguous in torch: it repeats elements, or turns the dims of what is no view."""
-    def is_in_order(tensor):
-        order = [d for d in tensor._handle.spec.memory_order if tensor._handle.shape[d] > 1]
+    def is_in_order(handle):
+        order = [d for d in handle.spec.memory_order if handle.shape[d] > 1]
         return order == sorted(order)
 
-    if math.prod(view.shape) > math.prod(base.shape):
+    base, is_view = view._shown
+    if base is None:  # a plain tensor
+        return False
+    if math.prod(view._handle.shape) > math.prod(base.shape):
         return True
-    is_view = getattr(base, "_handle", None) is None or getattr(base, "_node_view", False)
-    return not is_view and is_in_order(base) and not is_in_order(view)
+    return not is_view and is_in_order(base) and not is_in_order(view._handle)
 
 
 def refuse_change(tensor, name, differentiated):
@@ -299,7 +302,7 @@ def recorded(tensors):
 
 def call(op, inputs, attrs):
     """Calls an op above torch's autograd: what it returns, as ShardTensors."""
-    if any(map(is_traced, inputs)):
+    if seen and any(map(is_traced, inputs)):
         return call_traced(op, inputs, attrs)
     places, tensors = [], []
     for value in inputs:

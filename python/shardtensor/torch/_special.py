@@ -7,7 +7,7 @@ from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
-from ._node import call
+from ._node import call, is_strided
 from ._trees import mapped
 from ._world import is_here
 
@@ -62,7 +62,7 @@ def contiguous(func, args, kwargs):
     if not getattr(tensor, "_node_view", False):
         return tensor
     copy = tensor.clone()
-    copy._gathered_view = not getattr(tensor, "_is_strided", False)
+    copy._gathered_view = not is_strided(tensor)
     return copy
 
 

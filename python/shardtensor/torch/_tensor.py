@@ -254,7 +254,7 @@ def below(cls, func, types, args, kwargs):
     handler = cls._dispatches.get(func)
     if handler is not None:
         return handler(*args, **kwargs)
-    if _traced_calls.first_traced(args, kwargs) is not None:
+    if _traced.seen and _traced_calls.first_traced(args, kwargs) is not None:
         return _compile.traced(func, lambda: _traced_calls.below(func, args, kwargs))
     return dispatch(func, args, kwargs)
 

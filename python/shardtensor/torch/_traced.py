@@ -26,6 +26,7 @@ def is_traced(value):
 
 
 makers = []  # _tensor puts in ShardTensor
+seen = []    # something once there was a traced ShardTensor: until then nobody looks for one
 
 
 def wrap(chunk, spec, requires_grad=False, is_viewed=False):
@@ -33,6 +34,8 @@ def wrap(chunk, spec, requires_grad=False, is_viewed=False):
     not changed in place."""
     if tuple(chunk.shape) != tuple(spec.local_shape):
         raise InternalError("a chunk of %s, wanted %s: %r" % (tuple(chunk.shape), tuple(spec.local_shape), spec))
+    if not seen:
+        seen.append(True)
     strides = torch.empty(spec.shape, device="meta").stride()
     result = torch.Tensor._make_wrapper_subclass(makers[0], spec.shape, strides, dtype=DTYPES[spec.dtype],
                                                  device=chunk.device, requires_grad=requires_grad)
