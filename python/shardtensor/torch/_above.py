@@ -15,7 +15,7 @@ from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
 from ._traced import is_traced, seen
-from ._trees import is_told_in_place, mapped, sharded, tensors
+from ._trees import is_in_place, mapped, sharded, tensors
 from ._values import tell_backward
 
 # Functions of a tensor's own that are torch's whatever it holds.
@@ -138,11 +138,9 @@ def by_torch(func, args, kwargs):
 def written_above(func, args, kwargs):
     """The tensors that a function changes: `out`, or the first argument of one in place, by its name or by an argument
     `inplace`, which may be a list, and which torch's initializers hand on by name."""
-    name = getattr(func, "__name__", "")
     if kwargs.get("out") is not None:
         return list(tensors(kwargs["out"]))
-    is_in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
-    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place or is_told_in_place(func, args, kwargs) else []
+    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place(func, args, kwargs) else []
 
 
 def whole_above(func, args, kwargs, mesh):

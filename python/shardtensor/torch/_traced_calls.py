@@ -9,9 +9,10 @@ from .. import UnsupportedError
 from ._binding import NotOurs, bind, op_of
 from ._dtypes import NAMES
 from ._layout import complete, replicated
+from ._shortcut import REFUSALS
 from ._special import is_special
 from ._traced import Chunk, Lift, Move, Write, call_traced, chunk_of, is_traced, moved_chunk, whole_spec, wrap
-from ._trees import is_told_in_place, mapped, not_in_place, tensors
+from ._trees import is_in_place, is_told_in_place, mapped, not_in_place, tensors
 
 
 def first_traced(args, kwargs):
@@ -94,29 +95,27 @@ def changed_in_place(func, args, kwargs):
     return Write.apply(target, values)
 
 
-def writes(func, args, kwargs):
-    name = getattr(func, "__name__", "")
-    in_place = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
-    return in_place or kwargs.get("out") is not None or is_told_in_place(func, args, kwargs)
-
-
 def above(func, args, kwargs, as_op):
     """as_op(): the function as an op, or NotImplemented."""
     if is_about_itself(func):
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
-    if writes(func, args, kwargs):
+    if is_in_place(func, args, kwargs) or kwargs.get("out") is not None:
         return changed_in_place(func, args, kwargs)
     spec = layout_of_chunks(func, args, kwargs)
     if spec is not None:
-        result = func(*mapped(down, args), **mapped(down, kwargs))
-        return mapped(lambda chunk: Lift.apply(chunk, spec.like(dtype=NAMES[chunk.dtype])), result)
+        return on_chunks(func, args, kwargs, spec)
     result = as_op()
     return result if result is not NotImplemented else on_whole(func, args, kwargs)
 
 
 def down(tensor):
     return Chunk.apply(tensor) if is_traced(tensor) else tensor
+
+
+def on_chunks(func, args, kwargs, spec):
+    result = func(*mapped(down, args), **mapped(down, kwargs))
+    return mapped(lambda chunk: Lift.apply(chunk, spec.like(dtype=NAMES[chunk.dtype])), result)
 
 
 def whole(tensor):
@@ -163,10 +162,10 @@ def below(func, args, kwargs):
     if name in FACTORIES or name in NEW:
         return made(func, name, args, kwargs)
     if spec is not None or name in ALIKE:
-        spec = spec if spec is not None else args[0]._handle.spec
-        is_viewed = name in SHARED and args[0]._gathered_view
-        result = func(*mapped(chunk_of, args), **mapped(chunk_of, kwargs))
-        return mapped(lambda chunk: wrap(chunk, spec.like(dtype=NAMES[chunk.dtype]), is_viewed=is_viewed), result)
+        result = on_chunks(func, args, kwargs, spec if spec is not None else args[0]._handle.spec)
+        if name in SHARED:
+            result._gathered_view = args[0]._gathered_view
+        return result
     if name in ("is_same_size", "_has_same_storage_numel"):
         return args[0].shape == args[1].shape
     if name == "copy_":
@@ -181,7 +180,6 @@ def chunk_laid_as(value, target):
 
 
 def by_name(func, args, kwargs):
-    from ._shortcut import REFUSALS
     if any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments):
         raise UnsupportedError("%s: a graph has no such change of a ShardTensor in place" % func)
     try:
@@ -189,10 +187,4 @@ def by_name(func, args, kwargs):
         return call_traced(op, inputs, attrs)
     except (NotOurs, *REFUSALS):
         pass
-
-    def gathered(tensor):
-        return moved_chunk(tensor, whole_spec(tensor._handle.spec)) if is_traced(tensor) else tensor
-
-    mesh = first_traced(args, kwargs)._handle.spec.mesh
-    result = func(*mapped(gathered, args), **mapped(gathered, kwargs))
-    return mapped(lambda t: wrap(t, replicated(mesh, NAMES[t.dtype], t.shape)), result)
+    return on_whole(func, args, kwargs)

@@ -51,6 +51,13 @@ def is_told_in_place(func, args, kwargs):
     return bool(kwargs.get("inplace") or len(args) > at and args[at])
 
 
+def is_in_place(func, args, kwargs):
+    """Whether a function changes its first argument, by its name or by an argument."""
+    name = getattr(func, "__name__", "")
+    by_name = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
+    return by_name or is_told_in_place(func, args, kwargs)
+
+
 def not_in_place(func, args, kwargs):
     """The arguments without that."""
     at = place_of_inplace(func)

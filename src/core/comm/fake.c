@@ -105,8 +105,8 @@ static stn_status take_integers(const stn_comm *comm, stn_queue *queue, const st
 {
     const int rank = comm->rank;
     switch (v->kind) {
-    case STNI_COLL_ALL_REDUCE:
-    case STNI_COLL_REDUCE: return v->recv ? copy(queue, v, 0, 0, v->count) : STN_OK;
+    case STNI_COLL_ALL_REDUCE: return copy(queue, v, 0, 0, v->count);
+    case STNI_COLL_REDUCE: return rank == v->root ? copy(queue, v, 0, 0, v->count) : STN_OK;
     case STNI_COLL_REDUCE_SCATTER: return copy(queue, v, 0, stni_counts_sum(v->counts, rank), v->counts[rank]);
     case STNI_COLL_ALL_GATHER:
         return zero_others(queue, v, stni_counts_sum(v->counts, rank), v->counts[rank], v->count);
