@@ -122,7 +122,8 @@ static void integers_from_others_are_0(void)
     CHECK_STATUS(stn_comm_reduce_scatter(c, send, recv, counts, STN_DTYPE_I64, STN_MAX, NULL), STN_OK);
     CHECK_BYTES(recv, send + 1, 2 * sizeof *recv);
     memset(recv, 9, sizeof recv);
-    CHECK_STATUS(stn_comm_reduce(c, send, NULL, N, STN_DTYPE_I64, STN_SUM, 0, NULL), STN_OK);
+    CHECK_STATUS(stn_comm_reduce(c, send, recv, N, STN_DTYPE_I64, STN_SUM, 0, NULL), STN_OK);
+    CHECK_I64(recv[0] == send[0], 0); /* the root's alone */
     CHECK_STATUS(stn_comm_reduce(c, send, recv, N, STN_DTYPE_I64, STN_SUM, 1, NULL), STN_OK);
     CHECK_BYTES(recv, send, sizeof recv);
     CHECK_STATUS(stn_comm_scatter(c, NULL, recv, counts, STN_DTYPE_I64, 0, NULL), STN_OK);
