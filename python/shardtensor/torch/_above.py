@@ -10,7 +10,6 @@ from ._data import set_data, set_metadata
 from ._dtypes import NAMES
 from ._fallback import count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
-from ._node import call
 from ._promotion import check_promotion
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
@@ -81,7 +80,7 @@ def as_op(func, args, kwargs, promotion_mode):
         if not op.in_place:
             inputs = [_moves.shard_tensor(t, None) if isinstance(t, DTensor) else t for t in inputs]
             if all(t is None or getattr(t, "_handle", None) is not None or t.dtype in NAMES for t in inputs):
-                result = call(op, _autocast.cast(op, inputs), attrs)
+                result = _autocast.run(op, inputs, attrs)
                 if op.name in VIEWS:
                     result._gathered_view = True
                 elif not (_autocast.is_cast(op) or is_special(func) or is_traced(result)):

@@ -1,6 +1,8 @@
-"""In which dtype torch.autocast has an op computed. The lists are torch's own, for each device."""
+"""In which dtype torch has an op computed: what torch.autocast says, by torch's own lists for each device, and for a norm
+what its parameters are of."""
 import torch
 
+from ._node import call
 from ._world import device_types, place
 
 LOWER_ANYWHERE = {
@@ -25,6 +27,7 @@ WIDER = {
 }
 
 FLOATS = {torch.float32, torch.bfloat16, torch.float16}  # f64 stays what it is
+NORMS = {"layer_norm", "group_norm", "batch_norm", "instance_norm"}
 
 
 def is_cast(op):
@@ -48,3 +51,20 @@ def cast(op, inputs):
     if dtype is None:
         return inputs
     return [t.to(dtype) if t is not None and t.dtype in FLOATS and t.dtype != dtype else t for t in inputs]
+
+
+def is_lower(op, inputs):
+    """Whether it is a norm of a lower dtype than its parameters', which mixed precision often leaves in f32."""
+    return op.name in NORMS and inputs[0].dtype in (torch.bfloat16, torch.float16) and any(
+        t is not None and t.dtype == torch.float32 for t in inputs[-2:])
+
+
+def run(op, inputs, attrs):
+    """The op in that dtype. A norm's result is of the input's own, rounded once."""
+    inputs = cast(op, inputs)
+    if not is_lower(op, inputs):
+        return call(op, inputs, attrs)
+    result = call(op, [inputs[0].float(), *inputs[1:]], attrs)
+    if isinstance(result, tuple):
+        return (result[0].to(inputs[0].dtype), *result[1:])
+    return result.to(inputs[0].dtype)

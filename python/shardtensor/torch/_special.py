@@ -7,14 +7,13 @@ from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
-from ._node import call, is_strided
+from ._node import is_strided
 from ._trees import mapped
 from ._world import is_here
 
 
 def ask(name, inputs, **attrs):
-    op = find(name)
-    return call(op, _autocast.cast(op, inputs), {k: v for k, v in attrs.items() if v is not None})
+    return _autocast.run(find(name), inputs, {k: v for k, v in attrs.items() if v is not None})
 
 
 def reverse(first, name):

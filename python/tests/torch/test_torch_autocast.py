@@ -4,7 +4,7 @@ import unittest
 from torch_ranks import DEVICE, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
 
-from shardtensor.torch import _autocast, world
+from shardtensor.torch import _autocast, gathered, world
 
 CLASSES = torch.tensor([1, 0, 2, 1, 2])
 
@@ -70,6 +70,32 @@ class Autocast(TestCase):
                 self.assertEqual(F.mse_loss(x.bfloat16(), x.bfloat16()).dtype, torch.float32)
                 with torch.autocast(DEVICE, enabled=False):
                     self.assertEqual((x @ full(x).t()).dtype, torch.float32)
+
+    @on_ranks(1, 2, 3)
+    def test_norms_may_have_wider_parameters(self, mesh):
+        """The exact result, rounded once, and gradients of the parameters' own dtype."""
+        norms = {
+            "layer_norm": lambda x, w, b: F.layer_norm(x, (4,), w, b),
+            "group_norm": lambda x, w, b: F.group_norm(x.reshape(3, 4, 5), 2, w, b),
+            "batch_norm": lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+            "instance_norm": lambda x, w, b: F.instance_norm(x.reshape(3, 4, 5), None, None, w, b)
+        }
+        tensors = numbers(15, 4), numbers(4, seed=1), numbers(4, seed=2)
+        for name, f in norms.items():
+            count = gathered.total()
+            for dtype in torch.bfloat16, torch.float32, torch.bfloat16:  # the last where a short way was offered
+                one, w, b = (t.to(d).requires_grad_() for t, d in zip(tensors, (dtype, *[torch.float32] * 2)))
+                other, W, B = (t.detach().clone().requires_grad_() for t in (one, w, b))
+                wanted = f(one.double(), w.double(), b.double()).to(dtype)
+                got = f(spread(other, mesh, Shard(0)), W, B)
+                self.assertEqual(got.dtype, dtype, name)
+                self.close(got.float(), wanted.float(), atol=1e-5, rtol=2**-8 if dtype == torch.bfloat16 else 1e-5)
+                for out in wanted, got:
+                    (out.float() * torch.arange(float(out.numel())).reshape(out.shape).sin()).sum().backward()
+                for ours, theirs in ((W, w), (B, b)):
+                    self.assertEqual(ours.grad.dtype, torch.float32, name)
+                    self.close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-5)
+            self.assertEqual(gathered.total(), count, name)
 
     @on_ranks(1, 2)
     def test_a_module_trains(self, mesh):
