@@ -229,6 +229,6 @@ def dispatch(func, args, kwargs):
             return promoted(func, args, kwargs)
         if in_place(func):
             raise
-    if not in_place(func) and fits_chunks(func, args, kwargs):
+    if fits_chunks(func, args, kwargs) and not any(t._handle.is_view for t in written(func, args, kwargs)):
         return on_chunks(func, args, kwargs)
     return on_whole(func, args, kwargs)

@@ -72,16 +72,23 @@ def on_plain(func, args, kwargs):
     return run(func, mapped(whole, args), mapped(whole, kwargs))
 
 
+# Pointwise too, though torch does not say so: celu and selu, and what goes back through activations in place.
+POINTWISE = {
+    "elu", "elu_", "elu_backward", "hardshrink_backward", "hardsigmoid_backward", "hardswish_backward",
+    "hardtanh_backward", "leaky_relu_backward", "mish_backward", "softplus_backward", "softshrink_backward"
+}
+
+
 def fits_chunks(func, args, kwargs):
-    """Whether a pointwise function of chunks gives the chunks of its result: all laid alike, nothing pending, no
-    other tensors but of no dims."""
-    if torch.Tag.pointwise not in func.tags or torch.Tag.nondeterministic_seeded in func.tags:
+    """Whether a pointwise function of chunks gives the chunks of its result, once all are laid alike: they have one
+    shape, and other tensors have no dims."""
+    is_pointwise = torch.Tag.pointwise in func.tags or func.__name__.partition(".")[0] in POINTWISE
+    if not is_pointwise or torch.Tag.nondeterministic_seeded in func.tags:
         return False
     all_of, ours = list(tensors((args, kwargs))), sharded((args, kwargs))
-    spec = ours[0]._handle.spec
-    alike = all(t.shape == ours[0].shape and t._handle.spec.like(dtype=spec.dtype) == spec for t in ours)
+    shape, mesh = ours[0].shape, ours[0]._handle.spec.mesh
     others = [t for t in all_of if getattr(t, "_handle", None) is None]
-    return alike and spec == complete(spec) and all(t.ndim == 0 for t in others)
+    return all(t.shape == shape and t._handle.spec.mesh == mesh for t in ours) and all(t.ndim == 0 for t in others)
 
 
 def run(func, args, kwargs):
@@ -94,9 +101,11 @@ def run(func, args, kwargs):
 
 
 def on_chunks(func, args, kwargs):
-    """Runs a function on this rank's chunks: pointwise ones, and optimizers' lists."""
+    """Runs a function on this rank's chunks: pointwise ones, of which all are laid as what is changed, or the first
+    that is cut, and optimizers' lists."""
     ours, moved = sharded((args, kwargs)), []
     changed = written(func, args, kwargs)
+    like = next((t for t in changed or ours if any(p.is_shard() for p in t.placements)), ours[0])
     for tensor in changed:  # whether a view has memory of its own, only the library knows
         if tensor._handle.is_view and not getattr(tensor, "_lent", False):
             raise StateError("%s: a view is not changed in place" % func)
@@ -105,7 +114,7 @@ def on_chunks(func, args, kwargs):
     def down(value):
         if is_list_beside(value, firsts):
             return [chunk_beside(t, first, moved) for t, first in zip(value, firsts)]
-        return mapped(lambda tensor: chunk_beside(tensor, None, moved), value)
+        return mapped(lambda tensor: chunk_beside(tensor, None if firsts is not None else like, moved), value)
 
     result = run(func, [down(value) for value in args], {name: down(value) for name, value in kwargs.items()})
     for tensor, values in moved:
@@ -117,7 +126,7 @@ def on_chunks(func, args, kwargs):
         return args[0] if func._schema.returns else None
     if is_list_beside(result, firsts):
         return [lift(r, t) for r, t in zip(result, firsts)]
-    return mapped(lambda tensor: lift(tensor, ours[0]), result)
+    return mapped(lambda tensor: lift(tensor, like), result)
 
 
 def chunk_beside(tensor, first, moved):

@@ -259,8 +259,8 @@ def refuse_change(tensor, name, differentiated):
                          "shows are not changed in place, take clone()" % name)
     viewed = any(view() is not None for view in getattr(tensor, "_node_views", []))
     if differentiated and (viewed or getattr(tensor, "_node_view", False)):
-        raise StateError("%s: a view, or what has views, is not changed in place where a gradient would have to follow"
-                         % name)
+        raise StateError("%s: a view, or what has views, is not changed in place where a gradient would have to "
+                         "follow: give the result a name of its own, or take clone() first" % name)
 
 
 def refuse_checkpoint(call, hooks):

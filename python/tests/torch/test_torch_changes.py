@@ -6,7 +6,7 @@ from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, 
 import torch.nn.functional as F
 
 import shardtensor as st
-from shardtensor.torch import world
+from shardtensor.torch import gathered, world
 
 
 def uneven(n):
@@ -296,6 +296,23 @@ class Pending(TestCase):
                   lambda y, inplace: F.threshold(y, 0., -7., inplace)):
             y = spread(numbers(6, 2), mesh, Shard(1)).reshape(-1)
             self.assertRaisesRegex((st.StateError, RuntimeError), "view", f, y, inplace=True)
+
+    @on_ranks(2, 3)
+    def test_gradients_of_activations_in_place_stay_on_chunks(self, mesh):
+        """Though they come laid otherwise than what they go back through, or it was pending."""
+        X, Y = numbers(5, 6), numbers(5, 6, seed=1)
+        before = gathered.copy()
+        for f in (F.relu, F.relu6, F.silu, F.elu, F.celu, F.selu, F.mish, F.hardswish, F.hardsigmoid, F.leaky_relu):
+            for lay in (lambda x: rows(x, mesh, requires_grad=True), lambda x: x.clone().requires_grad_()):
+                x = lay(X)
+                other = spread(Y, mesh, Shard(1)) if isinstance(x, ShardTensor) else Y
+                one, pending = f(x * 1, inplace=True), f(x.sum(0), inplace=True)
+                ((other * one).sum() + pending.square().sum()).backward()
+                if isinstance(x, ShardTensor):
+                    self.assertTrue(x.grad.placements[0].is_shard())
+                    got = x.grad
+            self.close(got, x.grad)
+        self.assertEqual(gathered, before)
 
 
 if __name__ == "__main__":
