@@ -11,10 +11,11 @@ from ._dtypes import DTYPES, NAMES
 from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
 from ._layout import complete, is_pending
 from ._memory import laid, replicate, to_torch
-from ._node import handle_of, refuse_change, wrap
+from ._node import handle_of, wrap
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
+from ._views import refuse_change
 from ._world import is_here, place, world
 
 

@@ -7,8 +7,8 @@ from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
-from ._node import is_strided
 from ._trees import mapped
+from ._views import is_strided
 from ._world import is_here
 
 
