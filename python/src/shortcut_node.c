@@ -109,6 +109,20 @@ static int mark(PyObject *node, PyObject *result, stn_dtype dtype)
     return done ? 0 : -1;
 }
 
+/** What torch is to save of a call: its tensors, which a gradient of its gradient is a function of; none where the
+ * gradient does not depend on them. */
+static PyObject *tensors_to_save(stn_pullback *pullback, PyObject *const *tensors, int n)
+{
+    stn_tensor *kept;
+    n = pullback && stn_pullback_saved(pullback, 0, &kept) ? n : 0;
+    PyObject *saved = PyTuple_New(n);
+    for (int i = 0; saved && i < n; i++) {
+        Py_INCREF(tensors[i]);
+        PyTuple_SetItem(saved, i, tensors[i]);
+    }
+    return saved;
+}
+
 static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs, PyObject *const *tensors, int n,
                             stnp_short_call *call)
 {
@@ -124,11 +138,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     PyObject *kept = result ? stnp_wrap_pullback(call->op->context, pullback, n, call->op->n_outputs) : NULL;
     if (!result)
         stnp_give_up_pullback(call->op->context, pullback);
-    PyObject *saved = kept ? PyTuple_New(n) : NULL;
-    for (int i = 0; saved && i < n; i++) {
-        Py_INCREF(tensors[i]);
-        PyTuple_SetItem(saved, i, tensors[i]);
-    }
+    PyObject *saved = kept ? tensors_to_save(pullback, tensors, n) : NULL;
     if (result && (keep(self, node, call, attrs, kept, bits, saved) < 0 || mark(node, result, call->dtype) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);

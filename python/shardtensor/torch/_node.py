@@ -4,7 +4,7 @@ import torch
 from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
-from ._memory import own_chunk, replicate, shows
+from ._memory import own_chunk, replicate, shows, to_torch
 from ._traced import call_traced, is_traced, seen
 from ._views import note_views
 from ._world import world
@@ -176,8 +176,9 @@ class Node(torch.autograd.Function):
             ctx.call, ctx.gave = call, [None if h is None else True for h in outputs]
             ctx.form = tuple(None if h is None else (h.spec, getattr(v, "_handle", None) is None)
                              for h, v in zip(handles, values))
-            ctx.addresses = addresses(values, ctx.form)
-            ctx.save_for_backward(*values)
+            ctx.depends = ctx.repeats or bool(ctx.pullback.saved())
+            ctx.addresses = addresses(values, ctx.form) if ctx.depends else ()
+            ctx.save_for_backward(*(values if ctx.depends else ()))
         if form is None:
             results = tuple(wrap(h) for h in outputs)
             note_views(call.op, values, results)
@@ -229,7 +230,10 @@ def refuse_checkpoint(call, hooks):
 
 def saved(ctx):
     """What a node saved. A checkpoint calls its function again for that, as it was called: with ShardTensors above
-    autograd."""
+    autograd. A node whose pullback keeps no tensor saves none either: its gradients do not depend on the values, in
+    whose place zeros are."""
+    if not ctx.depends:
+        return [None if f is None else to_torch(zeros(f[0])) if f[1] else wrap(zeros(f[0])) for f in ctx.form]
     with torch._C._EnableTorchFunction():
         return ctx.saved_tensors
 

@@ -27,7 +27,7 @@ def general_backward(ctx, cotangent):
     op, attrs, specs, ctx.pullback, ctx.bits, _ = ctx.kept
     ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
     ctx.form = tuple((spec, False) for spec in specs)
-    ctx.gave, ctx.repeats, ctx.addresses = (True, ), False, ()
+    ctx.gave, ctx.repeats, ctx.addresses, ctx.depends = (True, ), False, (), bool(ctx.pullback.saved())
     return Node.backward(ctx, cotangent)
 
 

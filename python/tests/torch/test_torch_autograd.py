@@ -224,6 +224,26 @@ class Autograd(TestCase):
         self.close(torch.autograd.grad(y, x)[0], wanted)
 
     @on_ranks(1, 2)
+    def test_what_no_gradient_reads_goes_at_once(self, mesh):
+        """And is not missed where derivatives of gradients are taken."""
+        X, Y = numbers(64, 8), numbers(64, 8, seed=1)
+        for f in (lambda a, b: a + b, lambda a, b: torch.cat([a, b], 1), lambda a, b: a.mean(0) - b.sum(0) * 2):
+            for _ in "first", "second":  # which goes the short way, where there is one
+                found = []
+                for x, y in ((spread(X, mesh, Shard(0)), spread(Y, mesh, Shard(0))), (X.clone(), Y.clone())):
+                    x.requires_grad_(), y.requires_grad_()
+                    a, b = x * x, y * y
+                    z = f(a, b)
+                    if isinstance(x, ShardTensor):
+                        size, held = 2 * 8 * x.to_local().numel(), world().stats()["live_bytes"]
+                        del a, b
+                        self.assertLessEqual(world().stats()["live_bytes"], held - size)
+                    g, = torch.autograd.grad(z.square().sum(), x, create_graph=True)
+                    found.append((g, *torch.autograd.grad(g.square().sum(), (x, y))))
+                for got, wanted in zip(*found):
+                    self.close(got, wanted)
+
+    @on_ranks(1, 2)
     def test_plain_memory_may_be_freed_until_backward(self, mesh):
         """As FSDP does with parameters, whose storages stay."""
         X, W = numbers(5, 64), numbers(64, 64, seed=1)
