@@ -4,6 +4,7 @@
 
 #include <shardtensor/shardtensor.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -69,6 +70,46 @@ static void check_served(void)
     stn_context_destroy(&context);
 }
 
+/* Another process has GPU 0 to itself, and it is the current one of a thread that has used none. */
+static void a_gpu_that_is_taken_is_refused(void)
+{
+    check_refused("cuda:0", "module 'cuda': device 0 did not open: ", "busy or unavailable");
+}
+
+static void *open_second_gpu(void *context)
+{
+    stn_context_options options = {.size = sizeof options, .device = "cuda:1", .module_path = CUDA_FOLDER};
+    CHECK_STATUS(stn_context_create(&options, context), STN_OK);
+    return NULL;
+}
+
+static void check_doubled(stn_context *context)
+{
+    const int64_t n = 3;
+    const float numbers[] = {1, 2, 3};
+    float got[3] = {0};
+    const stn_spec *spec = NULL;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 1, &n, NULL, &spec), STN_OK);
+    stn_to_host(stn_mul_number(stn_from_host(context, spec, numbers), 2), got, sizeof got);
+    stn_spec_release(&spec);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    CHECK_NEAR(got[2], 6, 0);
+}
+
+/* Of threads that have no way back to their current GPU: the one that opens, and another. */
+static void the_gpu_beside_one_that_is_taken_works(void)
+{
+    stn_context *context = NULL;
+    pthread_t thread;
+    if (!CHECK_I64(pthread_create(&thread, NULL, open_second_gpu, &context), 0))
+        return;
+    pthread_join(thread, NULL);
+    if (context != NULL)
+        check_doubled(context);
+    stn_context_destroy(&context);
+}
+
 static void later_gpu_of_the_same_major_architecture_is_served(void)
 {
     check_served();
@@ -83,6 +124,8 @@ int main(int argc, char **argv)
         {"old_driver_is_refused_with_both_versions", old_driver_is_refused_with_both_versions},
         {"gpu_without_code_is_refused_before_a_kernel", gpu_without_code_is_refused_before_a_kernel},
         {"ptx_wants_a_driver_of_its_compiler", ptx_wants_a_driver_of_its_compiler},
+        {"a_gpu_that_is_taken_is_refused", a_gpu_that_is_taken_is_refused},
+        {"the_gpu_beside_one_that_is_taken_works", the_gpu_beside_one_that_is_taken_works},
         {"later_gpu_of_the_same_major_architecture_is_served", later_gpu_of_the_same_major_architecture_is_served},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -41,6 +41,7 @@ const settings_of_environment &settings()
                                                 number_from("STANDIN_DELAY", 0),
                                                 static_cast<int>(number_from("STANDIN_DRIVER", CUDART_VERSION)),
                                                 static_cast<int>(number_from("STANDIN_CAPABILITY", 90)),
+                                                static_cast<int>(number_from("STANDIN_TAKEN", UINT64_MAX)),
                                                 static_cast<int64_t>(number_from("STANDIN_SMALL", 1ULL << 31)),
                                                 static_cast<int>(number_from("STANDIN_LIBRARIES", SERVING))};
     return all;
@@ -120,6 +121,8 @@ cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= standin::settings().devices)
         return failed(cudaErrorInvalidDevice);
+    if (device == standin::settings().taken)
+        return failed(cudaErrorDevicesUnavailable);
     standin::current_device = device;
     return cudaSuccess;
 }
@@ -159,6 +162,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
     case cudaErrorIllegalState: return "the operation cannot be performed in the present state";

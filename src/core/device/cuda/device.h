@@ -44,11 +44,13 @@ static inline int stni_cuda_enter(void *impl)
     return before;
 }
 
+/* A thread that has used no GPU has the first one as its current one, which another process may have to itself: then
+ * there is no way back, and the runtime's kept error would fail the next launch. */
 static inline stn_status stni_cuda_leave(void *impl, int before, cudaError_t error)
 {
     struct stni_cuda_device *device = impl;
-    if (before != device->index)
-        cudaSetDevice(before);
+    if (before != device->index && cudaSetDevice(before) != cudaSuccess)
+        cudaGetLastError();
     if (error != cudaSuccess) {
         cudaGetLastError(); /* it is reported by the status; kept, it would fail the next launch */
         atomic_store(&device->failure, cudaGetErrorString(error));

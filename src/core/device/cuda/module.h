@@ -16,8 +16,8 @@ stn_status stni_cuda_launched(stn_queue *queue);
 
 int stni_cuda_device_count(void);
 
-/* STN_OK where the device can be opened: there is a driver, it is new enough, and the module has code for the GPU.
- * Else the reason. */
+/* STN_OK where the device can be opened: there is a driver, it is new enough, the module has code for the GPU, and no
+ * other process has it to itself. Else the reason. */
 stn_status stni_cuda_device_check(int index, char *text, size_t text_size);
 stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 

@@ -1,5 +1,5 @@
 /* Why a device is not opened: no driver, one that is too old, an index beyond the last, a GPU that the module has no
- * code for. Asked before the first kernel, whose failure would say less. */
+ * code for or that another process has to itself. Asked before the first kernel, whose failure would say less. */
 #include "core/device/cuda/module.h"
 
 #include <cuda_runtime_api.h>
@@ -71,14 +71,28 @@ static stn_status check_code(int index, char *text, size_t text_size)
     return STN_ERR_DEVICE;
 }
 
+/* Whether this process may use the GPU: in compute mode "exclusive process" it is the first one's. Where it may not be
+ * made current, work would go to the GPU that is. */
+static stn_status check_admission(int index, char *text, size_t text_size)
+{
+    int before = index;
+    cudaGetDevice(&before);
+    const cudaError_t error = cudaSetDevice(index);
+    if (before != index && cudaSetDevice(before) != cudaSuccess)
+        cudaGetLastError();
+    return error == cudaSuccess ? STN_OK : refuse_all(error, text, text_size);
+}
+
 stn_status stni_cuda_device_check(int index, char *text, size_t text_size)
 {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess)
         return refuse_all(error, text, text_size);
-    if (index < count)
-        return check_code(index, text, text_size);
+    if (index < count) {
+        const stn_status status = check_code(index, text, text_size);
+        return status == STN_OK ? check_admission(index, text, text_size) : status;
+    }
     snprintf(text, text_size, "index got %d, wanted less than %d, the number of CUDA devices", index, count);
     return STN_ERR_DEVICE;
 }
