@@ -3,6 +3,7 @@
 #include "core/device/cuda/block.cuh"
 #include "core/device/cuda/convert.cuh"
 #include "core/device/cuda/parts.cuh"
+#include "core/device/cuda/radix.cuh"
 #include "core/device/cuda/value.cuh"
 #include "ops/common/bad_value.h"
 #include "ops/sort/order_cuda.cuh"
@@ -64,67 +65,98 @@ STNI_DEVICE int64_t index_of(const stni_sort_pack_args &a, int64_t i)
     return a.indices[i * a.indices_step];
 }
 
-/* How many indices lie in each piece. */
-__global__ void __launch_bounds__(THREADS) count_pieces(const __grid_constant__ stni_sort_pack_args a)
+/* Elements of a tile, which a block counts and packs. */
+enum { PACK_TILE = 16 * THREADS };
+
+STNI_HOST_DEVICE int64_t pack_tiles(const stni_sort_pack_args &a)
 {
-    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (i < a.n)
-        count_more(&a.work[piece_of(a, index_of(a, i))], 1);
+    return (a.n + PACK_TILE - 1) / PACK_TILE;
 }
 
-/* One block: work becomes where each piece begins, counts what each rank gets. */
+STNI_DEVICE int64_t end_of_tile(const stni_sort_pack_args &a)
+{
+    const int64_t end = (int64_t)(blockIdx.x + 1) * PACK_TILE;
+    return end < a.n ? end : a.n;
+}
+
+/* Of a piece and this block's tile: how many of its indices lie in the piece, then where the next of them goes. */
+STNI_DEVICE int64_t &cell_of(const stni_sort_pack_args &a, int piece)
+{
+    return a.work[piece * pack_tiles(a) + blockIdx.x];
+}
+
+__global__ void __launch_bounds__(THREADS) count_pieces(const __grid_constant__ stni_sort_pack_args a)
+{
+    for (int64_t i = (int64_t)blockIdx.x * PACK_TILE + threadIdx.x; i < end_of_tile(a); i += THREADS)
+        count_more(&cell_of(a, piece_of(a, index_of(a, i))), 1);
+}
+
+/* One block: work becomes where what a tile has of a piece begins, counts what each rank gets. */
 __global__ void __launch_bounds__(THREADS) begin_pieces(const __grid_constant__ stni_sort_pack_args a)
 {
-    for (int r = (int)threadIdx.x; r < a.n_pieces; r += THREADS)
-        a.counts[r] = a.work[a.pieces[r]];
+    const int64_t tiles = pack_tiles(a), cells = a.n_pieces * tiles;
+    int64_t before = 0, all;
+    for (int64_t first = 0; first < cells; first += THREADS) {
+        const int64_t cell = first + threadIdx.x;
+        const int64_t sum = sum_before<THREADS>(cell < cells ? a.work[cell] : (int64_t)0, &all);
+        if (cell < cells)
+            a.work[cell] = before + sum;
+        before += all;
+    }
     __syncthreads();
-    if (threadIdx.x != 0)
-        return;
-    int64_t before = 0;
-    for (int q = 0; q < a.n_pieces; q++) {
-        const int64_t count = a.work[q];
-        a.work[q] = before;
-        before += count;
+    for (int r = (int)threadIdx.x; r < a.n_pieces; r += THREADS) {
+        const int64_t cell = a.pieces[r] * tiles, next = cell + tiles;
+        a.counts[r] = tiles == 0 ? 0 : (next < cells ? a.work[next] : a.n) - a.work[cell];
     }
 }
 
-/* One block, THREADS elements at a time, so that those of a piece keep their order. */
+/* A block each tile, THREADS elements at a time, so that those of a piece keep their order. */
 template <class W> __global__ void __launch_bounds__(THREADS) pack_pieces(const __grid_constant__ stni_sort_pack_args a)
 {
     STNI_SHARED(int, piece, THREADS);
     const int me = (int)threadIdx.x;
-    for (int64_t first = 0; first < a.n; first += THREADS) {
+    const int64_t end = end_of_tile(a);
+    for (int64_t first = (int64_t)blockIdx.x * PACK_TILE; first < end; first += THREADS) {
         const int64_t i = first + me;
         int before = 0, after = 0;
         int64_t begin = 0;
-        piece[me] = i < a.n ? piece_of(a, index_of(a, i)) : -1;
+        piece[me] = i < end ? piece_of(a, index_of(a, i)) : -1;
         __syncthreads();
         for (int k = 0; k < THREADS; k++) {
             before += k < me && piece[k] == piece[me];
             after += k > me && piece[k] == piece[me];
         }
-        if (i < a.n)
-            begin = a.work[piece[me]];
+        if (i < end)
+            begin = cell_of(a, piece[me]);
         __syncthreads();
-        if (i >= a.n)
+        if (i >= end)
             continue;
         if (a.packed)
             static_cast<W *>(a.packed)[begin + before] = static_cast<const W *>(a.grad)[i * a.grad_step];
         if (a.packed_indices)
             a.packed_indices[begin + before] = index_of(a, i);
         if (after == 0)
-            a.work[piece[me]] = begin + before + 1;
+            cell_of(a, piece[me]) = begin + before + 1;
     }
+}
+
+size_t pack_workspace(stn_queue *, const void *args)
+{
+    const stni_sort_pack_args &a = *static_cast<const stni_sort_pack_args *>(args);
+    return (size_t)(a.n_pieces * pack_tiles(a)) * sizeof *a.work;
 }
 
 void launch_pack(const stni_sort_pack_args &a, cudaStream_t stream)
 {
-    cudaMemsetAsync(a.work, 0, (size_t)a.n_pieces * sizeof *a.work, stream);
-    if (a.n > 0)
-        STNI_LAUNCH(count_pieces, blocks_for(a.n, THREADS), THREADS, stream, a);
+    const int64_t tiles = pack_tiles(a);
+    if (tiles > 0) {
+        cudaMemsetAsync(a.work, 0, pack_workspace(nullptr, &a), stream);
+        STNI_LAUNCH(count_pieces, grid_of(tiles), THREADS, stream, a);
+    }
     STNI_LAUNCH(begin_pieces, 1, THREADS, stream, a);
-    if (a.n > 0)
-        dispatch_unit(a.size, [&](auto unit) { STNI_LAUNCH(pack_pieces<decltype(unit)>, 1, THREADS, stream, a); });
+    if (tiles > 0)
+        dispatch_unit(a.size,
+                      [&](auto unit) { STNI_LAUNCH(pack_pieces<decltype(unit)>, grid_of(tiles), THREADS, stream, a); });
 }
 
 /* A thread each value. */
@@ -267,7 +299,7 @@ STNI_CUDA_KERNELS(along) = {
     STNI_CUDA_KERNEL("order_place.move", ALL_DTYPES, stni_sort_along_args, launch_place),
     STNI_CUDA_KERNEL("order_take.move", ALL_DTYPES, stni_sort_along_args, launch_take),
     STNI_CUDA_KERNEL("sort_backward.place", ALL_DTYPES, stni_sort_along_args, launch_place),
-    STNI_CUDA_KERNEL("sort_backward.pack", ALL_DTYPES, stni_sort_pack_args, launch_pack),
+    STNI_CUDA_KERNEL_WITH("sort_backward.pack", ALL_DTYPES, stni_sort_pack_args, launch_pack, pack_workspace),
     STNI_CUDA_KERNEL("order_search.search", ORDERED_DTYPES, stni_sort_search_args, launch_search),
     STNI_CUDA_KERNEL("histc.range", NUMBERS, stni_sort_histogram_args, launch_range),
     STNI_CUDA_REPORTING_KERNEL("histc.count", NUMBERS, stni_sort_histogram_args, launch_bins),

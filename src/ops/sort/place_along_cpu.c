@@ -66,6 +66,13 @@ static int64_t piece_of(const struct stni_sort_pack_args *a, int64_t index)
     return low;
 }
 
+size_t stni_sort_pack_workspace(stn_queue *queue, const void *args)
+{
+    const struct stni_sort_pack_args *a = args;
+    (void)queue;
+    return (size_t)a->n_pieces * sizeof *a->work;
+}
+
 stn_status stni_sort_pack_cpu(stn_queue *queue, const void *args)
 {
     const struct stni_sort_pack_args *a = args;

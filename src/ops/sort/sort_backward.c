@@ -91,7 +91,8 @@ static stn_status pack_args(const stn_op_call *call, const struct stni_sort_swap
                                          .begins = swap->begins,
                                          .pieces = swap->pieces};
     STNI_TRY(stni_rows_memory(call, swap->p, sizeof(int64_t), &args->counts));
-    return stni_rows_memory(call, swap->p, sizeof(int64_t), &args->work);
+    const size_t bytes = stn_op_workspace(call, PACK, grad->spec->layout.dtype, args);
+    return stni_rows_memory(call, (int64_t)bytes, 1, &args->work);
 }
 
 /* Gives back what it took. */
@@ -169,7 +170,7 @@ static const stn_kernel_slot slots[] = {
 };
 
 static const stn_kernel kernels[] = {
-    STNI_CPU_ROW("pack", STNI_SORT_ALL, struct stni_sort_pack_args, stni_sort_pack_cpu, NULL),
+    STNI_CPU_ROW("pack", STNI_SORT_ALL, struct stni_sort_pack_args, stni_sort_pack_cpu, stni_sort_pack_workspace),
     STNI_CPU_ROW("place", STNI_SORT_ALL, struct stni_sort_along_args, stni_sort_place_cpu, NULL),
 };
 

@@ -124,10 +124,11 @@ struct stni_sort_pack_args {
     void *packed;
     int64_t *packed_indices; /* either may be NULL */
     int64_t *counts;
-    int64_t *work; /* n_pieces */
+    int64_t *work; /* as many bytes as the kernel asks for */
 };
 
 stn_status stni_sort_pack_cpu(stn_queue *queue, const void *args);
+size_t stni_sort_pack_workspace(stn_queue *queue, const void *args);
 
 /* A stable sort of each line, one dim of the input. */
 struct stni_sort_sort_args {
