@@ -315,6 +315,21 @@ static void a_callers_stream_outlives_its_queues(void)
     close_device();
 }
 
+/* As the runtime has them, and not the stand-in alone. */
+static void an_event_is_recorded_on_its_own_device(void)
+{
+    cudaStream_t stream = NULL;
+    cudaEvent_t event = NULL;
+    cudaSetDevice(1);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaSetDevice(0);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    CHECK_I64(cudaEventRecord(event, stream), cudaErrorInvalidResourceHandle);
+    CHECK_I64(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+    cudaEventDestroy(event);
+    cudaStreamDestroy(stream);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -324,6 +339,7 @@ int main(int argc, char **argv)
         {"failures_are_statuses_and_are_not_kept", failures_are_statuses_and_are_not_kept},
         {"priorities_are_rounded_to_what_the_device_has", priorities_are_rounded_to_what_the_device_has},
         {"a_callers_stream_outlives_its_queues", a_callers_stream_outlives_its_queues},
+        {"an_event_is_recorded_on_its_own_device", an_event_is_recorded_on_its_own_device},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -1,5 +1,5 @@
 /* Where there is no GPU that serves, the module says why: a status, a text, and nothing printed. The run hides GPUs
- * from the runtime; others, on the stand-in, are of drivers and GPUs that are too old. */
+ * from the runtime; others, on the stand-in, are of drivers and GPUs that are too old, and of a GPU beside another. */
 #include "harness.h"
 
 #include <shardtensor/shardtensor.h>
@@ -110,6 +110,38 @@ static void the_gpu_beside_one_that_is_taken_works(void)
     stn_context_destroy(&context);
 }
 
+static stn_tensor *ones(stn_context *context, int ndim, const int64_t *shape)
+{
+    const stn_spec *spec = NULL;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, ndim, shape, NULL, &spec), STN_OK);
+    stn_tensor *tensor = stn_ones(context, spec);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+static void check_sum(stn_tensor *tensor, double want)
+{
+    float got = 0;
+    CHECK_STATUS(stn_to_host(stn_sum(tensor, 0, NULL, 0), &got, sizeof got), STN_OK);
+    CHECK_NEAR(got, want, 1e-6);
+}
+
+/* The thread's current GPU stays the first one: handles and tables of libraries that are made meanwhile are the second
+ * one's all the same. */
+static void libraries_serve_the_second_gpu(void)
+{
+    enum { SIDE = 8, WINDOW = 3, LEFT = SIDE - WINDOW + 1 };
+    const int64_t square[] = {SIDE, SIDE}, image[] = {1, 1, SIDE, SIDE}, window[] = {1, 1, WINDOW, WINDOW};
+    stn_context *context = NULL;
+    open_second_gpu(&context);
+    stn_scope_begin(context);
+    check_sum(stn_matmul(ones(context, 2, square), ones(context, 2, square)), SIDE * SIDE * SIDE);
+    check_sum(stn_conv2d(ones(context, 4, image), ones(context, 4, window), NULL, NULL), LEFT * LEFT * WINDOW * WINDOW);
+    check_sum(stn_view_as_real(stn_rfft(ones(context, 2, square), 0, 1, STN_FFT_BACKWARD)), SIDE * SIDE);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    stn_context_destroy(&context);
+}
+
 static void later_gpu_of_the_same_major_architecture_is_served(void)
 {
     check_served();
@@ -126,6 +158,7 @@ int main(int argc, char **argv)
         {"ptx_wants_a_driver_of_its_compiler", ptx_wants_a_driver_of_its_compiler},
         {"a_gpu_that_is_taken_is_refused", a_gpu_that_is_taken_is_refused},
         {"the_gpu_beside_one_that_is_taken_works", the_gpu_beside_one_that_is_taken_works},
+        {"libraries_serve_the_second_gpu", libraries_serve_the_second_gpu},
         {"later_gpu_of_the_same_major_architecture_is_served", later_gpu_of_the_same_major_architecture_is_served},
     };
     return TEST_MAIN(argc, argv, cases);

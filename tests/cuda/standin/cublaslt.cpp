@@ -7,6 +7,7 @@
 #include "core/base/dtype.h"
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
+#include "cuda/standin/made_on.h"
 #include "cuda/standin/tf32.h"
 
 #include <cstdio>
@@ -14,7 +15,7 @@
 #include <cstring>
 
 struct cublasLtContext {
-    int device;
+    standin::made_on gpu;
 };
 
 namespace {
@@ -178,8 +179,8 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
 {
-    *out = new cublasLtContext{0};
-    return cudaGetDevice(&(*out)->device) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+    *out = new cublasLtContext;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
@@ -286,7 +287,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
                               cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta,
                               const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
                               const cublasLtMatmulAlgo_t *given, void *workspace, size_t bytes, cudaStream_t stream)
@@ -294,6 +295,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     const operation &o = *as<operation>(desc);
     const layout &la = *as<layout>(a), &lb = *as<layout>(b), &lc = *as<layout>(c), &ld = *as<layout>(d);
     algorithm chosen;
+    handle->gpu.expect("cublasLtMatmul");
     std::memcpy(&chosen, given, sizeof chosen);
     if (!is_problem(o, la, lb, lc, ld) || bytes < chosen.workspace || (chosen.workspace > 0 && !workspace) ||
         reinterpret_cast<uintptr_t>(workspace) % WORKSPACE_ALIGNMENT != 0)

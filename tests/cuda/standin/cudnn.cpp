@@ -8,6 +8,7 @@
 
 #include "cuda/standin/cudnn_parts.h"
 #include "cuda/standin/cudnn_steps.h"
+#include "cuda/standin/made_on.h"
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
 #include "cuda/standin/tf32.h"
@@ -18,7 +19,8 @@
 #include <map>
 
 struct cudnnContext {
-    cudaStream_t stream;
+    cudaStream_t stream = nullptr;
+    standin::made_on gpu;
 };
 
 using namespace standin::cudnn;
@@ -279,7 +281,7 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *out)
     void *memory = nullptr;
     if (cudaMalloc(&memory, WORKSPACE) != cudaSuccess || cudaFree(memory) != cudaSuccess)
         return CUDNN_STATUS_NOT_INITIALIZED;
-    *out = new cudnnContext{nullptr};
+    *out = new cudnnContext;
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -358,6 +360,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     void *workspace = get<void *>(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     if (!pack.is_final || !workspace)
         return CUDNN_STATUS_BAD_PARAM;
+    handle->gpu.expect("cudnnBackendExecute");
     std::function<void()> work = work_of(*static_cast<const descriptor *>(plan), pack);
     standin::stream_of(handle->stream)->add_on_memory([=] {
         std::memset(workspace, 0xff, WORKSPACE);

@@ -6,6 +6,7 @@
  * that are restored and not those of real numbers, of which the library's result is undefined, the program ends. */
 #include <cufftXt.h>
 
+#include "cuda/standin/made_on.h"
 #include "cuda/standin/settings.h"
 #include "cuda/standin/stream.h"
 
@@ -39,6 +40,7 @@ struct plan {
     bool is_made = false, allocates = true;
     void *table = nullptr, *workspace = nullptr;
     cudaStream_t stream = nullptr;
+    standin::made_on gpu;
 };
 
 std::mutex lock;
@@ -343,6 +345,7 @@ cufftResult cufftXtExec(cufftHandle handle, void *in, void *out, int direction)
     if (!p->workspace || reinterpret_cast<uintptr_t>(p->workspace) % WORKSPACE_ALIGNMENT != 0)
         return CUFFT_INVALID_VALUE;
     check_promises(*p, in, out);
+    p->gpu.expect("cufftXtExec");
     const plan now = *p;
     standin::stream_of(p->stream)->add_on_memory([=] {
         check_table(now);

@@ -34,6 +34,11 @@ cudaError_t failed(cudaError_t error)
     return error;
 }
 
+int current_gpu()
+{
+    return current_device;
+}
+
 const settings_of_environment &settings()
 {
     static const settings_of_environment all = {static_cast<int>(number_from("STANDIN_DEVICES", 1)),
@@ -66,6 +71,8 @@ void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_si
     const std::shared_ptr<const kernel_call> owned(thread); /* also by each launch of a graph */
     if (!is_launchable(grid, block, args_size, thread->shared))
         failed(cudaErrorInvalidConfiguration);
+    else if (!stream_of(stream)->is_of(current_device))
+        failed(cudaErrorInvalidResourceHandle);
     else
         stream_of(stream)->add_on_memory([=] { run_grid(grid, block, *owned); });
 }
@@ -165,6 +172,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
     case cudaErrorIllegalState: return "the operation cannot be performed in the present state";
     case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
     case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";

@@ -84,7 +84,7 @@ using standin::forbid_in_host_functions;
 using standin::stream_of;
 
 /* Streams draw different delays from one seed. */
-CUstream_st::CUstream_st(int priority_) : priority(priority_)
+CUstream_st::CUstream_st(int priority_, int gpu_) : priority(priority_), gpu(gpu_)
 {
     static std::atomic<uint64_t> streams;
     standin::explain_faults();
@@ -114,6 +114,11 @@ void CUstream_st::leave()
 {
     capture = nullptr;
     tail.clear();
+}
+
+bool CUstream_st::is_of(int other) const
+{
+    return gpu == standin::ANY_GPU || gpu == other;
 }
 
 void CUstream_st::add_made(std::function<std::function<void()>()> make)
@@ -223,7 +228,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int, int pr
     int least, greatest;
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     forbid_in_host_functions("cudaStreamCreateWithPriority");
-    *out = new CUstream_st(priority > least ? least : priority < greatest ? greatest : priority);
+    *out = new CUstream_st(priority > least ? least : priority < greatest ? greatest : priority,
+                           standin::current_gpu());
     return cudaSuccess;
 }
 
@@ -323,6 +329,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     stream = stream_of(stream);
     forbid_in_host_functions("cudaEventRecord");
+    if (!stream->is_of(event->gpu))
+        return failed(cudaErrorInvalidResourceHandle);
     event->captured = stream->capture;
     event->tail = stream->tail;
     if (!stream->capture)

@@ -64,16 +64,22 @@ struct recording {
  * the thread is in that mode, too: such captures become invalid. */
 cudaError_t refuse_in_capture();
 
+/* The thread's current GPU. */
+int current_gpu();
+
+enum { ANY_GPU = -1 /* of the default streams */ };
+
 }
 
 struct CUevent_st {
     std::shared_ptr<standin::marks> marks = std::make_shared<standin::marks>();
     std::shared_ptr<standin::recording> captured; /* in which it was recorded last; none: on a stream that ran */
     std::set<std::size_t> tail; /* the nodes that it stands behind there */
+    const int gpu = standin::current_gpu();
 };
 
 struct CUstream_st {
-    explicit CUstream_st(int priority);
+    explicit CUstream_st(int priority, int gpu = standin::ANY_GPU);
     ~CUstream_st();
     void add(std::function<void()> work); /* runs it, or keeps it in the capture */
     void add_made(std::function<std::function<void()>()> make); /* the same of work that each launch of a graph makes anew */
@@ -82,11 +88,12 @@ struct CUstream_st {
     void wait();
     void join(const std::shared_ptr<standin::recording> &recording, const std::set<std::size_t> &behind); /* is captured, too, from now on */
     void leave(); /* is captured no more */
+    bool is_of(int other) const; /* whether a GPU's kernels and events may come here */
 
     std::shared_ptr<standin::recording> capture; /* where work is kept; none: it runs. The capturing thread's */
     std::size_t lane = 0;                        /* of the capture */
     std::set<std::size_t> tail;                  /* nodes of the capture that the next one comes behind */
-    const int priority;
+    const int priority, gpu;
 
 private:
     void run();

@@ -1,10 +1,8 @@
 /* Foreign libraries as contexts have them: opened at first use, with plans by problem. */
-#include "core/device/cuda/library.h"
+#include "core/device/cuda/device.h"
 
 #include "core/base/fnv.h"
 #include "core/base/status.h"
-
-#include <cuda_runtime_api.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +124,8 @@ static stn_status make_room(stn_queue *queue, struct stni_cuda_opened *opened)
     return STN_OK;
 }
 
-stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *planner, const void *problem,
-                             struct stni_cuda_plan **out)
+static stn_status plan_of(stn_queue *queue, const struct stni_cuda_planner *planner, const void *problem,
+                          struct stni_cuda_plan **out)
 {
     struct stni_cuda_opened *opened = open_library(queue, planner);
     if (!opened)
@@ -147,4 +145,16 @@ stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *p
     note_recorded(queue, opened, plan);
     *out = plan;
     return plan->refused ? STN_ERR_UNSUPPORTED : STN_OK;
+}
+
+/* Handles and tables are of the GPU that is current when they are made. Who asks for a kernel's workspace is the caller's
+ * thread, of which that may be another one than the queue's. */
+stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *planner, const void *problem,
+                             struct stni_cuda_plan **out)
+{
+    void *const device = stni_cuda_host()->queue_device(queue);
+    const int before = stni_cuda_enter(device);
+    const stn_status status = plan_of(queue, planner, problem, out);
+    stni_cuda_leave(device, before, cudaSuccess);
+    return status;
 }
