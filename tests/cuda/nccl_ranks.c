@@ -164,12 +164,19 @@ stn_comm *nccl_meet(int rank, int ranks, int job)
     return made;
 }
 
+/* Ranks have a GPU each, from the first that STN_TEST_FIRST_GPU names on. */
+static int gpu_of(int rank)
+{
+    const char *first = getenv("STN_TEST_FIRST_GPU");
+    return rank + (first ? atoi(first) : 0);
+}
+
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text)
 {
     const stn_nccl_options options = {.size = sizeof options,
                                       .module_path = nccl_folder(),
                                       .has_device = 1,
-                                      .device = stn_comm_rank(control),
+                                      .device = gpu_of(stn_comm_rank(control)),
                                       .deadline_seconds = deadline,
                                       .rank_order = rank_order,
                                       .error_text = text,
@@ -237,7 +244,7 @@ static void *context_main(void *arg)
     struct start *start = arg;
     struct nccl_rank *r = &start->rank;
     char device[16];
-    snprintf(device, sizeof device, "cuda:%d", r->rank);
+    snprintf(device, sizeof device, "cuda:%d", gpu_of(r->rank));
     begin_rank(start);
     r->comm = nccl_open(r->comm, start->deadline, start->rank_order);
     const stn_context_options options = {.size = sizeof options,

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -315,6 +316,42 @@ static void a_callers_stream_outlives_its_queues(void)
     close_device();
 }
 
+/* By a thread that has used no GPU, of which the first is the current one. */
+static void *ask_whether_passed(void *event)
+{
+    return ops->event_passed(device, event) ? event : NULL;
+}
+
+static int has_passed_elsewhere(void *event)
+{
+    pthread_t thread;
+    void *answer = NULL;
+    if (CHECK_I64(pthread_create(&thread, NULL, ask_whether_passed, event), 0))
+        pthread_join(thread, &answer);
+    return answer != NULL;
+}
+
+/* Also where another process has the first GPU to itself. */
+static void events_of_the_second_gpu_are_known_to_threads_of_none(void)
+{
+    char text[128];
+    void *event = NULL;
+    atomic_int may_go_on = 0;
+    if (!CHECK_STATUS(stni_cuda_device_join(1, &ops, &device, text, sizeof text), STN_OK))
+        return;
+    void *queue = create_queue(0, NULL);
+    CHECK_STATUS(ops->event_create(device, &event), STN_OK);
+    CHECK_STATUS(ops->call(device, queue, wait_until_set, &may_go_on), STN_OK);
+    CHECK_STATUS(ops->event_record(device, event, queue), STN_OK);
+    CHECK_I64(has_passed_elsewhere(event), 0);
+    atomic_store(&may_go_on, 1);
+    CHECK_STATUS(ops->event_sync(device, event), STN_OK);
+    CHECK_I64(has_passed_elsewhere(event), 1);
+    ops->event_destroy(device, event);
+    ops->queue_destroy(device, queue);
+    ops->destroy(device);
+}
+
 /* As the runtime has them, and not the stand-in alone. */
 static void an_event_is_recorded_on_its_own_device(void)
 {
@@ -339,6 +376,8 @@ int main(int argc, char **argv)
         {"failures_are_statuses_and_are_not_kept", failures_are_statuses_and_are_not_kept},
         {"priorities_are_rounded_to_what_the_device_has", priorities_are_rounded_to_what_the_device_has},
         {"a_callers_stream_outlives_its_queues", a_callers_stream_outlives_its_queues},
+        {"events_of_the_second_gpu_are_known_to_threads_of_none",
+         events_of_the_second_gpu_are_known_to_threads_of_none},
         {"an_event_is_recorded_on_its_own_device", an_event_is_recorded_on_its_own_device},
     };
     return TEST_MAIN(argc, argv, cases);

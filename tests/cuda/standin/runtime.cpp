@@ -39,6 +39,11 @@ int current_gpu()
     return current_device;
 }
 
+cudaError_t use_current_gpu()
+{
+    return current_device == settings().taken ? failed(cudaErrorDevicesUnavailable) : cudaSuccess;
+}
+
 const settings_of_environment &settings()
 {
     static const settings_of_environment all = {static_cast<int>(number_from("STANDIN_DEVICES", 1)),
@@ -192,6 +197,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     forbid_in_host_functions("cudaMalloc");
     if (standin::refuse_in_capture() != cudaSuccess)
         return cudaErrorStreamCaptureUnsupported;
+    if (standin::use_current_gpu() != cudaSuccess)
+        return cudaErrorDevicesUnavailable;
     *out = standin::device_allocate(bytes);
     return *out ? cudaSuccess : failed(cudaErrorMemoryAllocation);
 }

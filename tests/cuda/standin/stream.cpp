@@ -228,6 +228,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int, int pr
     int least, greatest;
     cudaDeviceGetStreamPriorityRange(&least, &greatest);
     forbid_in_host_functions("cudaStreamCreateWithPriority");
+    if (standin::use_current_gpu() != cudaSuccess)
+        return cudaErrorDevicesUnavailable;
     *out = new CUstream_st(priority > least ? least : priority < greatest ? greatest : priority,
                            standin::current_gpu());
     return cudaSuccess;
@@ -350,6 +352,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     forbid_in_host_functions("cudaEventQuery");
+    if (standin::use_current_gpu() != cudaSuccess)
+        return cudaErrorDevicesUnavailable;
     if (event->captured)
         return failed(cudaErrorCapturedEvent);
     if (standin::refuse_in_capture() != cudaSuccess)

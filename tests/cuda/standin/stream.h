@@ -67,6 +67,9 @@ cudaError_t refuse_in_capture();
 /* The thread's current GPU. */
 int current_gpu();
 
+/* Where the runtime begins to use that, if it has not: an error where another process has it to itself. */
+cudaError_t use_current_gpu();
+
 enum { ANY_GPU = -1 /* of the default streams */ };
 
 }

@@ -164,6 +164,7 @@ static struct stni_nccl_family *family_alloc(void)
 static stn_status begin(struct stni_nccl_family *family, stn_comm *control, const int *ranks, int device,
                         double deadline, struct stni_nccl_member **out, struct stni_error *error)
 {
+    family->device = device;
     STNI_TRY(open_alarm(family, control, ranks, error));
     STNI_TRY(stni_nccl_member_create(family, control, device, deadline, out, error));
     if (stni_nccl_watch_begin(family) == STN_OK)

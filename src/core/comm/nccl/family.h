@@ -55,10 +55,12 @@ struct stni_nccl_recorded {
     struct stni_nccl_family *family;  /* NULL once a communicator of it was destroyed */
     struct stni_nccl_part *parts;
     cudaEvent_t order; /* between streams, while it is recorded */
+    int device;
 };
 
 struct stni_nccl_family {
     int refs; /* members */
+    int device; /* of all of them */
     stn_comm *alarm;
     pthread_mutex_t calls;
     struct stni_nccl_member *members;

@@ -27,9 +27,11 @@ static void forget_parts(struct stni_nccl_recorded *r)
 
 static void free_recorded(struct stni_nccl_recorded *r)
 {
+    const int before = stni_nccl_enter(r->device);
     forget_parts(r);
     if (r->order)
         cudaEventDestroy(r->order);
+    stni_nccl_leave(r->device, before);
     free(r);
 }
 
@@ -158,6 +160,8 @@ static void end(void *arg, stn_queue *queue)
 static struct stni_nccl_recorded *recorded_create(struct stni_nccl_family *family)
 {
     struct stni_nccl_recorded *r = calloc(1, sizeof *r);
+    if (r)
+        r->device = family->device;
     if (r && cudaEventCreateWithFlags(&r->order, cudaEventDisableTiming) != cudaSuccess) {
         free_recorded(r);
         return NULL;

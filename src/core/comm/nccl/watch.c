@@ -149,6 +149,7 @@ static void *watch(void *arg)
 {
     struct stni_nccl_family *family = arg;
     int waiting = 0, ended = 0;
+    stni_nccl_enter(family->device); /* else the runtime begins to use GPU 0 for what this thread asks of it */
     pthread_mutex_lock(&family->lock);
     while (!family->ends) {
         const int aborted = atomic_load(&family->aborted);

@@ -176,10 +176,11 @@ static stn_status stream_record(void *impl, void *handle, void *stream)
 static int event_passed(void *impl, void *handle)
 {
     const struct event *event = handle;
+    const int before = stni_cuda_enter(impl); /* else the runtime begins to use the thread's device */
     const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t answer = cudaEventQuery(event->event);
-    (void)impl;
     stni_cuda_permit_in_capture(mode);
+    stni_cuda_leave(impl, before, answer == cudaErrorNotReady ? cudaSuccess : answer);
     return answer != cudaErrorNotReady;
 }
 

@@ -147,8 +147,8 @@ static stn_status plan_of(stn_queue *queue, const struct stni_cuda_planner *plan
     return plan->refused ? STN_ERR_UNSUPPORTED : STN_OK;
 }
 
-/* Handles and tables are of the GPU that is current when they are made. Who asks for a kernel's workspace is the caller's
- * thread, of which that may be another one than the queue's. */
+/* Handles and tables are of the GPU that is current when they are made. Who asks for a kernel's workspace is the
+ * caller's thread, of which that may be another one than the queue's. */
 stn_status stni_cuda_plan_of(stn_queue *queue, const struct stni_cuda_planner *planner, const void *problem,
                              struct stni_cuda_plan **out)
 {
