@@ -8,14 +8,17 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 4096, ALIGNMENT = 256, SHIFT = 64 /* bytes */ };
+enum { MOST = 4096, MOST_GPUS = 16, ALIGNMENT = 256, SHIFT = 64 /* bytes */ };
 
 struct piece {
     char *address; /* as given: `shift` bytes behind the module's */
     size_t bytes, shift;
+    stn_device *source;
 };
 
 /* A call of one of the functions. */
@@ -26,7 +29,7 @@ struct note {
 
 static struct {
     pthread_mutex_t lock;
-    stn_device *source;
+    stn_device *sources[MOST_GPUS]; /* opened when they are first asked */
     struct piece pieces[MOST];
     struct note notes[16 * MOST];
     int n_pieces, n_notes;
@@ -48,14 +51,29 @@ static int fails_now(void)
     return lent.fail_at > 0 && (lent.asked == lent.fail_at || (lent.for_ever && lent.asked > lent.fail_at));
 }
 
-static void *lend(size_t bytes, void *stream)
+/* NULL and a failed check where it cannot be had. */
+static stn_device *source_of(int gpu)
+{
+    struct stni_error error = {.status = STN_OK};
+    const char *folder = getenv("STN_TEST_CUDA_FOLDER");
+    char name[16];
+    snprintf(name, sizeof name, "cuda:%d", gpu);
+    if (!lent.sources[gpu] && !CHECK_STATUS(stni_module_open_device(name, 0, folder ? folder : CUDA_FOLDER,
+                                                                    &lent.sources[gpu], &error),
+                                            STN_OK))
+        CHECK_STR(error.text, "");
+    return lent.sources[gpu];
+}
+
+static void *lend(stn_device *source, size_t bytes, void *stream)
 {
     void *memory = NULL;
     const size_t shift = lent.asked == lent.misalign_at ? SHIFT : 0;
-    if (lent.n_pieces == MOST || fails_now() || stni_device_allocate(lent.source, bytes + shift, &memory) != STN_OK)
+    if (!source || lent.n_pieces == MOST || fails_now() ||
+        stni_device_allocate(source, bytes + shift, &memory) != STN_OK)
         return NULL;
     char *address = (char *)memory + shift;
-    lent.pieces[lent.n_pieces++] = (struct piece){address, bytes, shift};
+    lent.pieces[lent.n_pieces++] = (struct piece){address, bytes, shift, source};
     lent.given++;
     note(stream, 0);
     return address;
@@ -63,10 +81,9 @@ static void *lend(size_t bytes, void *stream)
 
 static void *allocate(void *arg, size_t bytes, void *stream)
 {
-    (void)arg;
     pthread_mutex_lock(&lent.lock);
     lent.asked++;
-    void *address = lend(bytes, stream);
+    void *address = lend(source_of((int)(intptr_t)arg), bytes, stream);
     pthread_mutex_unlock(&lent.lock);
     return address;
 }
@@ -81,7 +98,7 @@ static void deallocate(void *arg, void *pointer, size_t bytes, void *stream)
     if (i == lent.n_pieces) {
         lent.strangers++;
     } else {
-        stni_device_deallocate(lent.source, (char *)pointer - lent.pieces[i].shift, bytes + lent.pieces[i].shift);
+        stni_device_deallocate(lent.pieces[i].source, (char *)pointer - lent.pieces[i].shift, bytes + lent.pieces[i].shift);
         lent.pieces[i] = lent.pieces[--lent.n_pieces];
         lent.returned++;
         note(stream, 1);
@@ -94,17 +111,12 @@ const stn_device_allocator lent_allocator = {
 
 int lent_begin(void)
 {
-    struct stni_error error = {.status = STN_OK};
-    const char *folder = getenv("STN_TEST_CUDA_FOLDER");
     lent.n_pieces = lent.n_notes = 0;
     lent.asked = lent.given = lent.returned = lent.strangers = 0;
     atomic_store(&elsewhere, 0);
     lent_fail_at(0, 0);
     lent_misalign_at(0);
-    if (CHECK_STATUS(stni_module_open_device("cuda:0", 0, folder ? folder : CUDA_FOLDER, &lent.source, &error), STN_OK))
-        return 1;
-    CHECK_STR(error.text, "");
-    return 0;
+    return source_of(0) != NULL;
 }
 
 void lent_end(void)
@@ -114,9 +126,10 @@ void lent_end(void)
     CHECK_I64(lent.strangers, 0);
     while (lent.n_pieces > 0) {
         const struct piece *piece = &lent.pieces[--lent.n_pieces];
-        stni_device_deallocate(lent.source, piece->address - piece->shift, piece->bytes + piece->shift);
+        stni_device_deallocate(piece->source, piece->address - piece->shift, piece->bytes + piece->shift);
     }
-    stni_device_destroy(&lent.source);
+    for (int gpu = 0; gpu < MOST_GPUS; gpu++)
+        stni_device_destroy(&lent.sources[gpu]);
 }
 
 struct lent_counts lent_counts(void)

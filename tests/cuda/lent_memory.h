@@ -5,12 +5,13 @@
 
 #include <shardtensor/context.h>
 
+/** Memory of GPU number `arg`. */
 extern const stn_device_allocator lent_allocator;
 
-/** Opens the device that the memory is of, number 0; 0 and a failed check where it cannot be had. */
+/** Opens GPU 0; 0 and a failed check where it cannot be had. */
 int lent_begin(void);
 
-/** Closes it. Checks that all memory has come back, and that nothing came back that was not given. */
+/** Closes those that were asked. Checks that all memory has come back, and that nothing came back that was not given. */
 void lent_end(void);
 
 struct lent_counts {

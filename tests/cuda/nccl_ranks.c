@@ -243,8 +243,13 @@ static void *context_main(void *arg)
 {
     struct start *start = arg;
     struct nccl_rank *r = &start->rank;
+    const int gpu = gpu_of(r->rank);
+    stn_device_allocator of_gpu = {.size = 0};
     char device[16];
-    snprintf(device, sizeof device, "cuda:%d", gpu_of(r->rank));
+    snprintf(device, sizeof device, "cuda:%d", gpu);
+    if (device_allocator)
+        of_gpu = *device_allocator;
+    of_gpu.arg = (void *)(intptr_t)gpu;
     begin_rank(start);
     r->comm = nccl_open(r->comm, start->deadline, start->rank_order);
     const stn_context_options options = {.size = sizeof options,
@@ -252,7 +257,7 @@ static void *context_main(void *arg)
                                          .device = device,
                                          .module_path = nccl_folder(),
                                          .deadline_seconds = start->deadline,
-                                         .device_allocator = device_allocator,
+                                         .device_allocator = device_allocator ? &of_gpu : NULL,
                                          .without = getenv("STN_TEST_WITHOUT")};
     if (!r->comm || !CHECK_STATUS(stn_context_create(&options, &r->context), STN_OK)) {
         stn_comm_destroy(&r->comm);

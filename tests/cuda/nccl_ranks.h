@@ -77,7 +77,7 @@ typedef void (*nccl_body)(struct nccl_rank *rank);
 /* Runs `body` on n threads with a context each, or returns 0 where nccl_fits says no. */
 int nccl_run(int n, double deadline, int rank_order, nccl_body body, void *arg);
 
-/* Contexts of later runs take their devices' memory from it; NULL: from the module. */
+/* Contexts of later runs take their devices' memory from it, whose `arg` is each one's GPU; NULL: from the module. */
 void nccl_lend(const stn_device_allocator *allocator);
 
 /* Runs `body` on n threads that have only a control each (rank->comm), which the body destroys or gives away. */
