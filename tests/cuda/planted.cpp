@@ -251,6 +251,24 @@ int host_reads_beside_work(stage &s)
     return report(read, 1);
 }
 
+/* A kernel reads what lies on the second GPU. Copies may, peer or not. */
+template <bool IS_PEER> int memory_of_another_gpu(stage &s)
+{
+    void *there = nullptr;
+    cudaSetDevice(1);
+    cudaMalloc(&there, COUNT * sizeof(float));
+    cudaSetDevice(0);
+    float *const far = static_cast<float *>(there);
+    cudaMemcpyAsync(far, s.x, COUNT * sizeof(float), cudaMemcpyDeviceToDevice, s.stream);
+    cudaStreamSynchronize(s.stream);
+    if (IS_PEER)
+        cudaDeviceEnablePeerAccess(1, 0);
+    STNI_LAUNCH(copies<0>, 1, THREADS, s.stream, COUNT, far, s.y);
+    const int wrong = report(first_of_y(s, s.stream), 1);
+    cudaFree(far);
+    return wrong;
+}
+
 /* Each round writes x on one stream and copies it on the other, which has to wait. */
 template <bool WAITS> int copy_after_its_source(stage &s)
 {
@@ -460,6 +478,8 @@ const struct work {
     {"past the end of device memory", copy_of_device_memory<1>},
     {"free", free_of_device_memory<false>},
     {"early free", free_of_device_memory<true>},
+    {"memory of a peer", memory_of_another_gpu<true>},
+    {"memory of another GPU", memory_of_another_gpu<false>},
     {"host reads device memory", host_reads_device_memory},
     {"host reads device memory beside work", host_reads_beside_work},
     {"copy after its source", copy_after_its_source<true>},

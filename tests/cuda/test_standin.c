@@ -28,6 +28,7 @@ static int run_child(const char *work, const char *seed, const char *delay)
         close(ends[1]);
         setenv("STANDIN_SEED", seed, 1);
         setenv("STANDIN_DELAY", delay, 1);
+        setenv("STANDIN_DEVICES", "2", 1);
         execl("/proc/self/exe", "test_standin", "--planted", work, (char *)NULL);
         _exit(127);
     }
@@ -78,7 +79,7 @@ static void check_memory_found(const char *work, const char *text)
 static void work_without_faults_is_right(void)
 {
     static const char *const works[] = {"sum", "late copy", "squares", "shared memory", "large shared memory",
-                                        "device memory", "free",
+                                        "device memory", "free", "memory of a peer",
                                         "copy after its source", "source after its copy", "refusals", "replay",
                                         "replay of two streams", "host function", "capture refusals"};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
@@ -150,6 +151,13 @@ static void memory_that_goes_too_early_is_found(void)
     check_memory_found("replay after a free", "access to device memory that was freed");
 }
 
+static void memory_of_a_gpu_that_is_no_peer_is_found(void)
+{
+    if (planted_has_address_sanitizer() || planted_has_thread_sanitizer())
+        SKIP("device memory has no guards under the sanitizers");
+    check_found("memory of another GPU", "a kernel touches memory of a GPU that is no peer of its own");
+}
+
 static void host_function_that_calls_the_runtime_is_found(void)
 {
     check_found("host function that waits for its stream", "a host function on a stream calls cudaStreamSynchronize");
@@ -196,6 +204,7 @@ int main(int argc, char **argv)
          launches_that_give_less_shared_memory_than_kernels_take_are_found},
         {"accesses_past_the_end_of_device_memory_are_found", accesses_past_the_end_of_device_memory_are_found},
         {"memory_that_goes_too_early_is_found", memory_that_goes_too_early_is_found},
+        {"memory_of_a_gpu_that_is_no_peer_is_found", memory_of_a_gpu_that_is_no_peer_is_found},
         {"host_function_that_calls_the_runtime_is_found", host_function_that_calls_the_runtime_is_found},
         {"host_that_touches_device_memory_is_found", host_that_touches_device_memory_is_found},
         {"missing_waits_between_streams_are_found", missing_waits_between_streams_are_found},

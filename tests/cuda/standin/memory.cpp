@@ -2,6 +2,7 @@
 
 #include "cuda/standin/grid_cpu.h"
 #include "cuda/standin/sanitizer.h"
+#include "cuda/standin/stream.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -24,12 +25,14 @@ struct piece {
     std::size_t bytes;
     char *pages; /* which end at a guard */
     bool live;
+    int gpu;
     char *low, *high; /* the pages that are open lie between; NULL: none is */
     std::size_t step; /* as many bytes as the next fault opens */
     piece *opened_before;
 };
 
 thread_local int works; /* of streams, in which this thread is */
+thread_local int gpu_of_work = ANY_GPU;
 
 /* Pages are opened when the work of a stream touches them, by the fault that this is, and all are closed when no stream
  * works any more. Who opens all of them before each work waits for the system to go over every one, which takes longer
@@ -92,7 +95,8 @@ void *arena::allocate(std::size_t bytes)
         used += room + PAGE;
         mprotect(pages, room, PROT_NONE);
     }
-    pieces[reinterpret_cast<uintptr_t>(data)] = {bytes, static_cast<char *>(pages), true, nullptr, nullptr, 0, nullptr};
+    pieces[reinterpret_cast<uintptr_t>(data)] = {bytes, static_cast<char *>(pages), true, current_gpu(),
+                                                  nullptr, nullptr, 0, nullptr};
     return data;
 }
 
@@ -155,7 +159,7 @@ bool arena::opens(const void *address)
         return false;
     piece &p = (--found)->second;
     char *const end = p.pages + in_pages(p.bytes);
-    if (!p.live || static_cast<const char *>(address) >= end)
+    if (!p.live || static_cast<const char *>(address) >= end || !are_peers(gpu_of_work, p.gpu))
         return false;
     if (!p.low) {
         p.step = FIRST_STEP;
@@ -182,10 +186,13 @@ bool arena::describes(const void *address, char *text, std::size_t size)
         return true;
     }
     --found;
-    const char *what = at >= found->first + in_pages(found->second.bytes) || (found->second.live && here)
+    const char *what = at >= found->first + in_pages(found->second.bytes) ||
+                               (found->second.live && here && are_peers(gpu_of_work, found->second.gpu))
                            ? "access past the end of device memory"
                        : !found->second.live ? "access to device memory that was freed"
-                                             : "the host touches device memory";
+                       : !are_peers(gpu_of_work, found->second.gpu)
+                           ? "a kernel touches memory of a GPU that is no peer of its own"
+                           : "the host touches device memory";
     snprintf(text, size, "%s: %zu bytes into a piece of %zu", what, static_cast<std::size_t>(at - found->first),
              found->second.bytes);
     return true;
@@ -260,8 +267,9 @@ bool pinned_owns(const void *pointer)
     return at < static_cast<const char *>(behind->first) + behind->second;
 }
 
-void work_begins()
+void work_begins(int gpu)
 {
+    gpu_of_work = gpu;
     memory().begins();
 }
 

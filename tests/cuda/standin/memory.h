@@ -20,8 +20,9 @@ void *pinned_allocate(std::size_t bytes); /* NULL where there is none */
 bool pinned_free(void *pointer);          /* false where it is no piece */
 bool pinned_owns(const void *pointer);    /* also within a piece */
 
-/* Around the work of a stream, on the thread that does it. */
-void work_begins();
+/* Around the work of a stream, on the thread that does it. A kernel's reaches memory of its GPU, and of others once
+ * these are its peers; ANY_GPU: a copy's, which reaches all. */
+void work_begins(int gpu);
 void work_ends();
 
 /* For the handler of faults: opens the piece that the work of a stream, on this thread, has touched; false where it has

@@ -151,7 +151,7 @@ void bring_collective(nccl_end &end, nccl_part &part)
     parts[static_cast<std::size_t>(end.rank)] = &part;
     if (std::count(parts.begin(), parts.end(), nullptr) > 0)
         return;
-    work_begins();
+    work_begins(ANY_GPU);
     do_collective(parts);
     work_ends();
     for (nccl_part *p : parts)
@@ -167,7 +167,7 @@ void bring_message(nccl_end &end, nccl_part &part)
     (sends ? w.sent : w.wanted)[way].push_back(&part);
     if (w.sent[way].empty() || w.wanted[way].empty())
         return;
-    work_begins();
+    work_begins(ANY_GPU);
     do_message(*w.sent[way].front(), *w.wanted[way].front());
     work_ends();
     w.sent[way].pop_front();

@@ -34,6 +34,14 @@ cudaError_t failed(cudaError_t error)
     return error;
 }
 
+enum { MOST_GPUS = 64 };
+std::atomic<uint64_t> enabled[MOST_GPUS]; /* bit i: kernels may use memory of GPU i, too */
+
+bool are_peers(int gpu, int other)
+{
+    return gpu == ANY_GPU || gpu == other || gpu >= MOST_GPUS || (enabled[gpu] >> other & 1) != 0;
+}
+
 int current_gpu()
 {
     return current_device;
@@ -79,7 +87,7 @@ void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_si
     else if (!stream_of(stream)->is_of(current_device))
         failed(cudaErrorInvalidResourceHandle);
     else
-        stream_of(stream)->add_on_memory([=] { run_grid(grid, block, *owned); });
+        stream_of(stream)->add_on_memory([=] { run_grid(grid, block, *owned); }, current_device);
 }
 
 }
@@ -150,10 +158,11 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
 {
-    static std::atomic<uint64_t> enabled[64];
+    using standin::enabled;
     const int device = standin::current_device;
     int can = 0;
-    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess || !can || device >= 64 || peer >= 64)
+    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess || !can || device >= standin::MOST_GPUS ||
+        peer >= standin::MOST_GPUS)
         return failed(cudaErrorInvalidDevice);
     const uint64_t bit = uint64_t{1} << peer;
     return enabled[device].fetch_or(bit) & bit ? failed(cudaErrorPeerAccessAlreadyEnabled) : cudaSuccess;

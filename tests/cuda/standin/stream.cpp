@@ -143,10 +143,10 @@ void CUstream_st::add(std::function<void()> work)
     more.notify_one();
 }
 
-void CUstream_st::add_on_memory(std::function<void()> work)
+void CUstream_st::add_on_memory(std::function<void()> work, int of)
 {
-    add_in_line([work = std::move(work)] {
-        standin::work_begins();
+    add_in_line([work = std::move(work), of] {
+        standin::work_begins(of);
         work();
         standin::work_ends();
     });

@@ -72,6 +72,9 @@ cudaError_t use_current_gpu();
 
 enum { ANY_GPU = -1 /* of the default streams */ };
 
+/* Whether kernels of a GPU may use memory of another one, or its own. */
+bool are_peers(int gpu, int other);
+
 }
 
 struct CUevent_st {
@@ -86,7 +89,8 @@ struct CUstream_st {
     ~CUstream_st();
     void add(std::function<void()> work); /* runs it, or keeps it in the capture */
     void add_made(std::function<std::function<void()>()> make); /* the same of work that each launch of a graph makes anew */
-    void add_on_memory(std::function<void()> work); /* work that touches device memory */
+    /* Work that touches device memory: a kernel's, of a GPU, or a copy's. */
+    void add_on_memory(std::function<void()> work, int of = standin::ANY_GPU);
     void add_in_line(std::function<void()> work); /* kernels, copies, events, waits: waits while the line is full */
     void wait();
     void join(const std::shared_ptr<standin::recording> &recording, const std::set<std::size_t> &behind); /* is captured, too, from now on */
