@@ -1,4 +1,5 @@
 """ShardTensor: a torch.Tensor whose elements lie where a spec of the library says."""
+import contextlib
 import hashlib
 import itertools
 from copy import deepcopy
@@ -236,6 +237,17 @@ class ShardTensor(torch.Tensor):
     @classmethod
     def set_promotion_mode(cls, mode):
         ShardTensor._promotion_mode = TensorPromotionMode(mode)
+
+    @classmethod
+    @contextlib.contextmanager
+    def promotion_mode(cls, mode):
+        """set_promotion_mode for the time of a with statement."""
+        before = ShardTensor._promotion_mode
+        cls.set_promotion_mode(mode)
+        try:
+            yield
+        finally:
+            ShardTensor._promotion_mode = before
 
 
 def long_way(cls, func, types, args, kwargs):

@@ -274,6 +274,17 @@ class Operands(TestCase):
             finally:
                 ShardTensor.set_promotion_mode(TensorPromotionMode.SILENT)
 
+    @on_ranks(1)
+    def test_a_promotion_mode_for_a_part_of_the_program(self, mesh):
+        x, W = spread(numbers(5, 2), mesh, Shard(0)), numbers(2)
+        with self.assertRaisesRegex(RuntimeError, "promotion is disabled"):
+            with ShardTensor.promotion_mode("disabled"):
+                self.assertIs(ShardTensor.get_promotion_mode(), TensorPromotionMode.DISABLED)
+                x + W
+        self.assertIs(ShardTensor.get_promotion_mode(), TensorPromotionMode.SILENT)
+        self.assertRaises(ValueError, ShardTensor.promotion_mode("none").__enter__)
+        self.close(x + W, full(x) + W)
+
     @on_ranks(2)
     def test_writes_go_through_views_or_are_refused(self, mesh):
         X = numbers(4, 2)
