@@ -1,4 +1,4 @@
-"""A pytest plugin: a user's copy of PhysicsNeMo's tests of its domain_parallel runs against this ShardTensor.
+"""A pytest plugin: a user's copy of those of PhysicsNeMo's tests that have ShardTensors runs against this ShardTensor.
 
     torchrun --nproc-per-node 2 -m pytest -p shardtensor.torch.physicsnemo --multigpu-static test/domain_parallel/ops/test_linear.py
 
@@ -9,6 +9,7 @@ import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import pathlib
 import sys
 
 import pytest
@@ -20,7 +21,8 @@ OURS = {
     "ShardTensor": ShardTensor, "ShardTensorSpec": ShardTensorSpec, "TensorPromotionMode": TensorPromotionMode,
     "scatter_tensor": scatter_tensor, "sync_module_over_mesh": sync_module_over_mesh
 }
-TESTS = "test.domain_parallel"
+FOLDERS = "domain_parallel", "diffusion", "distributed", "utils"  # of test/, where ShardTensors are
+FOR_GPUS = "device_ids", "output_device", "sync_module_states"  # what DDP and FSDP take for GPUs alone
 
 
 class ForCPU(ast.NodeTransformer):
@@ -36,7 +38,11 @@ class ForCPU(ast.NodeTransformer):
     def visit_Call(self, node):
         if ast.unparse(node) == "torch.cuda.is_available()":
             return ast.copy_location(ast.Constant(True), node)
-        node.keywords = [k for k in node.keywords if k.arg not in ("device_ids", "output_device")]  # DDP's, for GPUs
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
+            node.func.attr = "cpu"
+        node.keywords = [k for k in node.keywords if k.arg not in FOR_GPUS]
+        if ast.unparse(node.func) == "FSDP":  # which looks for a GPU unless it is told where to be
+            node.keywords.append(ast.keyword("device_id", ast.parse("torch.device('cpu')", mode="eval").body))
         return self.generic_visit(node)
 
     def visit_FunctionDef(self, node):
@@ -54,13 +60,18 @@ class Loader(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
 
+def is_test(file):
+    """By the folder: where that is no package, a test is known as a module by its own name alone."""
+    parts = pathlib.Path(file).parts
+    return file.endswith(".py") and any(parts[at:at + 1] == ("test", ) and parts[at + 1] in FOLDERS
+                                        for at in range(len(parts) - 2))
+
+
 class Finder(importlib.abc.MetaPathFinder):
     """Finds the tests before pytest does."""
     def find_spec(self, name, path=None, target=None):
-        if not name.startswith(TESTS):
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or not str(spec.origin).endswith(".py"):
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name.startswith("test") else None
+        if spec is None or not is_test(str(spec.origin)):
             return None
         packages = spec.submodule_search_locations
         return importlib.util.spec_from_file_location(name, spec.origin, loader=Loader(name, spec.origin),

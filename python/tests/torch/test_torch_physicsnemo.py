@@ -51,6 +51,13 @@ def test_scatter(tensor, mesh, placements):
     skip_on_cpu()
     return scatter_tensor(tensor, 0, mesh, placements, tensor.shape, tensor.dtype)
 """,
+    "test/distributed/test_fake_alone.py": """
+import torch
+def FSDP(module, **options): return module, options
+def wrapped(module): return FSDP(module.cuda(), sync_module_states=True, use_orig_params=False)
+device = "cuda"
+""",
+    "test/models/test_fake_model.py": "device = 'cuda'\n",
 }
 
 
@@ -73,6 +80,13 @@ class Plugin(TestCase):
         cls.plugin.pytest_load_initial_conftests(None, None, [])
         cls.test = importlib.import_module("test.domain_parallel.test_fake")
 
+    def import_from(self, folder, name):
+        sys.path.insert(0, os.path.join(self.folder.name, *folder.split("/")))
+        try:
+            return importlib.import_module(name)
+        finally:
+            sys.path.pop(0)
+
     @on_ranks(1, 2)
     def test_a_test_runs_with_our_tensor(self, mesh):
         x = self.test.test_scatter(numbers(4, 2), mesh, [Replicate()])
@@ -90,6 +104,15 @@ class Plugin(TestCase):
     def test_tests_are_read_as_for_the_cpu(self):
         self.assertEqual((self.test.device, self.test.indexed, self.test.available), ("cpu", "cpu", True))
         self.assertEqual(self.test.options, {"bucket": 1})
+
+    def test_modules_are_where_fsdp_takes_them(self):
+        module = self.import_from("test/distributed", "test_fake_alone").wrapped(torch.nn.Linear(2, 2))
+        self.assertEqual(module[1], {"use_orig_params": False, "device_id": torch.device("cpu")})
+
+    def test_which_tests_are_read_so(self):
+        """A folder that is no package is in the path, as pytest has it."""
+        self.assertEqual(self.import_from("test/distributed", "test_fake_alone").device, "cpu")
+        self.assertEqual(self.import_from("test/models", "test_fake_model").device, "cuda")
 
     def test_their_handlers_are_kept_out_and_the_tests_are_not(self):
         importlib.import_module("physicsnemo.domain_parallel.handlers").register(torch.sin)
