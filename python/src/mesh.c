@@ -143,6 +143,34 @@ static PyObject *get_context(PyObject *object, void *none)
     return context;
 }
 
+static PyObject *get_random_stream(PyObject *object, void *none)
+{
+    (void)none;
+    stnp_mesh *self = (stnp_mesh *)object;
+    stnp_entry entry;
+    if (stnp_enter(&entry, self->context) < 0)
+        return NULL;
+    uint64_t stream = stn_mesh_random_stream(self->handle);
+    stnp_leave(&entry, STN_OK);
+    return PyLong_FromUnsignedLongLong(stream);
+}
+
+static int set_random_stream(PyObject *object, PyObject *value, void *none)
+{
+    (void)none;
+    stnp_mesh *self = (stnp_mesh *)object;
+    stnp_entry entry;
+    if (!value) {
+        PyErr_SetString(PyExc_AttributeError, "random_stream: cannot be deleted");
+        return -1;
+    }
+    unsigned long long stream = PyLong_AsUnsignedLongLong(value);
+    if (PyErr_Occurred() || stnp_enter(&entry, self->context) < 0)
+        return -1;
+    stn_mesh_set_random_stream(self->handle, stream);
+    return stnp_leave(&entry, STN_OK);
+}
+
 /** Meshes are interned: equal ones are one. */
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
@@ -175,6 +203,8 @@ PyTypeObject *stnp_make_mesh_type(void)
         {"names", get_names, NULL, "The axes' names.", NULL},
         {"size", get_size, NULL, "Ranks in all.", NULL},
         {"context", get_context, NULL, "Whose it is.", NULL},
+        {"random_stream", get_random_stream, set_random_stream,
+         "Which random numbers its next draw takes; every rank of it sets the same.", NULL},
         {0},
     };
     static PyMethodDef methods[] = {

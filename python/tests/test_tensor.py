@@ -114,6 +114,21 @@ class Layouts(TestCase):
         self.assertIsInstance(x.sum().item(), int)
         self.assertRaisesRegex(ValueError, "3 bytes, wanted", context.from_host, spec, b"abc")
 
+    @on_ranks(4)
+    def test_streams_of_random_numbers_are_meshes_own(self, context, mesh):
+        rows = [context.mesh((2,), None, ranks) for ranks in ((0, 1), (2, 3))]
+        spec = context.spec(rows[context.rank // 2], "R", (3,))
+        first = values(context.factory("rand", spec))
+        self.assertEqual((spec.mesh.random_stream, mesh.random_stream), (1, 0))
+        spec.mesh.random_stream = 2 ** 64 - 2
+        self.assertNotEqual(values(context.factory("rand", spec)), first)
+        self.assertEqual(spec.mesh.random_stream, 2 ** 64 - 1)
+        spec.mesh.random_stream = 0
+        self.assertEqual(values(context.factory("rand", spec)), first)
+        for wrong in -1, 2 ** 64, "0":
+            self.assertRaises((OverflowError, TypeError), setattr, spec.mesh, "random_stream", wrong)
+        self.assertRaises(AttributeError, delattr, spec.mesh, "random_stream")
+
     @on_ranks(1, 3)
     def test_factories_do_not_depend_on_the_layout(self, context, mesh):
         for name, numbers in (("zeros", ()), ("ones", ()), ("full", (3,)), ("arange", (1, 2)), ("linspace", (0, 1)),
