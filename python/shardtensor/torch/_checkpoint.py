@@ -4,7 +4,7 @@ import threading
 
 import torch.utils.checkpoint
 
-from ._world import world
+from ._streams import drawn_again, stand
 
 _thread = threading.local()
 
@@ -16,7 +16,7 @@ def draws_again():
 
 @contextlib.contextmanager
 def _first(state):
-    state.append(world().random_state())
+    state.append(stand())
     _thread.parts = getattr(_thread, "parts", 0) + 1
     try:
         yield
@@ -26,15 +26,13 @@ def _first(state):
 
 @contextlib.contextmanager
 def _drawn_again(state):
-    now = world().random_state()
-    world().set_random_state(*state[0])
     _thread.parts = getattr(_thread, "parts", 0) + 1
     try:
-        with torch._C._EnableTorchFunction():  # the engine that asks for this is below torch's functions
+        # The engine that asks for this is below torch's functions.
+        with drawn_again(state[0]), torch._C._EnableTorchFunction():
             yield
     finally:
         _thread.parts -= 1
-        world().set_random_state(*now)
 
 
 class _Again:

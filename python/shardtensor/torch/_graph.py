@@ -12,6 +12,7 @@ import torch
 from .. import StateError
 from ._graph_calls import Call, Gradients, GradientsRehearsal, here, output_specs, rehearsed
 from ._memory import to_handle, to_torch
+from ._streams import drawn_again, stand
 
 _numbers = itertools.count(1)
 _kept = weakref.WeakValueDictionary()
@@ -43,12 +44,8 @@ def kept_by(number, call, values, outputs):
                          "which is not to be copied (saved_tensors_hooks)" % call.name)
     if addresses(values) + addresses(outputs) == kept.addresses:
         return kept.pullback
-    now = call.context.random_state()
-    call.context.set_random_state(*kept.state)
-    try:
+    with drawn_again(kept.state):
         return call.run(laid_all(values, call.specs))[1]
-    finally:
-        call.context.set_random_state(*now)
 
 
 def laid_all(chunks, specs):
@@ -65,7 +62,7 @@ def own(handle, beside):
 def call(text, values):
     told = here(Call, text)
     handles = laid_all(values, told.specs)
-    state = told.context.random_state()
+    state = stand(spec.mesh for spec in told.specs)
     outputs, pullback = told.run(handles)
     outputs = [o if o.spec == spec else o.redistribute(spec) for o, spec in zip(outputs, output_specs(text))]
     beside = {h.data_ptr for h in handles if h.data_ptr}

@@ -17,16 +17,28 @@ def mesh_of(device_mesh):
     """The library's mesh of a DeviceMesh; on ranks that are threads, which have no process groups, it is given
     itself."""
     if isinstance(device_mesh, Mesh):
-        return device_mesh
+        return noted(device_mesh)
     world(device=device_mesh.device_type)
     meshes = table("meshes")
     mesh = meshes.get(device_mesh)
     if mesh is None:
         ranks = device_mesh.mesh
         mesh = meshes[device_mesh] = world().mesh(tuple(ranks.shape), None, tuple(ranks.flatten().tolist()))
-        table("device meshes").setdefault(mesh, device_mesh)
+        table("device meshes").setdefault(noted(mesh), device_mesh)
         for axis in range(device_mesh.ndim if mesh.coordinate is not None else 0):
             know(device_mesh.get_group(axis))
+    return mesh
+
+
+def first_streams():
+    """{mesh: the stream of random numbers that it began with} of all meshes that ShardTensors may be on."""
+    return table("first streams")
+
+
+def noted(mesh):
+    known = first_streams()
+    if mesh not in known:
+        known[mesh] = mesh.random_stream
     return mesh
 
 

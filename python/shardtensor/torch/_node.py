@@ -5,6 +5,7 @@ from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows, to_torch
+from ._streams import drawn_again, stand
 from ._traced import call_traced, is_traced, seen
 from ._views import note_views
 from ._world import world
@@ -168,7 +169,7 @@ class Node(torch.autograd.Function):
         handles = [None if v is None else handle_of(v, call.mesh) for v in values]
         ctx.bits = call.mask(ctx.needs_input_grad[2:])
         hooks = saving_hooks() if ctx.bits else None
-        ctx.repeats, ctx.state = hooks is not None, world().random_state()
+        ctx.repeats, ctx.state = hooks is not None, stand([call.mesh])
         if ctx.repeats:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
             refuse_checkpoint(call, hooks)
         outputs, ctx.pullback = call.run(handles, 0 if ctx.repeats else ctx.bits)
@@ -247,13 +248,9 @@ def moved(ctx):
 def repeat(ctx):
     """The pullback of a call whose tensors went through hooks, or are elsewhere: the op again, with the random numbers
     that it had."""
-    context, handles = world(), [None if t is None else handle_of(t, ctx.call.mesh) for t in saved(ctx)]
-    now = context.random_state()
-    context.set_random_state(*ctx.state)
-    try:
+    handles = [None if t is None else handle_of(t, ctx.call.mesh) for t in saved(ctx)]
+    with drawn_again(ctx.state):
         return ctx.call.run(handles, ctx.bits)[1]
-    finally:
-        context.set_random_state(*now)
 
 
 def recorded(tensors):

@@ -1,5 +1,6 @@
 """torch's own autograd over ShardTensors: one node a call, whole gradients of plain tensors, everything that torch's
 graph can do."""
+import itertools
 import math
 import unittest
 
@@ -205,6 +206,36 @@ class Autograd(TestCase):
         y = torch.utils.checkpoint.checkpoint(lambda t: torch.tanh(t @ w), x,
                                               use_reentrant=False)  # without random numbers torch's own will do
         self.close(torch.autograd.grad(y.sum(), x)[0], torch.autograd.grad(torch.tanh(x @ w).sum(), x)[0])
+
+    @on_ranks(4)
+    def test_rows_of_a_mesh_draw_again_what_they_drew(self, mesh):
+        """A mesh of some ranks counts its draws itself. What is run again goes back on it, and then on."""
+        ranks = [(0, 1), (2, 3)][world().rank // 2]
+        row = world().mesh((2,), None, ranks)
+        x, masks = spread(numbers(8, 16).abs() + 1, row, Shard(0), requires_grad=True), []
+        F.dropout(x, 0.5)  # so that the row is somewhere else than the world
+
+        def part(t):
+            return F.dropout(t, 0.5).square()
+
+        def on_another_mesh(t):
+            return part(t.redistribute(world().mesh((2,), ("made",), ranks), [Shard(0)]))
+
+        for run in (lambda t: checkpoint(part, t), lambda t: checkpoint(on_another_mesh, t), self.offloaded(part)) * 2:
+            y = run(x)
+            grad, = torch.autograd.grad(y.sum(), x)
+            self.close(grad * x, 2 * y)
+            masks.append((y._handle.spec.mesh, full(grad) > 0))
+        for (one, a), (other, b) in itertools.combinations(masks, 2):
+            self.assertFalse(one == other and torch.equal(a, b))
+
+    @staticmethod
+    def offloaded(function):
+        def run(tensor):
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                return function(tensor)
+
+        return run
 
     @on_ranks(2)
     def test_what_nodes_save_goes_through_torchs_hooks(self, mesh):
