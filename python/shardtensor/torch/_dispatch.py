@@ -12,6 +12,7 @@ from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, o
 from ._layout import complete, is_pending
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, wrap
+from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
@@ -114,7 +115,7 @@ def transpose(func, args, kwargs):
 OWN = {
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
     "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
-    "is_same_size": same_size, "_has_same_storage_numel": same_size
+    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
                       ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):

@@ -2,6 +2,7 @@
 counted, never fast."""
 import collections
 import functools
+import math
 import warnings
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from .. import StateError
 from ._dtypes import NAMES
 from ._layout import complete, replicated
-from ._memory import laid, to_handle, to_torch
+from ._memory import laid, replicate, to_torch
 from ._node import lent, wrap
 from ._trees import mapped, sharded, tensors
 from ._world import world
@@ -217,11 +218,17 @@ def on_whole(func, args, kwargs, complete_result=None):
 
 def same(tensor, mesh, random):
     """A Replicate handle of what every rank has computed; of random numbers, which differ, the first rank's."""
+    return of_first(tensor, mesh) if random else replicate(tensor, mesh)
+
+
+def of_first(tensor, mesh):
+    """A Replicate handle of what the mesh's first rank has: a sum, to which the others give nothing. Scatter would be
+    collective over the world, and ranks of another mesh need not draw along."""
+    if math.prod(mesh.shape) == 1 or mesh.coordinate is None:
+        return replicate(tensor, mesh)
     spec = replicated(mesh, NAMES[tensor.dtype], tensor.shape)
-    if not random or world().size == 1:
-        return laid(tensor, spec)
-    root = mesh.rank_at((0,) * len(mesh.shape))
-    return world().scatter(to_handle(tensor) if world().rank == root else None, root, spec)
+    part = tensor if not any(mesh.coordinate) else torch.zeros_like(tensor)
+    return laid(part, spec.like(["P(sum)"] * len(mesh.shape))).redistribute(spec)
 
 
 def put(tensor, value):

@@ -360,12 +360,54 @@ class Operands(TestCase):
 
     @on_ranks(2)
     def test_random_functions_give_replicas_the_same(self, mesh):
+        x = spread(numbers(4, 4).abs(), mesh, Shard(0))
+        for f in (torch.rand_like, lambda x: torch.multinomial(x, 3), lambda x: torch.bernoulli(x.tanh()) > 0.5,
+                  lambda x: x.clone().exponential_()):
+            y = f(x)
+            ends = y.redistribute(placements=[Replicate()]).to_local()
+            both = ShardTensor.from_local(ends[None].contiguous(), mesh, [Shard(0)]).full_tensor()
+            self.assertTrue(torch.equal(both[0], both[1]))
+            self.assertEqual(y.dtype, f(full(x)).dtype)
+
+    @on_ranks(1, 4, mesh=(-1,))
+    def test_numbers_drawn_after_a_tensor_are_its_chunks(self, mesh):
+        """They hang on a generator of torch's alone, not on the layout, and nothing is gathered for them."""
+        drawn, streams = [], world().random_state()
+        for placement in (Shard(0), Replicate(), Shard(1)):
+            x = spread(numbers(300, 5, dtype=torch.float32), mesh, placement)
+            seed = torch.Generator().manual_seed(3)  # torch's own is one for all threads
+            before = gathered.total()
+            ys = [torch.randn_like(x, generator=seed), torch.rand_like(x, dtype=torch.float64, generator=seed),
+                  torch.randint_like(x, 7, generator=seed), torch.randint_like(x, 3, 5, dtype=torch.int64),
+                  x.clone().normal_(5, 0.5, generator=seed), x.clone().uniform_(-2, generator=seed),
+                  x.clone().uniform_()]
+            self.assertEqual((gathered.total() - before, world().random_state()), (0, streams))
+            self.assertEqual({y.placements for y in ys}, {x.placements})
+            drawn.append([full(y) for y in ys])
+        for ys in drawn[1:]:
+            for at in 0, 1, 2, 4, 5:
+                self.assertTrue(torch.equal(ys[at], drawn[0][at]))
+        for y, low, high, mean in zip(drawn[0], (-9, 0, 0, 3, 0, -2, 0), (9, 1, 6, 4, 9, 1, 1),
+                                      (0, 0.5, 3, 3.5, 5, -0.5, 0.5)):
+            self.assertTrue(low <= float(y.min()) < float(y.max()) <= high)
+            self.assertLess(abs(float(y.double().mean()) - mean), 0.25)
+        self.assertEqual([y.dtype for y in drawn[0][:4]], [torch.float32, torch.float64, torch.float32, torch.int64])
+
+    @on_ranks(4)
+    def test_a_row_of_ranks_draws_alone(self, mesh):
+        row = world().mesh((2,), None, [(0, 1), (2, 3)][world().rank // 2])
+        x = spread(numbers(4, 4).abs(), row, Shard(0))
+        if world().rank < 2:  # the others would be waited for
+            for f in (torch.randn_like, torch.bernoulli, lambda x: torch.multinomial(x, 2)):
+                self.assertEqual(f(x.tanh()).full_tensor().shape[0], 4)
+
+    @on_ranks(2)
+    def test_what_torch_refuses_to_draw(self, mesh):
         x = spread(numbers(4, 4), mesh, Shard(0))
-        y = torch.rand_like(x)
-        ends = y.redistribute(placements=[Replicate()]).to_local()
-        both = ShardTensor.from_local(ends[None].contiguous(), mesh, [Shard(0)]).full_tensor()
-        self.assertTrue(torch.equal(both[0], both[1]))
-        self.assertTrue(0 < float(full(y).min()) < float(full(y).max()) < 1)
+        for f in (lambda: torch.randn_like(x.long()), lambda: x.clone().normal_(0, -1),
+                  lambda: x.clone().uniform_(2, 1), lambda: torch.randint_like(x, 3, 3), lambda: x.long().uniform_()):
+            self.assertRaises(RuntimeError, f)
+        self.assertEqual(torch.randn_like(x.to(torch.complex64)).dtype, torch.complex64)
 
 
 class Training(TestCase):
