@@ -331,7 +331,7 @@ def told(given, source):
     source. By text, as not each dtype of torch is one of the library."""
     found = tell_all(None if given is None else [list(given.shape), str(given.dtype)])[source]
     if found is None:
-        raise TypeError("scatter_tensor: rank %d has nothing to scatter, wanted a plain tensor on %s" %
+        raise TypeError("scatter_tensor: rank %d has nothing to scatter, wanted a plain strided tensor on %s" %
                         (source, place().type))
     return found[0], getattr(torch, found[1].removeprefix("torch."))
 
@@ -339,4 +339,4 @@ def told(given, source):
 def is_memory(tensor):
     """Whether it is a plain tensor with elements. What scatter does not get on its root it refuses on all ranks."""
     is_plain = isinstance(tensor, torch.Tensor) and not isinstance(tensor, (ShardTensor, DTensor))
-    return is_plain and is_here(tensor.device)
+    return is_plain and tensor.layout == torch.strided and is_here(tensor.device)

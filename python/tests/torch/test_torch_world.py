@@ -133,8 +133,9 @@ class Processes(TestCase):
 
     def test_a_root_that_has_nothing_is_refused_on_all_ranks(self):
         for nothing in (None, [1.0], distribute_tensor(numbers(4), self.mesh, [Shard(0)]),
-                        torch.zeros(4, device="meta")):
-            with self.assertRaisesRegex(TypeError, "rank 1 has nothing to scatter, wanted a plain tensor"):
+                        torch.zeros(4, device="meta"), numbers(4).to_sparse()):
+            nothing = nothing if world().rank == 1 else None
+            with self.assertRaisesRegex(TypeError, "rank 1 has nothing to scatter, wanted a plain strided tensor"):
                 scatter_tensor(nothing, 1, self.mesh, [Shard(0)])
             with self.assertRaisesRegex(st.ArgumentError, "rank 1: scatter: local is missing"):
                 scatter_tensor(nothing, 1, self.mesh, [Shard(0)], (4,), torch.float64)
