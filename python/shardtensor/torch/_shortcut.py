@@ -27,7 +27,8 @@ def general_backward(ctx, cotangent):
     op, attrs, specs, ctx.pullback, ctx.bits, _ = ctx.kept
     ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
     ctx.form = tuple((spec, False) for spec in specs)
-    ctx.gave, ctx.repeats, ctx.addresses, ctx.depends = (True, ), False, (), bool(ctx.pullback.saved())
+    ctx.gave, ctx.repeats, ctx.addresses = (True, ), False, ()
+    ctx.depends = ctx.pullback.released or bool(ctx.pullback.saved())  # what keeps no tensor is not given up
     return Node.backward(ctx, cotangent)
 
 
