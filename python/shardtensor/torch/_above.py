@@ -4,7 +4,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from .. import _c
-from . import _autocast, _compile, _moves, _traced_calls
+from . import _autocast, _compile, _moves, _through, _traced_calls
 from ._binding import NotOurs, bind
 from ._data import set_data, set_metadata
 from ._dtypes import NAMES
@@ -57,6 +57,12 @@ def above(func, args, kwargs, promotion_mode):
     if seen and _traced_calls.first_traced(args, kwargs) is not None:
         return _compile.traced(func, lambda: _traced_calls.above(func, args, kwargs, lambda: as_op(
             func, args, kwargs, promotion_mode)))
+    if _through.is_change(func, args, kwargs):
+        return _through.change(func, args, kwargs, lambda: as_op_or_torch(func, args, kwargs, promotion_mode))
+    return as_op_or_torch(func, args, kwargs, promotion_mode)
+
+
+def as_op_or_torch(func, args, kwargs, promotion_mode):
     result = as_op(func, args, kwargs, promotion_mode)
     return result if result is not NotImplemented else by_torch(func, args, kwargs)
 

@@ -1,5 +1,5 @@
-"""In which dtype torch has an op computed: what torch.autocast says, by torch's own lists for each device, and for a norm
-what its parameters are of."""
+"""In which dtype torch has an op computed: what torch.autocast says, by torch's own lists for each device, and for a
+norm what its parameters are of."""
 import torch
 
 from ._node import call

@@ -1,4 +1,6 @@
 """One call of an op is one node of torch's graph: forward calls the op by its handle, backward applies its pullback."""
+import contextlib
+
 import torch
 
 from ._binding import NotOurs, shape_results
@@ -169,7 +171,8 @@ class Node(torch.autograd.Function):
         handles = [None if v is None else handle_of(v, call.mesh) for v in values]
         ctx.bits = call.mask(ctx.needs_input_grad[2:])
         hooks = saving_hooks() if ctx.bits else None
-        ctx.repeats, ctx.state = hooks is not None, stand([call.mesh])
+        ctx.repeats = hooks is not None
+        ctx.state = stand([call.mesh]) if call.op.name in RANDOM else None
         if ctx.repeats:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
             refuse_checkpoint(call, hooks)
         outputs, ctx.pullback = call.run(handles, 0 if ctx.repeats else ctx.bits)
@@ -182,7 +185,7 @@ class Node(torch.autograd.Function):
             ctx.save_for_backward(*(values if ctx.depends else ()))
         if form is None:
             results = tuple(wrap(h) for h in outputs)
-            note_views(call.op, values, results)
+            note_views(call.op, call.attrs, values, results)
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
             results = tuple(
@@ -249,7 +252,7 @@ def repeat(ctx):
     """The pullback of a call whose tensors went through hooks, or are elsewhere: the op again, with the random numbers
     that it had."""
     handles = [None if t is None else handle_of(t, ctx.call.mesh) for t in saved(ctx)]
-    with drawn_again(ctx.state):
+    with drawn_again(ctx.state) if ctx.state is not None else contextlib.nullcontext():
         return ctx.call.run(handles, ctx.bits)[1]
 
 
@@ -274,7 +277,7 @@ def call(op, inputs, attrs):
     if not recorded(tensors):
         handles = [None if t is None else handle_of(t, mesh) for t in inputs]
         results = tuple(wrap(h) for h in op.pullback(handles, attrs, 0)[0])
-        note_views(op, tensors, results)
+        note_views(op, attrs, tensors, results)
         return shape_results(op, results)
     results = Node.apply(Call(op, places, attrs, mesh, len(tensors)), None, *tensors)
     return shape_results(op, results)

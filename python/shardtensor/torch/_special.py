@@ -234,23 +234,32 @@ def picked(tensor, index):
     return found.reshape(*tensor.shape[:dim], *places.shape, *tensor.shape[dim + 1:]).clone()
 
 
-def getitem(func, args, kwargs):
-    """Integers, slices, None and ..., and one tensor of integers; other tensors as indices are torch's."""
-    tensor, index = args
+def basic(index, ndim):
+    """An index of integers, slices, None and ..., with slices in the place of ...; None of another one."""
     index = index if isinstance(index, tuple) else (index,)
-    if sum(isinstance(i, torch.Tensor) for i in index) == 1 and hasattr(tensor, "_handle"):
-        return picked(tensor, index)
     plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
     if not plain or sum(i is Ellipsis for i in index) > 1 or any(
             isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
             for i in index):
-        return NotImplemented
+        return None
     wanted = sum(i is not None and i is not Ellipsis for i in index)
-    if wanted > tensor.ndim:
-        raise IndexError("too many indices for tensor of dimension %d" % tensor.ndim)
+    if wanted > ndim:
+        raise IndexError("too many indices for tensor of dimension %d" % ndim)
     if Ellipsis in index:
         at = index.index(Ellipsis)
-        index = index[:at] + (slice(None),) * (tensor.ndim - wanted) + index[at + 1:]
+        index = index[:at] + (slice(None),) * (ndim - wanted) + index[at + 1:]
+    return index
+
+
+def getitem(func, args, kwargs):
+    """Integers, slices, None and ..., and one tensor of integers; other tensors as indices are torch's."""
+    tensor, index = args
+    places = index if isinstance(index, tuple) else (index,)
+    if sum(isinstance(i, torch.Tensor) for i in places) == 1 and hasattr(tensor, "_handle"):
+        return picked(tensor, places)
+    index = basic(index, tensor.ndim)
+    if index is None:
+        return NotImplemented
     out, dim = tensor, 0
     for i in index:
         if i is None:

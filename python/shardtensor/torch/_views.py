@@ -5,24 +5,29 @@ import weakref
 from .. import StateError
 
 
-def note_views(op, values, results):
-    """torch does not know that what a node gives may show what it was given: see refuse_change."""
+def note_views(op, attrs, values, results):
+    """Of each view: what it is taken of, and from the first tensor, which is no view, by which ops."""
     if not op.aliases:
         return
-    views = [r for r in results if r._handle.is_view]
-    for result in views:
-        result._node_view = True
-        result._shown = getattr(values[0], "_handle", None), getattr(values[0], "_node_view", False)
-    for value in values:
-        if views and getattr(value, "_handle", None) is not None:
-            alive = [v for v in getattr(value, "_node_views", []) if v() is not None]
-            value._node_views = alive + [weakref.ref(v) for v in views]
+    for at, view in enumerate(results):
+        if not view._handle.is_view:
+            continue
+        base = values[0]
+        view._node_view = True
+        view._shown = None, False
+        if getattr(base, "_handle", None) is not None:
+            view._shown = base._handle.spec, getattr(base, "_node_view", False)
+            first, steps = getattr(base, "_path", (weakref.ref(base), ()))
+            view._path = first, (*steps, (op, attrs, at))
+            for shown in {id(t): t for t in (base, first()) if t is not None}.values():
+                alive = [v for v in getattr(shown, "_node_views", []) if v() is not None]
+                shown._node_views = [*alive, weakref.ref(view)]
 
 
 def is_strided(view):
     """Whether a view is surely not contiguous in torch: it repeats elements, or turns the dims of what is no view."""
-    def is_in_order(handle):
-        order = [d for d in handle.spec.memory_order if handle.shape[d] > 1]
+    def is_in_order(spec):
+        order = [d for d in spec.memory_order if spec.shape[d] > 1]
         return order == sorted(order)
 
     base, is_view = view._shown
@@ -30,7 +35,7 @@ def is_strided(view):
         return False
     if math.prod(view._handle.shape) > math.prod(base.shape):
         return True
-    return not is_view and is_in_order(base) and not is_in_order(view._handle)
+    return not is_view and is_in_order(base) and not is_in_order(view._handle.spec)
 
 
 def refuse_change(tensor, name, differentiated):

@@ -296,17 +296,8 @@ class Operands(TestCase):
             t[:, 0].mul_(3)
         self.close(x, X)
         before = full(x)
-        for change in (lambda: x.reshape(8).add_(1), lambda: x[0, 1].add_(1),
-                       lambda: torch._foreach_add_([x.t()], 1), lambda: x.as_strided((2,), (1,)).add_(1)):
+        for change in (lambda: torch._foreach_add_([x.t()], 1), lambda: x.as_strided((2,), (1,)).add_(1)):
             self.assertRaisesRegex(st.StateError, "view", change)
-        w = numbers(2).requires_grad_()
-        y = x * w
-        with self.assertRaisesRegex(st.StateError, "gradient would have to follow"):
-            y[0].mul_(2)
-        row = x[0]
-        with self.assertRaisesRegex(st.StateError, "gradient would have to follow"):
-            x.mul_(w)
-        del row
         self.close(x, before)
         same = x.redistribute(placements=x.placements)
         same.add_(1)
@@ -321,19 +312,15 @@ class Operands(TestCase):
         self.close(y, numbers(4, 2))
 
     @on_ranks(1, 2)
-    def test_what_no_op_has_computed_is_not_changed_behind_its_views(self, mesh):
+    def test_what_no_op_has_computed_is_changed_with_its_views(self, mesh):
         X = numbers(4, 4)
         for f in (torch.special.i0, torch.linalg.inv, lambda t: torch.logaddexp(t, t),
                   lambda t: torch._foreach_erf([t])[0]):
             x, one = f(spread(X, mesh, Shard(1))), f(X)
-            views, ones = (x.reshape(-1), x[..., None]), (one.reshape(-1), one[..., None])
-            with self.assertRaisesRegex(st.StateError, "has views that need not share its memory"):
-                x.mul_(2)
-            for a, b in zip(views, ones):
-                self.close(a, b)
-            del views, a
-            x.mul_(3)
-            self.close(x, one * 3)
+            views = x.reshape(-1), x[..., None]
+            x.mul_(2)
+            for view in (x, *views):
+                self.close(view, (one * 2).reshape(view.shape))
 
     @on_ranks(2)
     def test_gathers_are_counted(self, mesh):

@@ -1,0 +1,172 @@
+"""Changes in place of views and of what has views, as torch has them: all show the change, and gradients follow it.
+Torch does not know views for views, and on some layouts they have memory of their own. So a view is changed apart,
+the first tensor, which is no view, gets the new elements in their places, and its views are taken of it again."""
+import weakref
+
+import torch
+
+from .. import StateError
+from ._layout import complete
+from ._node import call, recorded, wrap
+from ._special import SPECIAL, basic
+from ._trees import is_in_place, tensors
+from ._world import world
+
+# Views that do not have each element once, or in another dtype.
+UNSUITABLE = {"expand", "unfold", "real", "imag"}
+
+
+def is_change(func, args, kwargs):
+    """Whether a function changes a view, its first argument, or what has views."""
+    tensor = args[0] if args else None
+    is_view = getattr(tensor, "_node_view", False)
+    if not is_view and not getattr(tensor, "_node_views", None) or not is_in_place(func, args, kwargs):
+        return False
+    if getattr(tensor, "_gathered_view", False) or func.__name__ == "detach_":
+        return False
+    steps = getattr(tensor, "_path", (None, None))[1] if is_view else ()
+    return steps is not None and not any(op.name in UNSUITABLE for op, _, _ in steps)
+
+
+def change(func, args, kwargs, direct):
+    """direct() where that does it."""
+    tensor = args[0]
+    if not recorded(list(tensors((args, kwargs)))):
+        try:
+            return direct()
+        except StateError:
+            pass  # a view has memory of its own
+    if not getattr(tensor, "_node_view", False):
+        return beside_views(tensor, direct)
+    apart = tensor.clone()
+    func(apart, *args[1:], **kwargs)
+    first, steps = tensor._path
+    whole = first()
+    if whole is None:  # nobody else has it
+        tensor._handle = world().op("clone")(apart._handle)
+        Rebind.apply(tensor, apart)
+    else:
+        new = torch.where(places(whole, apart, steps), placed(whole, apart, steps), Before.apply(whole))
+        beside_views(whole, lambda: whole.copy_(new))
+    return tensor
+
+
+def beside_views(tensor, write):
+    """What write() gives, which changes a tensor that is no view. Those of its views that live are views of the changed
+    one then, for the library, which counts them, and for torch."""
+    views = [view for view in (v() for v in tensor._node_views) if view is not None]
+    tensor._node_views = []
+    for view in views:
+        view._handle = tensor._handle
+    try:
+        result = write()
+    finally:
+        tensor._node_views = [weakref.ref(view) for view in views]
+        for view in views:
+            view._handle = taken(tensor._handle, view._path[1])[-1]
+    for view in views:
+        Rebind.apply(view, shown(tensor, view._path[1]))
+    return result
+
+
+def shown(tensor, steps):
+    """What the steps take of a tensor, in torch's graph."""
+    for op, attrs, at in steps:
+        results = call(op, [tensor], attrs)
+        tensor = results[at] if isinstance(results, (list, tuple)) else results
+    return tensor
+
+
+def taken(handle, steps):
+    """The handle, and what each step takes of it."""
+    found = [handle]
+    for op, attrs, at in steps:
+        found.append(op.pullback([found[-1]], attrs, 0)[0][at])
+    return found
+
+
+def put_back(handle, spec, steps):
+    """A tensor of spec with the elements of a view in their places and zeros elsewhere: the gradient of taking it,
+    which does not depend on the elements."""
+    shown = taken(world().factory("empty", spec), steps)
+    for before, (op, attrs, at) in zip(reversed(shown[:-1]), reversed(steps)):
+        outputs, pullback = op.pullback([before], attrs, 1)
+        handle, = pullback.apply(tuple(handle if k == at else None for k in range(len(outputs))), 1)
+    return handle
+
+
+class Placed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, new, spec, steps):
+        ctx.steps = steps
+        return wrap(put_back(new._handle, spec, steps))
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return shown(cotangent, ctx.steps).clone(), None, None
+
+
+def placed(tensor, new, steps):
+    """The new elements in their places. Of integers, which have no gradients, by f64, which holds 32 bits of them."""
+    spec = complete(tensor._handle.spec)
+    if new.is_floating_point() or new.is_complex():
+        return Placed.apply(new, spec, steps)
+    spec = spec.like(dtype="f64")
+    if new.dtype != torch.int64:
+        return Placed.apply(new.double(), spec, steps).to(new.dtype)
+    high, low = new >> 32, new & 0xffffffff
+    high, low = (Placed.apply(part.double(), spec, steps).to(torch.int64) for part in (high, low))
+    return (high << 32) + low
+
+
+def places(tensor, new, steps):
+    """Where the view's elements are."""
+    spec = complete(tensor._handle.spec).like(dtype="f32")
+    ones = world().factory("full", complete(new._handle.spec).like(dtype="f32"), 1)
+    return wrap(put_back(ones, spec, steps)) != 0
+
+
+class Before(torch.autograd.Function):
+    """A tensor that is about to change, for nodes that save it though their gradients do not depend on its elements:
+    torch does not take the change for one of theirs."""
+    @staticmethod
+    def forward(ctx, tensor):
+        return wrap(tensor._handle)
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return cotangent
+
+
+class Rebind(torch.autograd.Function):
+    """Torch is told that a tensor has become another one."""
+    @staticmethod
+    def forward(ctx, tensor, new):
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx, cotangent):
+        return None, cotangent
+
+
+def setitem(func, args, kwargs):
+    """x[index] = value, of integers, slices, None and ...: a change of a view."""
+    tensor, index, value = args
+    if getattr(tensor, "_handle", None) is None or basic(index, tensor.ndim) is None:
+        return NotImplemented
+    value = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensor.dtype, device=tensor.device)
+    view = tensor[index]
+    while value.ndim > view.ndim and value.shape[0] == 1:  # which torch lets a value have more
+        value = value.select(0, 0)
+    if not is_same_view(value, view):  # x[index] += y has written to the view, and assigns it again
+        view.copy_(value)
+    return None
+
+
+def is_same_view(one, other):
+    paths = [getattr(view, "_path", (None, ())) for view in (one, other)]
+    return paths[0][0] is not None and paths[0][0] is paths[1][0] and paths[0][1] == paths[1][1]
+
+
+SPECIAL["__setitem__"] = setitem

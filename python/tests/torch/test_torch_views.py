@@ -1,0 +1,182 @@
+"""Writing to views of ShardTensors: what they show changes, on any layout, and gradients follow, as in torch."""
+import unittest
+
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
+
+import shardtensor as st
+from shardtensor.torch import gathered
+
+SHAPE = 5, 4, 6
+WEIGHTS = torch.arange(120.).reshape(SHAPE).sin()
+
+INDICES = [
+    Ellipsis, 0, -1, slice(1, None), (slice(None), slice(1, 3)), (slice(None), 2), (slice(1, 3), slice(0, None, 2)),
+    (Ellipsis, slice(1, None, 3)), (Ellipsis, 0), (0, 1, 2), (None, slice(None), 1),
+    (slice(1, 2), None, 0, slice(2, 4)), slice(2, 2), (slice(-2, None), slice(None, -1))
+]
+
+VIEWS = {
+    "t": lambda x: x.transpose(0, 2), "row": lambda x: x[1], "element": lambda x: x[0][1][2],
+    "flat": lambda x: x.reshape(-1),
+    "narrow": lambda x: x.narrow(2, 1, 3), "diagonal": lambda x: x.diagonal(0, 0, 1),
+    "squeeze": lambda x: x[:, 1:2].squeeze(1), "deep": lambda x: x.permute(2, 0, 1)[1:4].unsqueeze(0)[..., 1:],
+}
+
+CHANGES = {
+    "add": lambda v: v.add_(1), "mul": lambda v: v.mul_(3), "double": lambda v: v.add_(v), "zero": lambda v: v.zero_(),
+    "fill": lambda v: v.fill_(2), "clamp": lambda v: v.clamp_(min=0), "relu": lambda v: F.relu(v, inplace=True),
+}
+
+
+def layouts(mesh):
+    return [[Shard(0)], [Shard(1)], [Shard(2)], [Replicate()]]
+
+
+def values(X, index):
+    """What may be assigned to X[index]."""
+    shape = X[index].shape
+    yield 2.5
+    yield torch.tensor(1.5, dtype=X.dtype)
+    yield numbers(*shape, 1, seed=3)[..., 0]
+    if len(shape) > 0:
+        yield numbers(1, *shape, seed=4)
+        yield numbers(*shape[-1:], seed=5).float()
+
+
+class Views(TestCase):
+    def compare(self, change, mesh, placements, *others):
+        """change(y, others …) of a result y, by values and gradients, where anything has one."""
+        X, count = numbers(*SHAPE), gathered.copy()
+        for follows in False, True:
+            found = []
+            for sharded in False, True:
+                def lay(tensor):
+                    if not isinstance(tensor, torch.Tensor):
+                        return tensor
+                    tensor = spread(tensor, mesh, *placements) if sharded and tensor.ndim == 3 else tensor.clone()
+                    return tensor.requires_grad_(follows)
+
+                x, *beside = map(lay, (X, *others))
+                y = x * 1
+                change(y, *beside)
+                found.append([y])
+                if follows:
+                    (y * WEIGHTS).sum().backward()
+                    found[-1] += [t.grad for t in (x, *beside) if isinstance(t, torch.Tensor)]
+            for wanted, got in zip(*found):
+                if wanted.numel() > 0:
+                    self.close(got, wanted)
+        self.assertEqual(gathered, count)
+
+    @on_ranks(1, 2, 3)
+    def test_what_is_assigned_to_an_index(self, mesh):
+        def assign(index):
+            def change(y, value):
+                y[index] = value
+            return change
+
+        for index in INDICES:
+            for value in values(numbers(*SHAPE), index):
+                for placements in layouts(mesh):
+                    self.compare(assign(index), mesh, placements, value)
+
+    @on_ranks(1, 2, 3)
+    def test_what_changes_a_view(self, mesh):
+        for view in VIEWS.values():
+            for change in CHANGES.values():
+                for placements in layouts(mesh):
+                    self.compare(lambda y: change(view(y)), mesh, placements)
+
+    @on_ranks(2)
+    def test_operators(self, mesh):
+        def change(y, z):
+            y[..., 0] += z[..., 1]
+            y[1:3] *= 2
+            y[0][1] -= z[0, 0]
+            y.t() if y.ndim == 2 else y.transpose(0, 1)[2].add_(z[:, 0])
+
+        for placements in layouts(mesh):
+            self.compare(change, mesh, placements, numbers(*SHAPE, seed=1))
+
+    @on_ranks(2)
+    def test_a_view_stays_one(self, mesh):
+        """After a change it shows the tensor still, and the tensor it; gradients go through both."""
+        def change(y, z):
+            row = y[0]
+            row.mul_(2)
+            row.add_(z[1])
+            y[..., 1:].mul_(3)
+
+        def among_others(y, z):
+            rows, column, flat = y[1:3], y[..., 0], y.reshape(-1)
+            column.mul_(2)
+            rows[:, 1] = flat[:6] + 1
+            y.mul_(3)
+            y[0] = (rows[0] + z[1]) * column.sum()
+
+        def alone(y, z):
+            row = (y * 2)[0][1:]
+            row.mul_(z[0, 1:])
+            y[1, 1:] = row
+
+        for placements in layouts(mesh):
+            self.compare(change, mesh, placements, numbers(*SHAPE, seed=1))
+            self.compare(alone, mesh, placements, numbers(*SHAPE, seed=1))
+            self.compare(among_others, mesh, placements, numbers(*SHAPE, seed=1))
+        for placements in [Shard(0)], [Replicate()]:
+            x, X = spread(numbers(*SHAPE), mesh, *placements), numbers(*SHAPE)
+            for t in x, X:
+                v = t[0]
+                v += 1
+                t[0, 0] = 7
+                self.close(v, full(t)[0])
+
+    @on_ranks(2, 3)
+    def test_integers_and_truths(self, mesh):
+        wide = 2**40 + 1
+        for dtype in torch.int64, torch.int32, torch.uint8, torch.bool:
+            X = (numbers(*SHAPE) * 3).to(torch.int64)
+            X = (X * wide if dtype == torch.int64 else X).to(dtype)
+            for placements in layouts(mesh):
+                x, one = spread(X, mesh, *placements), X.clone()
+                for t in x, one:
+                    t[0, 1] = 1
+                    t[..., 2] = t[..., 3].clone()
+                    t.reshape(-1)[5:9].logical_not_()
+                self.close(x, one)
+
+    @on_ranks(2)
+    def test_derivatives_of_gradients(self, mesh):
+        found = []
+        for x in spread(numbers(*SHAPE), mesh, Shard(0), requires_grad=True), numbers(*SHAPE).requires_grad_():
+            y = x * x
+            y[1:, 0] = y[1:, 1] * 3
+            y[0].mul_(2)
+            g, = torch.autograd.grad((y ** 2 * WEIGHTS).sum(), x, create_graph=True)
+            found.append((g, *torch.autograd.grad(g.square().sum(), x)))
+        for got, wanted in zip(*found):
+            self.close(got, wanted)
+
+    @on_ranks(2)
+    def test_what_cannot_be_followed_is_refused(self, mesh):
+        x = spread(numbers(*SHAPE), mesh, Shard(0))
+        leaf = spread(numbers(*SHAPE), mesh, Shard(0), requires_grad=True)
+        for change in (lambda: leaf[0].mul_(2), lambda: leaf.t().add_(1) if leaf.ndim == 2 else leaf[0, 1].add_(1)):
+            self.assertRaisesRegex(RuntimeError, "leaf", change)
+        self.close(leaf, numbers(*SHAPE))
+        with torch.no_grad():
+            leaf[0, 1] += 1
+        self.close(full(leaf)[0, 1], numbers(*SHAPE)[0, 1] + 1)
+        for change in (lambda: x.expand(2, *SHAPE).add_(1), lambda: torch._foreach_add_([x.transpose(0, 1)], 1)):
+            self.assertRaises((st.StateError, RuntimeError), change)
+        for index, error in ((7, IndexError), ((0, 0, 0, 0), IndexError), (slice(None, None, -1), ValueError)):
+            with self.assertRaises(error):
+                x[index] = 1
+        with self.assertRaises(RuntimeError):
+            x[0] = numbers(3, 3)
+        self.close(x, numbers(*SHAPE))
+
+
+if __name__ == "__main__":
+    unittest.main()
