@@ -98,7 +98,8 @@ static void deallocate(void *arg, void *pointer, size_t bytes, void *stream)
     if (i == lent.n_pieces) {
         lent.strangers++;
     } else {
-        stni_device_deallocate(lent.pieces[i].source, (char *)pointer - lent.pieces[i].shift, bytes + lent.pieces[i].shift);
+        stni_device_deallocate(lent.pieces[i].source, (char *)pointer - lent.pieces[i].shift,
+                               bytes + lent.pieces[i].shift);
         lent.pieces[i] = lent.pieces[--lent.n_pieces];
         lent.returned++;
         note(stream, 1);

@@ -11,7 +11,7 @@ extern const stn_device_allocator lent_allocator;
 /** Opens GPU 0; 0 and a failed check where it cannot be had. */
 int lent_begin(void);
 
-/** Closes those that were asked. Checks that all memory has come back, and that nothing came back that was not given. */
+/** Closes those that were asked. Checks that all memory has come back, and nothing that was not given. */
 void lent_end(void);
 
 struct lent_counts {
