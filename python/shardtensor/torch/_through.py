@@ -24,7 +24,7 @@ def is_change(func, args, kwargs):
         return False
     if getattr(tensor, "_gathered_view", False) or func.__name__ == "detach_":
         return False
-    steps = getattr(tensor, "_path", (None, None))[1] if is_view else ()
+    steps = getattr(tensor, "_path", (None, None, None))[2] if is_view else ()
     return steps is not None and not any(op.name in UNSUITABLE for op, _, _ in steps)
 
 
@@ -40,14 +40,13 @@ def change(func, args, kwargs, direct):
         return beside_views(tensor, direct)
     apart = tensor.clone()
     func(apart, *args[1:], **kwargs)
-    first, steps = tensor._path
+    first, spec, steps = tensor._path
     whole = first()
-    if whole is None:  # nobody else has it
-        tensor._handle = world().op("clone")(apart._handle)
-        Rebind.apply(tensor, apart)
-    else:
-        new = torch.where(places(whole, apart, steps), placed(whole, apart, steps), Before.apply(whole))
-        beside_views(whole, lambda: whole.copy_(new))
+    if whole is None:  # nobody else has it, which other ranks need not know yet: they would wait for what is left out
+        whole = wrap(world().factory("zeros", complete(spec)))
+        whole._node_views = [weakref.ref(tensor)]
+    new = torch.where(places(whole, apart, steps), placed(whole, apart, steps), Before.apply(whole))
+    beside_views(whole, lambda: whole.copy_(new))
     return tensor
 
 
@@ -63,9 +62,9 @@ def beside_views(tensor, write):
     finally:
         tensor._node_views = [weakref.ref(view) for view in views]
         for view in views:
-            view._handle = taken(tensor._handle, view._path[1])[-1]
+            view._handle = taken(tensor._handle, view._path[2])[-1]
     for view in views:
-        Rebind.apply(view, shown(tensor, view._path[1]))
+        Rebind.apply(view, shown(tensor, view._path[2]))
     return result
 
 
@@ -165,8 +164,8 @@ def setitem(func, args, kwargs):
 
 
 def is_same_view(one, other):
-    paths = [getattr(view, "_path", (None, ())) for view in (one, other)]
-    return paths[0][0] is not None and paths[0][0] is paths[1][0] and paths[0][1] == paths[1][1]
+    paths = [getattr(view, "_path", (None, None, ())) for view in (one, other)]
+    return paths[0][0] is not None and paths[0][0] is paths[1][0] and paths[0][2] == paths[1][2]
 
 
 SPECIAL["__setitem__"] = setitem

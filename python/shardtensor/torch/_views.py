@@ -17,8 +17,8 @@ def note_views(op, attrs, values, results):
         view._shown = None, False
         if getattr(base, "_handle", None) is not None:
             view._shown = base._handle.spec, getattr(base, "_node_view", False)
-            first, steps = getattr(base, "_path", (weakref.ref(base), ()))
-            view._path = first, (*steps, (op, attrs, at))
+            first, spec, steps = getattr(base, "_path", (weakref.ref(base), base._handle.spec, ()))
+            view._path = first, spec, (*steps, (op, attrs, at))
             for shown in {id(t): t for t in (base, first()) if t is not None}.values():
                 alive = [v for v in getattr(shown, "_node_views", []) if v() is not None]
                 shown._node_views = [*alive, weakref.ref(view)]

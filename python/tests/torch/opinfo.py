@@ -41,7 +41,7 @@ PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "python
 HEAD = """# What is gathered behind torch.Tensor
 
 Of torch's own samples of its operators, every tensor sharded by its first dim, these run whole on each rank, in full or
-in a part of theirs, forward or backward: what they lack is an op of the library ([python.md](python.md), the fallback).
+in a part of theirs, forward or backward: what they lack is an op of the library ([torch.md](torch.md), what has no op).
 Behind each stands what was gathered. Made by `python/tests/torch/opinfo.py --write`.
 
 """
