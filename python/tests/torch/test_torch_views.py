@@ -69,7 +69,7 @@ class Views(TestCase):
                     self.close(got, wanted)
         self.assertEqual(gathered, count)
 
-    @on_ranks(1, 2, 3)
+    @on_ranks(1, 3)
     def test_what_is_assigned_to_an_index(self, mesh):
         def assign(index):
             def change(y, value):
@@ -81,7 +81,7 @@ class Views(TestCase):
                 for placements in layouts(mesh):
                     self.compare(assign(index), mesh, placements, value)
 
-    @on_ranks(1, 2, 3)
+    @on_ranks(1, 3)
     def test_what_changes_a_view(self, mesh):
         for view in VIEWS.values():
             for change in CHANGES.values():
