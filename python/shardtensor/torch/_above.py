@@ -6,11 +6,11 @@ from torch.distributed.tensor import DTensor
 from .. import _c
 from . import _autocast, _compile, _moves, _through, _traced_calls
 from ._binding import NotOurs, bind
-from ._data import set_data, set_metadata
 from ._dtypes import NAMES
 from ._fallback import count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
 from ._promotion import check_promotion
+from ._properties import of_property
 from ._shortcut import REFUSALS, offer
 from ._special import is_special, special
 from ._traced import is_traced, seen
@@ -39,8 +39,10 @@ ENGINE = {"torch.autograd", "torch.autograd.graph", "torch.utils.checkpoint"}
 def above(func, args, kwargs, promotion_mode):
     """A call of torch with ShardTensors among its arguments."""
     name = getattr(func, "__name__", "")
-    if func == set_metadata:
-        return set_data(*args)
+    if name in ("__get__", "__set__"):
+        result = of_property(func, args)
+        if result is not NotImplemented:
+            return result
     if name in REFUSED:
         raise _c.UnsupportedError("%s: got a ShardTensor, whose elements are in memory of the library's on each rank; "
                                   "wanted a plain tensor, as to_local() and full_tensor() give" % name)

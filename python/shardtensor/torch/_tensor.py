@@ -23,6 +23,7 @@ from ._node import leaves, lent
 from ._notes import tell_all
 from ._pickle import reduced
 from ._promotion import TensorPromotionMode
+from ._properties import part
 from ._shortcut import make_shortcut
 from ._values import tell_backward, tell_owner, tell_reader
 from ._world import is_here, place, world
@@ -31,6 +32,7 @@ from ._world import is_here, place, world
 class ShardTensor(torch.Tensor):
     _functions, _named_functions, _dispatches = {}, {}, {}
     _promotion_mode = TensorPromotionMode.SILENT
+    real, imag = part("real"), part("imag")
 
     @staticmethod
     def _of(handle, requires_grad=False):

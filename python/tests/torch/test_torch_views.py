@@ -146,6 +146,27 @@ class Views(TestCase):
                     t.reshape(-1)[5:9].logical_not_()
                 self.close(x, one)
 
+    @on_ranks(1, 2, 3)
+    def test_parts_of_complex_numbers(self, mesh):
+        """By the names that they have as attributes, which are read and assigned to."""
+        X, count = torch.complex(numbers(*SHAPE), numbers(*SHAPE, seed=1)), gathered.copy()
+        for placements in layouts(mesh):
+            found = []
+            for x in spread(X, mesh, *placements, requires_grad=True), X.clone().requires_grad_():
+                y = x * 2
+                y[..., 0].imag = 0.0
+                y[0].real = y[1].imag * 3
+                turned = y.mT.mH + y[2].T.H
+                (turned.real * turned.imag).sum().backward()
+                found.append((y, turned, x.grad))
+            for got, wanted in zip(*found):
+                self.close(got, wanted)
+            real = spread(X.real, mesh, *placements)
+            self.assertIs(real.real, real)
+            with self.assertRaisesRegex(TypeError, "non-complex"):
+                real.imag
+        self.assertEqual(gathered, count)
+
     @on_ranks(2)
     def test_derivatives_of_gradients(self, mesh):
         found = []
