@@ -18,10 +18,12 @@ from ._c import (ArgumentError, Average, CallbackError, CommunicationError, Cont
                  OutOfRangeError, Pullback, ShapeError, Spec, StateError, Step, Tensor, UnsupportedError, VersionError,
                  fake_comm, launch, schedule_constant, schedule_cosine, sht_latitudes, version as __version__)
 from . import methods, ops
+from .arrays import einsum, tensordot, transpose
 from .methods import capture, no_grad, no_sync
 
 __all__ = ["Average", "Context", "Mesh", "Op", "Optimizer", "Pullback", "Spec", "Step", "Tensor", "capture",
-           "fake_comm", "launch", "no_grad", "no_sync", "ops", "schedule_constant", "schedule_cosine", "sht_latitudes",
+           "einsum", "fake_comm", "launch", "no_grad", "no_sync", "ops", "schedule_constant", "schedule_cosine",
+           "sht_latitudes", "tensordot", "transpose",
            "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
            "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
            "StateError", "UnsupportedError", "VersionError"]

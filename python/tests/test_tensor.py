@@ -114,6 +114,18 @@ class Layouts(TestCase):
         self.assertIsInstance(x.sum().item(), int)
         self.assertRaisesRegex(ValueError, "3 bytes, wanted", context.from_host, spec, b"abc")
 
+    @on_ranks(1, 2, 3)
+    def test_the_package_has_what_contractions_of_any_arrays_call(self, context, mesh):
+        x = make(context, mesh, "S0", (3, 2), [1, 2, 3, 4, 5, 6])
+        y = make(context, mesh, "R", (2, 3), [1, 0, 2, -1, 1, 0])
+        package = sys.modules[type(x).__module__.partition(".")[0]]
+        product = [-1, 2, 2, -1, 4, 6, -1, 6, 10]
+        self.assertEqual(whole(package.einsum("ij,jk->ik", x, y)), product)
+        for axes in 1, ([1], [0]), ((-1,), (-2,)):
+            self.assertEqual(whole(package.tensordot(x, y, axes=axes)), product)
+        self.assertEqual(whole(package.tensordot(x, y, ([0, 1], [1, 0]))), [13])
+        self.assertEqual(whole(package.transpose(x, (1, 0))), [1, 3, 5, 2, 4, 6])
+
     @on_ranks(4)
     def test_streams_of_random_numbers_are_meshes_own(self, context, mesh):
         rows = [context.mesh((2,), None, ranks) for ranks in ((0, 1), (2, 3))]

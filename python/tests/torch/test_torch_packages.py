@@ -1,6 +1,7 @@
 """Functions of PhysicsNeMo that ops of the library take over, which PhysicsNeMo itself calls as these do: custom ops of
 its names, and functions that hand tensors on by torch's protocol. What they give of plain tensors is what is wanted."""
 import math
+import sys
 import unittest
 
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
@@ -103,6 +104,17 @@ class Packages(TestCase):
                 self.assertIsInstance(ours, ShardTensor)
                 self.close(ours, theirs, equal_nan=True)
         return got
+
+    @on_ranks(2)
+    def test_contractions_of_any_arrays(self, mesh):
+        """opt_einsum calls the package of an operand's class."""
+        X, Y, count = numbers(5, 3, 2), numbers(3, 2, 4, seed=1), gathered.copy()
+        x, package = spread(X, mesh, Shard(0)), sys.modules[ShardTensor.__module__.partition(".")[0]]
+        self.close(package.einsum("abc,bcd->da", x, Y), torch.einsum("abc,bcd->da", X, Y))
+        for axes in 2, ([2, 1], [1, 0]):
+            self.close(package.tensordot(x, Y, axes), torch.tensordot(X, Y, dims=axes))
+        self.close(package.transpose(x, (2, 0, 1)), X.permute(2, 0, 1))
+        self.assertEqual(gathered, count)
 
     @on_ranks(2, 3)
     def test_searches_keep_the_layout_of_queries(self, mesh):
