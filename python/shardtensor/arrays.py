@@ -1,5 +1,5 @@
-"""What libraries for arrays of any kind call of the package of an operand's class, by its name: opt_einsum does, and what
-builds on it. Of this package's tensors, and of those behind torch."""
+"""What libraries for arrays of any kind call of the package of an operand's class, by its name: opt_einsum does, and
+what builds on it. Of this package's tensors, and of those behind torch."""
 import string
 
 from . import ops

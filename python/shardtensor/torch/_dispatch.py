@@ -112,7 +112,18 @@ def transpose(func, args, kwargs):
     return wrap(world().op("transpose")(handle, 0, 1) if handle.ndim == 2 else handle)
 
 
+def apart(name):
+    """Parts that torch may change in place without a word, as its recurrent cells do: copies."""
+    def run(func, args, kwargs):
+        parts = by_name(getattr(getattr(torch.ops.aten, name), func._overloadname), args, kwargs)
+        return [wrap(world().op("clone")(part._handle)) for part in parts]
+
+    return run
+
+
 OWN = {
+    "unsafe_split": apart("split"), "unsafe_split_with_sizes": apart("split_with_sizes"),
+    "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
     "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
     "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM

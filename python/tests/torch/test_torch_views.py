@@ -146,6 +146,21 @@ class Views(TestCase):
                     t.reshape(-1)[5:9].logical_not_()
                 self.close(x, one)
 
+    @on_ranks(2, 3)
+    def test_recurrent_cells_stay_on_chunks(self, mesh):
+        """They change parts in place that torch says are no views."""
+        X, count = numbers(5, 3, 4), gathered.copy()
+        found = []
+        for x in spread(X, mesh, Shard(0), requires_grad=True), X.clone().requires_grad_():
+            weights = [numbers(*s, seed=7 + k).requires_grad_() for k, s in enumerate(((24, 4), (24, 6), (24,), (24,)))]
+            hidden = torch.zeros(1, 5, 6, dtype=X.dtype)
+            y, h, c = torch.lstm(x, (hidden, hidden), weights, True, 1, 0.0, True, False, True)
+            (y.square().sum() + h.sum() * c.sum()).backward()
+            found.append((y, h, c, x.grad, *[w.grad for w in weights]))
+        for got, wanted in zip(*found):
+            self.close(got, wanted)
+        self.assertEqual(gathered, count)
+
     @on_ranks(1, 2, 3)
     def test_parts_of_complex_numbers(self, mesh):
         """By the names that they have as attributes, which are read and assigned to."""
