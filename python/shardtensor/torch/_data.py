@@ -4,6 +4,7 @@ import torch
 from ._dtypes import name_of
 from ._memory import laid
 from ._node import wrap
+from ._views import forget_views
 from ._world import world
 
 set_metadata = torch.Tensor.data.__set__
@@ -19,7 +20,8 @@ def set_data(tensor, value):
     if handle.is_view and not is_lent:
         handle = world().op("clone")(handle)
     tensor._handle, tensor._lent = handle, is_lent
-    tensor._gathered_view, tensor._node_view, tensor._node_views = False, False, []
+    tensor._gathered_view = False
+    forget_views(tensor)
     layout = getattr(tensor, "_lays_gradients", None)
     if layout:
         layout[0] = handle.spec

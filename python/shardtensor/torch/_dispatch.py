@@ -115,7 +115,10 @@ def transpose(func, args, kwargs):
 def apart(name):
     """Parts that torch may change in place without a word, as its recurrent cells do: copies."""
     def run(func, args, kwargs):
-        parts = by_name(getattr(getattr(torch.ops.aten, name), func._overloadname), args, kwargs)
+        try:
+            parts = by_name(getattr(getattr(torch.ops.aten, name), func._overloadname), args, kwargs)
+        except (NotOurs, *REFUSALS):
+            return NotImplemented
         return [wrap(world().op("clone")(part._handle)) for part in parts]
 
     return run

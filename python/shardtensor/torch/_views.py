@@ -24,6 +24,20 @@ def note_views(op, attrs, values, results):
                 shown._node_views = [*alive, weakref.ref(view)]
 
 
+def forget_views(tensor):
+    """A tensor that shows other elements from here on. Its views show the old ones, which nobody else has."""
+    for view in [v() for v in getattr(tensor, "_node_views", []) if v() is not None]:
+        first, spec, steps = view._path
+        if first() is tensor:
+            view._path = no_tensor, spec, steps
+    tensor._node_view, tensor._node_views = False, []
+    vars(tensor).pop("_path", None)
+
+
+def no_tensor():
+    return None
+
+
 def is_strided(view):
     """Whether a view is surely not contiguous in torch: it repeats elements, or turns the dims of what is no view."""
     def is_in_order(spec):

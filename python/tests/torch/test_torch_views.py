@@ -146,6 +146,19 @@ class Views(TestCase):
                     t.reshape(-1)[5:9].logical_not_()
                 self.close(x, one)
 
+    @on_ranks(1, 2)
+    def test_views_of_data_of_before(self, mesh):
+        for index in 0, (slice(None), 1):
+            for one in torch.ones(6), torch.ones(6).requires_grad_():
+                x, X = spread(numbers(*SHAPE), mesh, Shard(0)), numbers(*SHAPE)
+                view = x[index]
+                x.data = x * 2
+                view.add_(one)
+                self.close(view, X[index] + 1)
+                self.close(x, 2 * X)
+                x[index].add_(one)
+                self.close(full(x)[index], 2 * X[index] + 1)
+
     @on_ranks(2, 3)
     def test_recurrent_cells_stay_on_chunks(self, mesh):
         """They change parts in place that torch says are no views."""
