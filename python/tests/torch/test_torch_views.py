@@ -1,7 +1,7 @@
 """Writing to views of ShardTensors: what they show changes, on any layout, and gradients follow, as in torch."""
 import unittest
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -159,6 +159,7 @@ class Views(TestCase):
                 x[index].add_(one)
                 self.close(full(x)[index], 2 * X[index] + 1)
 
+    @on_cpu  # on a GPU torch has kernels for cells
     @on_ranks(2, 3)
     def test_recurrent_cells_stay_on_chunks(self, mesh):
         """They change parts in place that torch says are no views."""
