@@ -10,10 +10,11 @@ from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL, basic
 from ._trees import is_in_place, tensors
+from ._views import views_of
 from ._world import world
 
-# Views that do not have each element once, or in another dtype.
-UNSUITABLE = {"expand", "unfold", "real", "imag"}
+# Views that do not have each element once, or have it in another dtype.
+UNSUITABLE = {"expand", "unfold", "view_as_real", "view_as_complex"}
 
 
 def is_change(func, args, kwargs):
@@ -44,8 +45,9 @@ def change(func, args, kwargs, direct):
     whole = first()
     if whole is None:  # nobody else has it, which other ranks need not know yet: they would wait for what is left out
         whole = wrap(world().factory("zeros", complete(spec)))
-        whole._node_views = [weakref.ref(tensor)]
-    new = torch.where(places(whole, apart, steps), placed(whole, apart, steps), Before.apply(whole))
+        whole._node_views, tensor._path = [weakref.ref(tensor)], (weakref.ref(whole), spec, steps)
+    spec = complete(whole._handle.spec)
+    new = torch.where(places(apart, spec, steps), placed(apart, spec, steps), Before.apply(whole))
     beside_views(whole, lambda: whole.copy_(new))
     return tensor
 
@@ -53,7 +55,7 @@ def change(func, args, kwargs, direct):
 def beside_views(tensor, write):
     """What write() gives, which changes a tensor that is no view. Those of its views that live are views of the changed
     one then, for the library, which counts them, and for torch."""
-    views = [view for view in (v() for v in tensor._node_views) if view is not None]
+    views = views_of(tensor)
     tensor._node_views = []
     for view in views:
         view._handle = tensor._handle
@@ -87,8 +89,8 @@ def taken(handle, steps):
 def put_back(handle, spec, steps):
     """A tensor of spec with the elements of a view in their places and zeros elsewhere: the gradient of taking it,
     which does not depend on the elements."""
-    shown = taken(world().factory("empty", spec), steps)
-    for before, (op, attrs, at) in zip(reversed(shown[:-1]), reversed(steps)):
+    *shows, _ = taken(world().factory("empty", spec), steps)
+    for before, (op, attrs, at) in zip(reversed(shows), reversed(steps)):
         outputs, pullback = op.pullback([before], attrs, 1)
         handle, = pullback.apply(tuple(handle if k == at else None for k in range(len(outputs))), 1)
     return handle
@@ -105,9 +107,8 @@ class Placed(torch.autograd.Function):
         return shown(cotangent, ctx.steps).clone(), None, None
 
 
-def placed(tensor, new, steps):
+def placed(new, spec, steps):
     """The new elements in their places. Of integers, which have no gradients, by f64, which holds 32 bits of them."""
-    spec = complete(tensor._handle.spec)
     if new.is_floating_point() or new.is_complex():
         return Placed.apply(new, spec, steps)
     spec = spec.like(dtype="f64")
@@ -118,11 +119,10 @@ def placed(tensor, new, steps):
     return (high << 32) + low
 
 
-def places(tensor, new, steps):
-    """Where the view's elements are."""
-    spec = complete(tensor._handle.spec).like(dtype="f32")
+def places(new, spec, steps):
+    """Where the new elements are."""
     ones = world().factory("full", complete(new._handle.spec).like(dtype="f32"), 1)
-    return wrap(put_back(ones, spec, steps)) != 0
+    return wrap(put_back(ones, spec.like(dtype="f32"), steps)) != 0
 
 
 class Before(torch.autograd.Function):

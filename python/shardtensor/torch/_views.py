@@ -24,12 +24,16 @@ def note_views(op, attrs, values, results):
                 shown._node_views = [*alive, weakref.ref(view)]
 
 
+def views_of(tensor):
+    """Those that live, of a tensor that is no view."""
+    found = [view() for view in getattr(tensor, "_node_views", [])]
+    return [view for view in found if view is not None and hasattr(view, "_path") and view._path[0]() is tensor]
+
+
 def forget_views(tensor):
     """A tensor that shows other elements from here on. Its views show the old ones, which nobody else has."""
-    for view in [v() for v in getattr(tensor, "_node_views", []) if v() is not None]:
-        first, spec, steps = view._path
-        if first() is tensor:
-            view._path = no_tensor, spec, steps
+    for view in views_of(tensor):
+        view._path = no_tensor, *view._path[1:]
     tensor._node_view, tensor._node_views = False, []
     vars(tensor).pop("_path", None)
 

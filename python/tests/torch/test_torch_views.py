@@ -158,6 +158,12 @@ class Views(TestCase):
                 self.close(x, 2 * X)
                 x[index].add_(one)
                 self.close(full(x)[index], 2 * X[index] + 1)
+                view = x[index]
+                view.data = view * 3
+                before = full(x).detach().clone()
+                x.mul_(one * 2)
+                self.close(x, before * 2)
+                self.close(view, before[index] * 3)
 
     @on_cpu  # on a GPU torch has kernels for cells
     @on_ranks(2, 3)
@@ -210,7 +216,7 @@ class Views(TestCase):
 
     @on_ranks(2)
     def test_what_cannot_be_followed_is_refused(self, mesh):
-        x = spread(numbers(*SHAPE), mesh, Shard(0))
+        x, w = spread(numbers(*SHAPE), mesh, Shard(0)), numbers(6).requires_grad_()
         leaf = spread(numbers(*SHAPE), mesh, Shard(0), requires_grad=True)
         for change in (lambda: leaf[0].mul_(2), lambda: leaf.t().add_(1) if leaf.ndim == 2 else leaf[0, 1].add_(1)):
             self.assertRaisesRegex(RuntimeError, "leaf", change)
@@ -218,8 +224,10 @@ class Views(TestCase):
         with torch.no_grad():
             leaf[0, 1] += 1
         self.close(full(leaf)[0, 1], numbers(*SHAPE)[0, 1] + 1)
-        for change in (lambda: x.expand(2, *SHAPE).add_(1), lambda: torch._foreach_add_([x.transpose(0, 1)], 1)):
-            self.assertRaises((st.StateError, RuntimeError), change)
+        z = torch.complex(x, x) * w
+        for change in (lambda: x.expand(2, *SHAPE).add_(1), lambda: torch._foreach_add_([x.transpose(0, 1)], 1),
+                       lambda: torch.view_as_real(z)[..., 0].mul_(2), lambda: z.conj().mul_(2)):
+            self.assertRaisesRegex((st.StateError, RuntimeError), "view|expanded", change)
         for index, error in ((7, IndexError), ((0, 0, 0, 0), IndexError), (slice(None, None, -1), ValueError)):
             with self.assertRaises(error):
                 x[index] = 1
