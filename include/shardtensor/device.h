@@ -39,7 +39,7 @@ typedef struct stn_allocator {
  *  the library (contexts that share an allocator: several at once); deallocate after the context has gone too, on the
  *  thread that releases the last handle. They must not call the library.
  *
- *  The library keeps what it was given in size classes of its own, for later work of the same context, and gives it
+ *  The library divides what it was given, and keeps it for later work of the same context, and gives it
  *  back when stn_context_trim or a shortage asks for it, with the captured step that it belongs to, and when the
  *  context goes. All work that used it has ended by then: the host has waited, so that memory that came from cudaMalloc
  *  may go to cudaFree.
@@ -95,6 +95,8 @@ typedef struct stn_value_record {
 } stn_value_record;
 
 enum stn_value_state { STN_VALUE_FREE, STN_VALUE_CLAIMED, STN_VALUE_WRITTEN };
+
+enum { STN_COMMIT_STEP = 1 << 21 }; /* bytes */
 
 /** What a device does. Every entry is called by one thread at a time per queue; `impl` is the device's own.
  *  Kernels receive pointers of this device. */
@@ -157,6 +159,14 @@ typedef struct stn_device_ops {
     int (*reaches)(void *impl, const void *pointer);
     /** What the device says of the last entry that failed, of any queue; NULL where it says nothing. */
     const char *(*failure)(void *impl);
+    /** Addresses without memory behind them, as many as one context could ever use, so that its memory is one piece
+     *  however it grows: multiples of STN_COMMIT_STEP, as all that follows. All four entries or none; they are not
+     *  called where the program gives an allocator. @return STN_ERR_UNSUPPORTED: there are none to give. */
+    stn_status (*reserve)(void *impl, size_t *bytes, void **out);
+    void (*unreserve)(void *impl, void *pointer, size_t bytes); /* all of it; memory behind it goes too */
+    /** Memory behind some of these addresses, which has none, for any queue. @return STN_ERR_MEMORY: there is none. */
+    stn_status (*commit)(void *impl, void *pointer, size_t bytes);
+    void (*decommit)(void *impl, void *pointer, size_t bytes); /* it goes; the addresses stay. Nothing queued uses it */
 } stn_device_ops;
 
 /** Puts a kernel on `queue`. `args_size` bytes (at most STN_MAX_KERNEL_ARGS) of `args` are copied.

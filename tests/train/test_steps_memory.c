@@ -64,7 +64,7 @@ static void memory_that_a_step_wraps_stays(void)
 
 /* Memory of a step is its own, also where the device has no more: what others have cached goes back */
 
-enum { KIB = 1024, BUDGET = 500 * KIB, TRACKED = 64 };
+enum { KIB = 1024, BUDGET = 120 * KIB, TRACKED = 64 };
 
 static struct {
     void *pointer[TRACKED]; /* allocated since a capture began */
@@ -110,13 +110,13 @@ static stn_status scarce_body(stn_context *context, void *arg)
     stn_step *step = NULL;
     stn_context_trim(context);
     device.used = 0;
-    stn_tensor *cached = block(context, 256, 1);
+    stn_tensor *cached = block(context, 60, 1);
     stn_tensor_release(&cached);
     device.is_on = 1;
     CHECK_STATUS(stn_capture_begin(context), STN_OK);
-    stn_tensor *first = block(context, 100, 2);
+    stn_tensor *first = block(context, 24, 2);
     stn_tensor_release(&first);
-    stn_tensor *second = block(context, 200, 3); /* for which the cached one has to go */
+    stn_tensor *second = block(context, 50, 3); /* for which the cached one has to go */
     CHECK_STATUS(stn_capture_end(context, &step), STN_OK);
     CHECK(device.n > 1);
     if (CHECK_I64(device.n_lost, 0))

@@ -1,57 +1,13 @@
 /* The CPU as a device. A queue without an object of its own is immediate: the layer above calls its kernels
  * directly, so that only the worker queue's work comes here. An event is a point of a worker; on an immediate queue
  * it has passed when it is recorded. */
+#include "core/device/cpu_memory.h"
 #include "core/device/cpu_worker.h"
 #include "core/device/device.h"
 #include "core/base/host_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-enum {
-    ALIGNMENT = 64,     /* bytes: a cache line, and the widest vector */
-    HUGE_PAGE = 1 << 21 /* bytes */
-};
-
-struct cpu {
-    stn_allocator allocator; /* allocate NULL: the C library */
-};
-
-/* Large allocations request huge pages, which make the first touch six times as fast and avoid TLB misses of strided
- * walks. */
-static void *library_allocate(size_t bytes)
-{
-    size_t alignment = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : ALIGNMENT;
-    if (bytes > SIZE_MAX - alignment)
-        return NULL;
-    void *pointer = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-#ifdef MADV_HUGEPAGE
-    if (pointer && alignment == HUGE_PAGE)
-        madvise(pointer, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* a hint: failing does no harm */
-#endif
-    return pointer;
-}
-
-static stn_status cpu_allocate(void *impl, size_t bytes, void **out)
-{
-    const struct cpu *cpu = impl;
-    void *pointer = cpu->allocator.allocate ? cpu->allocator.allocate(cpu->allocator.arg, bytes, ALIGNMENT)
-                                            : library_allocate(bytes);
-    if (!pointer)
-        return STN_ERR_MEMORY;
-    *out = pointer;
-    return STN_OK;
-}
-
-static void cpu_deallocate(void *impl, void *pointer, size_t bytes)
-{
-    const struct cpu *cpu = impl;
-    if (cpu->allocator.allocate)
-        cpu->allocator.deallocate(cpu->allocator.arg, pointer, bytes);
-    else
-        free(pointer);
-}
 
 static stn_status cpu_queue_create(void *impl, const stn_queue_options *options, void **out)
 {
@@ -158,7 +114,7 @@ static stn_status cpu_copy(void *impl, void *queue, void *dst, const void *src, 
 static stn_status cpu_host_allocate(void *impl, size_t bytes, void **out)
 {
     (void)impl;
-    *out = library_allocate(bytes);
+    *out = stni_cpu_memory(bytes);
     return *out ? STN_OK : STN_ERR_MEMORY;
 }
 
@@ -198,8 +154,8 @@ static void cpu_destroy(void *impl)
 static const stn_device_ops cpu_ops = {
     .size = sizeof(stn_device_ops),
     .name = "cpu",
-    .allocate = cpu_allocate,
-    .deallocate = cpu_deallocate,
+    .allocate = stni_cpu_allocate,
+    .deallocate = stni_cpu_deallocate,
     .queue_create = cpu_queue_create,
     .queue_destroy = cpu_queue_destroy,
     .queue_sync = cpu_queue_sync,
@@ -214,13 +170,17 @@ static const stn_device_ops cpu_ops = {
     .host_allocate = cpu_host_allocate,
     .host_deallocate = cpu_host_deallocate,
     .call = cpu_call,
+    .reserve = stni_cpu_reserve,
+    .unreserve = stni_cpu_unreserve,
+    .commit = stni_cpu_commit,
+    .decommit = stni_cpu_decommit,
 };
 
 stn_status stni_device_create_cpu(const stn_allocator *allocator, stn_device **out)
 {
     if (allocator && (allocator->size < sizeof *allocator || !allocator->allocate || !allocator->deallocate))
         return STN_ERR_ARGUMENT;
-    struct cpu *cpu = stni_calloc(1, sizeof *cpu);
+    struct stni_cpu *cpu = stni_calloc(1, sizeof *cpu);
     if (!cpu)
         return STN_ERR_MEMORY;
     if (allocator)

@@ -116,6 +116,29 @@ void stni_queue_deallocate(stn_queue *queue, void *pointer, size_t bytes)
         stni_device_deallocate(device, pointer, bytes);
 }
 
+stn_status stni_device_reserve(stn_device *device, size_t *bytes, void **out)
+{
+    const stn_device_ops *ops = device->ops;
+    if (device->allocator.allocate || !ops->reserve || !ops->unreserve || !ops->commit || !ops->decommit)
+        return STN_ERR_UNSUPPORTED;
+    return ops->reserve(device->impl, bytes, out);
+}
+
+void stni_device_unreserve(stn_device *device, void *pointer, size_t bytes)
+{
+    device->ops->unreserve(device->impl, pointer, bytes);
+}
+
+stn_status stni_device_commit(stn_device *device, void *pointer, size_t bytes)
+{
+    return device->ops->commit(device->impl, pointer, bytes);
+}
+
+void stni_device_decommit(stn_device *device, void *pointer, size_t bytes)
+{
+    device->ops->decommit(device->impl, pointer, bytes);
+}
+
 /* The caller's options in a struct of this library's size: fields that the caller's version lacks are zero. */
 static stn_status read_options(const stn_device *device, const stn_queue_options *given, stn_queue_options *out)
 {

@@ -80,6 +80,13 @@ void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes);
 stn_status stni_queue_allocate(stn_queue *queue, size_t bytes, void **out);
 void stni_queue_deallocate(stn_queue *queue, void *pointer, size_t bytes);
 
+/* Of the device's own memory (the table's entries). STN_ERR_UNSUPPORTED where it lacks them, and where all memory is
+ * the caller's. */
+stn_status stni_device_reserve(stn_device *device, size_t *bytes, void **out);
+void stni_device_unreserve(stn_device *device, void *pointer, size_t bytes);
+stn_status stni_device_commit(stn_device *device, void *pointer, size_t bytes);
+void stni_device_decommit(stn_device *device, void *pointer, size_t bytes);
+
 stn_status stni_queue_create(stn_device *device, const stn_queue_options *options, stn_queue **out);
 void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
 

@@ -1,23 +1,14 @@
-/* The caching allocator: one LIFO stack of free blocks per size class.
+/* The caching allocator's small blocks: one LIFO stack of free blocks per size class.
  *
  * Up to 512 bytes the classes are the multiples of 64; above, each power of two is divided into eight, so that less
  * than 1/8 is lost. Free blocks are listed outside themselves: queued kernels may still be writing to them, and a
  * device's memory may not be the host's to write. */
-#include "core/device/mempool.h"
+#include "core/device/mempool_large.h"
 
 #include "core/base/host_alloc.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-/* The largest size of a class: the inverse of stni_mempool_class_of. 0 where it is no size_t. */
-static size_t class_bytes(int c)
-{
-    if (c < STNI_POOL_SMALL_CLASSES)
-        return (size_t)(c + 1) * STNI_POOL_STEP;
-    int k = c / 8 + 8;
-    return (size_t)(9 + c % 8) << (k - 3);
-}
 
 static int grow(void **items, size_t *cap, size_t need, size_t item_bytes)
 {
@@ -45,34 +36,31 @@ static int make_room(struct stni_mempool *pool, struct stni_mempool_class *class
 
 static stn_status device_alloc(struct stni_mempool *pool, size_t bytes, void **out)
 {
-    pool->stats.device_calls++;
-    stn_status status = stni_queue_allocate(pool->queue, bytes, out);
+    stn_status status = stni_mempool_device_allocate(pool, bytes, out);
     if (status == STN_OK || status == STN_ERR_CALLBACK)
         return status;
     stni_mempool_trim(pool->spare ? pool->spare : pool);
-    pool->stats.device_calls++;
-    return stni_queue_allocate(pool->queue, bytes, out);
+    return stni_mempool_device_allocate(pool, bytes, out);
 }
 
 static stn_status new_block(struct stni_mempool *pool, int c, void **out)
 {
     struct stni_mempool_class *class = &pool->classes[c];
-    size_t bytes = class_bytes(c);
-    if (bytes == 0 || !make_room(pool, class) || device_alloc(pool, bytes, out) != STN_OK)
+    size_t bytes = stni_size_of_class(c);
+    if (!make_room(pool, class) || device_alloc(pool, bytes, out) != STN_OK)
         return STN_ERR_MEMORY;
-    assert((uintptr_t)*out % STNI_POOL_STEP == 0);
+    assert((uintptr_t)*out % STNI_SIZE_STEP == 0);
     pool->blocks[pool->n_blocks++] = (struct stni_mempool_block){*out, bytes};
     class->n_blocks++;
-    pool->stats.reserved_bytes += (int64_t)bytes;
     return STN_OK;
 }
 
 static stn_status alloc_block(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity)
 {
-    int c = stni_mempool_class_of(bytes);
+    int c = stni_size_class(bytes);
     STNI_TRY(new_block(pool, c, out));
     if (pool->immediate)
-        stni_poison((char *)*out + bytes, class_bytes(c) - bytes);
+        stni_poison((char *)*out + bytes, stni_size_of_class(c) - bytes);
     stni_mempool_count(pool, bytes);
     *capacity = bytes;
     return STN_OK;
@@ -84,7 +72,10 @@ stn_status stni_mempool_take_new(struct stni_mempool *pool, size_t bytes, void *
     *capacity = 0;
     if (bytes == 0)
         return STN_OK;
-    return bytes > PTRDIFF_MAX ? STN_ERR_MEMORY : alloc_block(pool, bytes, out, capacity);
+    if (bytes > PTRDIFF_MAX)
+        return STN_ERR_MEMORY;
+    return bytes > STNI_POOL_SMALL ? stni_mempool_take_large(pool, bytes, out, capacity)
+                                   : alloc_block(pool, bytes, out, capacity);
 }
 
 static int compare_blocks(const void *a, const void *b)
@@ -99,17 +90,6 @@ static struct stni_mempool_block *find_block(const struct stni_mempool *pool, vo
     return bsearch(&key, pool->blocks, pool->n_blocks, sizeof key, compare_blocks);
 }
 
-static void give_back(struct stni_mempool *pool, const struct stni_mempool_block *block)
-{
-    if (pool->immediate)
-        stni_unpoison(block->pointer, block->bytes);
-    if (pool->queue)
-        stni_queue_deallocate(pool->queue, block->pointer, block->bytes);
-    else
-        stni_device_deallocate(pool->device, block->pointer, block->bytes);
-    pool->stats.reserved_bytes -= (int64_t)block->bytes;
-}
-
 /* What is queued may still read it. The queue is the spare pool's, and gone where that is closed too. */
 static void wait_for_readers(const struct stni_mempool *pool)
 {
@@ -118,14 +98,23 @@ static void wait_for_readers(const struct stni_mempool *pool)
 }
 
 /* The block stays in the list, with no bytes, so that a thousand releases move nothing. */
-void stni_mempool_release_closed(struct stni_mempool *pool, void *pointer, size_t capacity)
+static void release_closed(struct stni_mempool *pool, void *pointer)
+{
+    struct stni_mempool_block *block = find_block(pool, pointer);
+    stni_mempool_device_deallocate(pool, block->pointer, block->bytes);
+    block->bytes = 0;
+}
+
+void stni_mempool_release_other(struct stni_mempool *pool, void *pointer, size_t capacity)
 {
     if (capacity == 0)
         return;
-    wait_for_readers(pool);
-    struct stni_mempool_block *block = find_block(pool, pointer);
-    give_back(pool, block);
-    block->bytes = 0;
+    if (pool->queue == NULL)
+        wait_for_readers(pool);
+    if (capacity > STNI_POOL_SMALL)
+        stni_mempool_release_large(pool, pointer, capacity);
+    else
+        release_closed(pool, pointer);
     pool->stats.live_bytes -= (int64_t)capacity;
 }
 
@@ -142,23 +131,28 @@ static void mark_free_blocks(struct stni_mempool *pool)
     }
 }
 
-void stni_mempool_trim(struct stni_mempool *pool)
+static void trim_small(struct stni_mempool *pool)
 {
-    if (pool->n_blocks == 0)
-        return;
-    stni_queue_sync_for(pool->queue, STN_SYNC_MEMORY);
     mark_free_blocks(pool);
     size_t kept = 0;
     for (size_t i = 0; i < pool->n_blocks; i++) {
         struct stni_mempool_block block = pool->blocks[i];
-        if ((block.bytes & 1) == 0) {
+        if ((block.bytes & 1) == 0)
             pool->blocks[kept++] = block;
-            continue;
-        }
-        block.bytes &= ~(size_t)1;
-        give_back(pool, &block);
+        else
+            stni_mempool_device_deallocate(pool, block.pointer, block.bytes & ~(size_t)1);
     }
     pool->n_blocks = kept;
+}
+
+void stni_mempool_trim(struct stni_mempool *pool)
+{
+    if (pool->stats.reserved_bytes == 0)
+        return;
+    stni_queue_sync_for(pool->queue, STN_SYNC_MEMORY);
+    if (pool->n_blocks > 0)
+        trim_small(pool);
+    stni_mempool_trim_large(pool);
 }
 
 struct stni_mempool_stats *stni_mempool_stats(struct stni_mempool *pool)
@@ -192,7 +186,8 @@ void stni_mempool_destroy(struct stni_mempool **pool)
         stni_queue_sync_for((*pool)->queue, STN_SYNC_MEMORY);
     for (size_t i = 0; i < (*pool)->n_blocks; i++)
         if ((*pool)->blocks[i].bytes > 0)
-            give_back(*pool, &(*pool)->blocks[i]);
+            stni_mempool_device_deallocate(*pool, (*pool)->blocks[i].pointer, (*pool)->blocks[i].bytes);
+    stni_mempool_free_large(*pool);
     for (int c = 0; c < STNI_POOL_CLASSES; c++)
         stni_free((*pool)->classes[c].free);
     stni_free((*pool)->blocks);

@@ -1,4 +1,6 @@
-/* The caching allocator of one context: device memory in size classes, ordered by the context's queue.
+/* The caching allocator of one context: device memory, ordered by the context's queue. Small blocks are of size
+ * classes; large ones are cut from segments, and become one with what is free beside them when they are released, so
+ * that what is reserved is close to what was needed at once.
  *
  * Bytes that are released may still be read by queued kernels; they are handed out again to later work of the same
  * queue only, so nothing waits. stni_mempool_trim waits for the queue before it gives memory back. What was released
@@ -9,6 +11,7 @@
 #include "core/base/cold.h"
 #include "core/base/poison.h"
 #include "core/device/device.h"
+#include "core/device/extents.h"
 
 #include <assert.h>
 
@@ -19,9 +22,8 @@ struct stni_mempool_stats {
 };
 
 enum {
-    STNI_POOL_STEP = 64,         /* bytes between the small classes, and the alignment */
-    STNI_POOL_SMALL_CLASSES = 8, /* up to 512 bytes */
-    STNI_POOL_CLASSES = 8 * 56   /* 8 small ones, then 8 for each of the powers of two from 2^9 to 2^63 */
+    STNI_POOL_SMALL = 1 << 16, /* bytes: blocks up to here are of classes */
+    STNI_POOL_CLASSES = 8 * 8  /* those of that size and below */
 };
 
 struct stni_mempool_class {
@@ -42,8 +44,10 @@ struct stni_mempool {
     struct stni_mempool *next; /* of the context's list, for the pools of captured steps */
     /* Whose cached memory goes back where the device has no more; NULL: this one's, which no recorded work names. */
     struct stni_mempool *spare;
-    struct stni_mempool_block *blocks; /* all that the device gave */
+    struct stni_mempool_block *blocks; /* all small ones */
     size_t n_blocks, cap_blocks;
+    struct stni_extents large;
+    int has_asked; /* the device for addresses to reserve */
     struct stni_mempool_class classes[STNI_POOL_CLASSES];
 };
 
@@ -59,21 +63,11 @@ struct stni_mempool_stats *stni_mempool_stats(struct stni_mempool *pool);
 
 /* The rest is here because every op takes and releases memory. */
 
-/* No bytes, or no free block. */
+/* No bytes, many bytes, or no free block. */
 STNI_COLD stn_status stni_mempool_take_new(struct stni_mempool *pool, size_t bytes, void **out, size_t *capacity);
 
-/* No bytes, or a closed pool. */
-STNI_COLD void stni_mempool_release_closed(struct stni_mempool *pool, void *pointer, size_t capacity);
-
-/* bytes >= 1 */
-static inline int stni_mempool_class_of(size_t bytes)
-{
-    size_t last = bytes - 1;
-    if (last < STNI_POOL_STEP * STNI_POOL_SMALL_CLASSES)
-        return (int)(last / STNI_POOL_STEP);
-    int k = 63 - __builtin_clzll(last); /* 2^k <= last < 2^(k+1), k >= 9 */
-    return 8 * (k - 8) + (int)(last >> (k - 3) & 7);
-}
+/* No bytes, many bytes, or a closed pool. */
+STNI_COLD void stni_mempool_release_other(struct stni_mempool *pool, void *pointer, size_t capacity);
 
 /* Counts bytes that are handed out. */
 static inline void stni_mempool_count(struct stni_mempool *pool, size_t bytes)
@@ -87,10 +81,8 @@ static inline void stni_mempool_count(struct stni_mempool *pool, size_t bytes)
 /* The class of so many bytes if it has a free block, else NULL. */
 static inline struct stni_mempool_class *stni_mempool_ready(struct stni_mempool *pool, size_t bytes)
 {
-    if (bytes - 1 >= PTRDIFF_MAX)
-        return NULL;
-    struct stni_mempool_class *class = &pool->classes[stni_mempool_class_of(bytes)];
-    return class->n_free > 0 ? class : NULL;
+    const int c = stni_size_class(bytes);
+    return c < STNI_POOL_CLASSES && pool->classes[c].n_free > 0 ? &pool->classes[c] : NULL;
 }
 
 /* A free block of a class that stni_mempool_ready gave; its capacity is `bytes`. */
@@ -120,11 +112,12 @@ static inline stn_status stni_mempool_take(struct stni_mempool *pool, size_t byt
 /* Accepts NULL with 0. */
 static inline void stni_mempool_release(struct stni_mempool *pool, void *pointer, size_t capacity)
 {
-    if (capacity == 0 || pool->queue == NULL) {
-        stni_mempool_release_closed(pool, pointer, capacity);
+    const int c = stni_size_class(capacity);
+    if (c >= STNI_POOL_CLASSES || pool->queue == NULL) {
+        stni_mempool_release_other(pool, pointer, capacity);
         return;
     }
-    struct stni_mempool_class *class = &pool->classes[stni_mempool_class_of(capacity)];
+    struct stni_mempool_class *class = &pool->classes[c];
     assert(class->n_free < class->n_blocks);
     if (pool->immediate) /* no kernel reads released memory any more, so that any access to it is a bug */
         stni_poison(pointer, capacity);
