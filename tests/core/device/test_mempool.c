@@ -245,7 +245,7 @@ static void trim_gives_back_what_lies_between_tensors(void)
     release(&f, below);
     release(&f, again);
     stni_mempool_trim(f.pool);
-    CHECK(stni_mempool_stats(f.pool)->reserved_bytes <= 4 * MIB);
+    CHECK(stni_mempool_stats(f.pool)->reserved_bytes <= 6 * MIB); /* the steps that the last one lies in */
     close_pool(&f); /* one still live */
 }
 
