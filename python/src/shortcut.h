@@ -22,6 +22,8 @@ enum {
     RECORD,           /* (op, attributes, *tensors): the node of torch's graph, whose forward is ours below */
     LEAF_NODE,        /* the class of torch's nodes that add up gradients of leaves */
     KEEPS_GRAPH,      /* whether the backward that runs retains its graph */
+    SAVES,            /* {name of an op: what its nodes save}: those that may save else than their inputs */
+    LEAST,            /* numbers in a result that is saved in their place */
     GENERAL_BACKWARD, /* (node, cotangent): gradients, where the short way does not serve */
     FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
@@ -55,8 +57,13 @@ enum {
     STNP_KEPT_PULLBACK, /* or None */
     STNP_KEPT_NEEDS,    /* bit i: input i needs a gradient */
     STNP_KEPT_SHORTCUT,
+    STNP_KEPT_SAVES, /* one of the following */
     STNP_N_KEPT
 };
+
+/* What torch saves of a call, as _results.py counts it: nothing, where the gradient does not depend on its tensors; its
+ * inputs, which a gradient of the gradient is a function of; nothing but what the pullback keeps; its result. */
+enum { STNP_SAVES_NOTHING, STNP_SAVES_INPUTS, STNP_SAVES_KEPT, STNP_SAVES_RESULT };
 
 typedef struct stnp_shortcut {
     PyObject_HEAD PyObject *parts[N_PARTS];

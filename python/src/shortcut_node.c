@@ -85,12 +85,12 @@ static PyObject *specs_of(const stnp_short_call *call)
 /** node.kept, whose entries shortcut.h names; the tensors by torch's own means, which lets go of them after a backward
  * that does not retain the graph. */
 static int keep(stnp_shortcut *self, PyObject *node, const stnp_short_call *call, PyObject *attrs, PyObject *pullback,
-                int64_t bits, PyObject *tensors)
+                int64_t bits, int saves, PyObject *tensors)
 {
     PyObject *specs = specs_of(call), *kept = NULL;
     if (specs && pullback && tensors)
-        kept = Py_BuildValue("(OOOOLO)", (PyObject *)call->op, attrs, specs, pullback, (long long)bits,
-                             (PyObject *)self);
+        kept = Py_BuildValue("(OOOOLOi)", (PyObject *)call->op, attrs, specs, pullback, (long long)bits,
+                             (PyObject *)self, saves);
     int failed = !kept || PyObject_SetAttr(node, self->names[STNP_KEPT], kept) < 0 ||
                  PyObject_SetAttr(node, self->names[STNP_TO_SAVE], tensors) < 0 ||
                  PyObject_SetAttr(node, self->names[STNP_MATERIALIZE_GRADS], Py_False) < 0;
@@ -109,13 +109,45 @@ static int mark(PyObject *node, PyObject *result, stn_dtype dtype)
     return done ? 0 : -1;
 }
 
-/** What torch is to save of a call: its tensors, which a gradient of its gradient is a function of; none where the
- * gradient does not depend on them. */
-static PyObject *tensors_to_save(stn_pullback *pullback, PyObject *const *tensors, int n)
+static int is_real(stn_dtype dtype)
+{
+    return dtype == STN_DTYPE_F16 || dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F32 || dtype == STN_DTYPE_F64;
+}
+
+static int64_t numbers_of(const stn_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int d = 0; d < stn_tensor_ndim(tensor); d++)
+        n *= stn_tensor_shape(tensor)[d];
+    return n;
+}
+
+/** What torch is to save of a call: told by metadata, so that ranks agree. As saves in _results.py. */
+static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, const stn_pullback *pullback,
+                        PyObject *result)
 {
     stn_tensor *kept;
-    n = pullback && stn_pullback_saved(pullback, 0, &kept) ? n : 0;
-    PyObject *saved = PyTuple_New(n);
+    if (!pullback || !stn_pullback_saved(pullback, 0, &kept))
+        return STNP_SAVES_NOTHING;
+    const char *name = stn_op_descriptor(call->op->handle)->name;
+    PyObject *known = call->n_handles == 1 ? PyDict_GetItemString(self->parts[SAVES], name) : NULL;
+    PyObject *handle = known ? PyObject_GetAttr(result, self->names[STNP_HANDLE]) : NULL;
+    if (!handle)
+        return PyErr_Occurred() ? -1 : STNP_SAVES_INPUTS;
+    const stn_tensor *given = ((const stnp_tensor *)call->handles[0])->handle, *made = ((stnp_tensor *)handle)->handle;
+    const int how = (int)PyLong_AsLong(known), is_small = numbers_of(made) < PyLong_AsLongLong(self->parts[LEAST]);
+    const int serves = stn_tensor_spec(given) == stn_tensor_spec(made) && is_real(stn_tensor_dtype(made)) &&
+                       !(how == STNP_SAVES_RESULT && is_small);
+    Py_DECREF(handle);
+    return serves ? how : STNP_SAVES_INPUTS;
+}
+
+static PyObject *tensors_to_save(int saves, PyObject *const *tensors, int n, PyObject *result)
+{
+    if (saves == STNP_SAVES_RESULT)
+        return PyTuple_Pack(1, result);
+    n = saves == STNP_SAVES_INPUTS ? n : 0;
+    PyObject *saved = saves < 0 ? NULL : PyTuple_New(n);
     for (int i = 0; saved && i < n; i++) {
         Py_INCREF(tensors[i]);
         PyTuple_SetItem(saved, i, tensors[i]);
@@ -138,8 +170,9 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     PyObject *kept = result ? stnp_wrap_pullback(call->op->context, pullback, n, call->op->n_outputs) : NULL;
     if (!result)
         stnp_give_up_pullback(call->op->context, pullback);
-    PyObject *saved = kept ? tensors_to_save(pullback, tensors, n) : NULL;
-    if (result && (keep(self, node, call, attrs, kept, bits, saved) < 0 || mark(node, result, call->dtype) < 0))
+    int saves = kept ? what_to_save(self, call, pullback, result) : -1;
+    PyObject *saved = tensors_to_save(saves, tensors, n, result);
+    if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);
     Py_XDECREF(kept);

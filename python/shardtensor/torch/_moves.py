@@ -11,7 +11,7 @@ from ._dtypes import NAMES
 from ._forward import has_tangent
 from ._layout import complete, device_mesh_of, is_ours, make_spec, moved_spec, replicated, text_of, torch_cuts
 from ._memory import laid, own_chunk, to_torch
-from ._node import handle_of, leaf_layout, lent, wrap
+from ._node import handle_of, leaf_layout, lent, movers, wrap
 from ._world import world
 
 
@@ -72,6 +72,9 @@ class Move(torch.autograd.Function):
     def backward(ctx, grad):
         moved = handle_of(grad, ctx.spec.mesh).spec.mesh != ctx.spec.mesh
         return Move.apply(grad, ctx.spec) if moved else grad, None
+
+
+movers.append(Move.apply)
 
 
 class FromDTensor(torch.autograd.Function):

@@ -7,6 +7,7 @@ from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows, to_torch
+from ._results import FORMULAS, INPUTS, KEPT, NOTHING, RESULT, saves
 from ._streams import drawn_again, stand
 from ._traced import call_traced, is_traced, seen
 from ._views import note_views
@@ -91,6 +92,7 @@ def wrap(handle):
 
 
 makers = []  # _shortcut puts in what makes one
+movers = []  # _moves puts in what takes a tensor to a spec
 
 
 def lent(handle):
@@ -180,12 +182,15 @@ class Node(torch.autograd.Function):
             ctx.call, ctx.gave = call, [None if h is None else True for h in outputs]
             ctx.form = tuple(None if h is None else (h.spec, getattr(v, "_handle", None) is None)
                              for h, v in zip(handles, values))
-            ctx.depends = ctx.repeats or bool(ctx.pullback.saved())
-            ctx.addresses = addresses(values, ctx.form) if ctx.depends else ()
-            ctx.save_for_backward(*(values if ctx.depends else ()))
+            ctx.saves = INPUTS if ctx.repeats or form is not None else saves(
+                call.op, ctx.pullback, len(values), handles[0].spec, outputs[0].spec)
+            ctx.addresses = addresses(values, ctx.form) if ctx.saves == INPUTS else ()
+            ctx.save_for_backward(*(values if ctx.saves == INPUTS else ()))
         if form is None:
             results = tuple(wrap(h) for h in outputs)
             note_views(call.op, call.attrs, values, results)
+            if ctx.bits and ctx.saves == RESULT:
+                ctx.save_for_backward(*results)
         else:
             asked = call.below().by_value([call.levels[-1][0] >> i & 1 for i in range(len(call.below().positions()))])
             results = tuple(
@@ -200,6 +205,8 @@ class Node(torch.autograd.Function):
     def backward(ctx, *cotangents):
         call, edges = ctx.call, iter(ctx.next_functions)
         form = tuple(None if f is None else (*f, type(next(edges)[0]).__name__ == "AccumulateGrad") for f in ctx.form)
+        if torch.is_grad_enabled() and ctx.saves == RESULT:
+            return (None, None, derived(ctx, form[0], *cotangents))
         if torch.is_grad_enabled():  # create_graph: the gradients are a node of their own
             grads = Node.apply(call.above(ctx.bits, len(cotangents)), form, *saved(ctx), *cotangents)
             spend(ctx.pullback)
@@ -232,11 +239,24 @@ def refuse_checkpoint(call, hooks):
                            "use shardtensor.torch.checkpoint" % call.op.name)
 
 
+def derived(ctx, form, cotangent):
+    """The gradient of a function whose node saved its result, as torch's functions make it, so that it has one."""
+    (result, ), (spec, _, is_leaf) = saved(ctx), form
+    if cotangent is None:
+        return None
+    with torch._C._EnableTorchFunction():
+        grad = FORMULAS[ctx.call.op.name](result, cotangent, ctx.call.attrs)
+        spend(ctx.pullback)
+        return movers[0](grad, leaf_layout(grad._handle.spec, spec)) if is_leaf else grad
+
+
 def saved(ctx):
     """What a node saved. A checkpoint calls its function again for that, as it was called: with ShardTensors above
     autograd. A node whose pullback keeps no tensor saves none either: its gradients do not depend on the values, in
     whose place zeros are."""
-    if not ctx.depends:
+    if ctx.saves == KEPT and not ctx.pullback.released:
+        return [wrap(ctx.pullback.saved()[0])]
+    if ctx.saves == NOTHING:
         return [None if f is None else to_torch(zeros(f[0])) if f[1] else wrap(zeros(f[0])) for f in ctx.form]
     with torch._C._EnableTorchFunction():
         return ctx.saved_tensors

@@ -6,6 +6,7 @@ from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedEr
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
+from ._results import HOW, LEAST
 from ._world import before_gpu
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
@@ -24,11 +25,10 @@ class ShortNode(Node):
 
 def general_backward(ctx, cotangent):
     """That of a Node: of a cotangent that is plain or zero, and one that is a node itself."""
-    op, attrs, specs, ctx.pullback, ctx.bits, _ = ctx.kept
+    op, attrs, specs, ctx.pullback, ctx.bits, _, ctx.saves = ctx.kept
     ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
     ctx.form = tuple((spec, False) for spec in specs)
     ctx.gave, ctx.repeats, ctx.addresses = (True, ), False, ()
-    ctx.depends = ctx.pullback.released or bool(ctx.pullback.saved())  # what keeps no tensor is not given up
     return Node.backward(ctx, cotangent)
 
 
@@ -58,6 +58,8 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         record=super(torch.autograd.Function, ShortNode).apply,
         leaf_node=_leaf_node(),
         keeps_graph=keeps_graph,
+        saves=HOW,
+        least=LEAST,
         general_backward=general_backward,
         fit=fit,
         refusals=REFUSALS,

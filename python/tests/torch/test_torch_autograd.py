@@ -274,6 +274,32 @@ class Autograd(TestCase):
                 for got, wanted in zip(*found):
                     self.close(got, wanted)
 
+    @on_ranks(1, 3)
+    def test_what_reads_its_result_keeps_no_input(self, mesh):
+        """On the long way, which the first call may take, and on the short one; with derivatives of gradients."""
+        X, W = numbers(512, 513).sin().square() + 0.5, numbers(512, 513, seed=1).cos()
+        functions = (torch.relu, torch.tanh, torch.sigmoid, torch.exp, torch.exp2, torch.expm1, torch.sqrt, torch.rsqrt,
+                     torch.reciprocal, torch.tan, lambda x: x.softmax(-1), lambda x: F.log_softmax(x, 0))
+        for f, _ in itertools.product(functions, range(2)):
+            a = spread(X, mesh, Shard(0), sizes={0: [512] if mesh.size == 1 else [300, 0, 212]})
+            b = a.requires_grad_() * 1
+            size, held = 8 * a.to_local().numel(), world().stats()["live_bytes"]
+            y = f(b)
+            del b
+            self.assertLessEqual(world().stats()["live_bytes"], held)
+            self.assertGreaterEqual(world().stats()["live_bytes"], held - size // 8)
+            one = X.clone().requires_grad_()
+            found = []
+            for x, y, w in ((a, y, spread(W, mesh, Shard(1))), (one, f(one), W)):
+                g, = torch.autograd.grad((y * w).sum(), x, create_graph=True)
+                g.square().sum().backward()
+                h, = torch.autograd.grad((f(x) * w).sum(), x)
+                found.append((g, x.grad, h))
+            for got, wanted in zip(*found):
+                scale = wanted.abs().max().item() or 1
+                self.close(got / scale, wanted / scale)
+            self.assertEqual(a.grad._spec, a._spec)
+
     @on_ranks(1, 2)
     def test_plain_memory_may_be_freed_until_backward(self, mesh):
         """As FSDP does with parameters, whose storages stay."""
