@@ -8,7 +8,8 @@ from .. import DTypeError, LayoutError, UnsupportedError
 from ._binding import NotOurs, bind
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
-from ._fallback import fits_chunks, fits_lists, in_place, on_chunks, on_plain, on_whole, put, writes_plain, written
+from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
+                        writes_plain, written)
 from ._layout import complete, is_pending
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, wrap
@@ -246,5 +247,7 @@ def dispatch(func, args, kwargs):
         if in_place(func):
             raise
     if fits_chunks(func, args, kwargs) and not any(t._handle.is_view for t in written(func, args, kwargs)):
-        return on_chunks(func, args, kwargs)
+        alike = of_one_shape(func, args, kwargs)
+        if alike is not None:
+            return on_chunks(func, *alike)
     return on_whole(func, args, kwargs)

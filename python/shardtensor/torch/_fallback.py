@@ -11,7 +11,7 @@ from .. import StateError
 from ._dtypes import NAMES
 from ._layout import complete, replicated
 from ._memory import laid, replicate, to_torch
-from ._node import lent, wrap
+from ._node import handle_of, lent, wrap
 from ._trees import mapped, sharded, tensors
 from ._world import world
 
@@ -81,15 +81,50 @@ POINTWISE = {
 
 
 def fits_chunks(func, args, kwargs):
-    """Whether a pointwise function of chunks gives the chunks of its result, once all are laid alike: they have one
-    shape, and other tensors have no dims."""
+    """Whether a pointwise function of chunks gives the chunks of its result, once all are laid alike."""
     is_pointwise = torch.Tag.pointwise in func.tags or func.__name__.partition(".")[0] in POINTWISE
-    if not is_pointwise or torch.Tag.nondeterministic_seeded in func.tags:
-        return False
+    ours = sharded((args, kwargs))
+    mesh = ours[0]._handle.spec.mesh
+    return is_pointwise and torch.Tag.nondeterministic_seeded not in func.tags and all(t._handle.spec.mesh == mesh
+                                                                                       for t in ours)
+
+
+def of_one_shape(func, args, kwargs):
+    """The arguments of a pointwise function with all that has dims expanded to one shape; numbers without dims stay, of
+    which torch's promotion thinks less. None of what torch is to refuse."""
     all_of, ours = list(tensors((args, kwargs))), sharded((args, kwargs))
     shape, mesh = ours[0].shape, ours[0]._handle.spec.mesh
-    others = [t for t in all_of if getattr(t, "_handle", None) is None]
-    return all(t.shape == shape and t._handle.spec.mesh == mesh for t in ours) and all(t.ndim == 0 for t in others)
+    if all(t.shape == shape if getattr(t, "_handle", None) is not None else t.ndim == 0 for t in all_of):
+        return args, kwargs
+    if any(t.ndim > 0 and t.dtype not in NAMES for t in all_of):
+        return None
+    try:
+        shape = torch.broadcast_shapes(*(t.shape for t in all_of))
+    except RuntimeError:
+        return None
+    if any(t.shape != shape for t in written(func, args, kwargs)):
+        return None
+    first = first_cut([t for t in ours if t.shape == shape])
+
+    def expanded(tensor):
+        if tensor.ndim == 0 or tensor.shape == shape and getattr(tensor, "_handle", None) is not None:
+            return tensor
+        handle, expand = handle_of(tensor, mesh), world().op("expand")
+        wide = expand(handle, shape)
+        if first is not None and wide.spec != complete(first._handle.spec).like(dtype=handle.dtype):  # move it small
+            wide = expand(handle.redistribute(replicated(mesh, handle.dtype, handle.shape)), shape)
+        return wrap(wide)
+
+    return mapped(expanded, args), mapped(expanded, kwargs)
+
+
+def is_cut(tensor):
+    return any(text[0] == "S" for text in tensor._handle.spec.placements)
+
+
+def first_cut(ours):
+    """The first that is cut, else the first of the most dims; None of none."""
+    return next(filter(is_cut, ours), max(ours, key=lambda t: t.ndim, default=None))
 
 
 def run(func, args, kwargs):
@@ -106,7 +141,7 @@ def on_chunks(func, args, kwargs):
     that is cut, and optimizers' lists."""
     ours, moved = sharded((args, kwargs)), []
     changed = written(func, args, kwargs)
-    like = next((t for t in changed or ours if any(p.is_shard() for p in t.placements)), ours[0])
+    like = first_cut(changed or ours)
     for tensor in changed:  # whether a view has memory of its own, only the library knows
         if tensor._handle.is_view and not getattr(tensor, "_lent", False):
             raise StateError("%s: a view is not changed in place" % func)
