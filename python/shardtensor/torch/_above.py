@@ -153,7 +153,7 @@ def written_above(func, args, kwargs):
 def whole_above(func, args, kwargs, mesh):
     """Gathers above autograd and runs torch's function on plain tensors: for those whose inner steps a ShardTensor
     refuses. What torch raises then is what it would say of these arguments."""
-    count(func)
+    count(func, (args, kwargs))
     result = func(*mapped(full, args), **mapped(full, kwargs))
     return mapped(lambda tensor: _moves.shard_tensor(tensor, mesh) if tensor.dtype in NAMES else tensor, result)
 

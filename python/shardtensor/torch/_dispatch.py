@@ -5,6 +5,7 @@ import functools
 import torch
 
 from .. import DTypeError, LayoutError, UnsupportedError
+from ._apart import parts_of, taken_apart
 from ._binding import NotOurs, bind
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
@@ -187,8 +188,8 @@ def completed(tensor):
 
 
 def promoted(func, args, kwargs):
-    """A function in place whose operands give another dtype, which no op writes: its values as torch promotes them, and
-    then into the tensor."""
+    """A function in place that no op writes, or whose operands give another dtype: its values as torch promotes them,
+    and then into the tensor."""
     values = dispatch(twin(func), args, kwargs)
     if values.shape != args[0].shape:
         raise RuntimeError("output with shape %s doesn't match the broadcast shape %s" %
@@ -250,4 +251,7 @@ def dispatch(func, args, kwargs):
         alike = of_one_shape(func, args, kwargs)
         if alike is not None:
             return on_chunks(func, *alike)
-    return on_whole(func, args, kwargs)
+    if in_place(func) and twin(func) is not None and parts_of(twin(func)) is not None:
+        return promoted(func, args, kwargs)
+    result = taken_apart(func, args, kwargs)
+    return result if result is not NotImplemented else on_whole(func, args, kwargs)

@@ -8,6 +8,7 @@ import warnings
 import torch
 
 from .. import StateError
+from ._apart import lies_whole, refuse_part
 from ._dtypes import NAMES
 from ._layout import complete, replicated
 from ._memory import laid, replicate, to_torch
@@ -15,8 +16,8 @@ from ._node import handle_of, lent, wrap
 from ._trees import mapped, sharded, tensors
 from ._world import world
 
-gathered = collections.Counter()  # how often each function ran whole
-_told = set()
+gathered = collections.Counter()  # how often each function ran whole on gathered tensors
+_told = {}
 
 
 def warn_gather(on=True):
@@ -28,11 +29,13 @@ def warn_gather(on=True):
 _warn = False
 
 
-def count(func):
+def count(func, arguments):
+    """A function that is to run whole, unless each rank has the whole as it is."""
+    if lies_whole(arguments):
+        return
     name = str(func)
     gathered[name] += 1
-    if _warn and name not in _told:
-        _told.add(name)
+    if _warn and _told.setdefault(name, mine := object()) is mine:
         warnings.warn("%s has no op in shardtensor: its tensors are gathered and it runs whole on each rank" % name,
                       stacklevel=4)
 
@@ -68,8 +71,9 @@ def on_plain(func, args, kwargs):
     if ours:
         raise TypeError("%s: writes to a plain tensor and to a ShardTensor, %r; wanted one or the other" %
                         (func, ours[0]))
+    refuse_part(func)
     if func._schema.name != "aten::copy_":
-        count(func)
+        count(func, (args, kwargs))
     return run(func, mapped(whole, args), mapped(whole, kwargs))
 
 
@@ -96,7 +100,7 @@ def of_one_shape(func, args, kwargs):
     shape, mesh = ours[0].shape, ours[0]._handle.spec.mesh
     if all(t.shape == shape if getattr(t, "_handle", None) is not None else t.ndim == 0 for t in all_of):
         return args, kwargs
-    if any(t.ndim > 0 and t.dtype not in NAMES for t in all_of):
+    if lies_whole(ours) or any(t.ndim > 0 and t.dtype not in NAMES for t in all_of):
         return None
     try:
         shape = torch.broadcast_shapes(*(t.shape for t in all_of))
@@ -218,7 +222,8 @@ def whole(tensor):
 def on_whole(func, args, kwargs, complete_result=None):
     """Gathers, runs the function whole on each rank, and keeps what it gives as Replicate, once complete_result has
     been called on each tensor of it."""
-    count(func)
+    refuse_part(func)
+    count(func, (args, kwargs))
     mesh = sharded((args, kwargs))[0]._handle.spec.mesh
     random = torch.Tag.nondeterministic_seeded in func.tags
     changed = written(func, args, kwargs)

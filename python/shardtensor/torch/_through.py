@@ -59,6 +59,7 @@ def beside_views(tensor, write):
     tensor._node_views = []
     for view in views:
         view._handle = tensor._handle
+        view._chunk = view._chunk_of = None  # which a function on the chunks has it keep, a view too
     try:
         result = write()
     finally:

@@ -296,6 +296,10 @@ class Pending(TestCase):
             for t in x, X:
                 f(t.reshape(-1), inplace=True)
             self.close(x, X)
+        view = x.reshape(-1)
+        torch.sinc(view)  # on the chunks, which the view keeps
+        self.close(view.add_(1), X.reshape(-1) + 1)
+        self.close(x, X + 1)
         x = spread(numbers(6, 2), mesh, Shard(1))
         view = x.reshape(-1)
         F.dropout(view, 0.5, True, True)

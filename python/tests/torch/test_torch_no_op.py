@@ -4,6 +4,7 @@ import itertools
 import unittest
 
 from torch_ranks import DEVICE, Replicate, Shard, TestCase, full, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
 
 from shardtensor.torch import gathered, world
 
@@ -94,6 +95,122 @@ class Pointwise(NoOp):
                 y.clone().copysign_(x)
             self.assertRaises(RuntimeError, torch.fmax, x, numbers(3))
         self.close(torch.fmax(x, y, out=spread(X, mesh, Shard(0))), torch.fmax(full(x), Y), equal_nan=True)
+
+
+V, W, HOLES = numbers(4, seed=1), numbers(5, 4, seed=2), numbers(5, 4).clamp(min=-0.5).log()
+LABELS = torch.tensor([3, 0, 1, 2, 1], device=DEVICE)
+APART = {
+    "softmin": lambda x: F.softmin(x, 0), "softmin of rows": lambda x: F.softmin(x, 1),
+    "nansum": lambda x: torch.nansum(x + HOLES), "nanmean": lambda x: torch.nanmean(x + HOLES, 0),
+    "vdot": lambda x: torch.vdot(x[0], x[1]), "trace": lambda x: torch.trace(x), "dist": lambda x: torch.dist(x, V, 3),
+    "addmv": lambda x: torch.addmv(x[:, 0], x, V, beta=2), "addr": lambda x: torch.addr(x, x[:, 1], V, alpha=0.5),
+    "diag_embed": torch.diag_embed, "diagflat": torch.diagflat, "rot90": lambda x: torch.rot90(x, 3),
+    "var_mean": torch.var_mean, "std_mean": lambda x: torch.std_mean(x, 0, keepdim=True), "aminmax": torch.aminmax,
+    "permute_copy": lambda x: torch.permute_copy(x, (1, 0)), "view_copy": lambda x: torch.view_copy(x, (2, 10)),
+    "select_scatter": lambda x: torch.select_scatter(x, x[0] * 2, 0, 3), "block_diag": lambda x: torch.block_diag(x, x),
+    "pairwise": lambda x: F.pairwise_distance(x, V), "tensordot": lambda x: torch.tensordot(x, W, ([0, 1], [0, 1])),
+    "norm": lambda x: torch.norm(x, dim=(0, 1), dtype=torch.float64), "renorm": lambda x: torch.renorm(x, 2, 0, 1.5),
+    "labels": lambda x: F.multilabel_soft_margin_loss(x, (W > 0).double()), "shuffle": lambda x: F.channel_shuffle(
+        x.reshape(1, 4, 5), 2), "rsub": lambda x: torch.rsub(x, V), "float_power": lambda x: x.abs().float_power(V),
+    "isin": lambda x: torch.isin(x, x[0, :2].detach()), "equal": lambda x: torch.tensor(torch.equal(x, x + 0)),
+    "pad": lambda x: torch.constant_pad_nd(x, (1, -1, 2, 0), 3.), "safe": lambda x: torch.ops.aten._safe_softmax(x, 0),
+    "chunk_cat": lambda x: torch._chunk_cat([x.detach(), x.detach()], 0, 2), "unpool": lambda x: F.max_unpool1d(
+        x[None], torch.arange(4, device=DEVICE).expand(1, 5, 4) * 2, 2)
+}
+
+VIEWS = {
+    "narrow": lambda x: torch.narrow(x, 0, 1, 2), "hsplit": lambda x: torch.hsplit(x, 2), "trapezoid": torch.trapezoid,
+    "vsplit": lambda x: torch.vsplit(x, (1, 4)), "sums": lambda x: torch.cumulative_trapezoid(x, dim=0),
+    "differences": lambda x: torch.gradient(x), "diagonal": lambda x: torch.diagonal_copy(x, 1),
+    "diag": lambda x: torch.diag(x, -1), "corrcoef": lambda x: torch.corrcoef(x[:, 1:]),
+    "unfold": lambda x: torch.unfold_copy(x, 0, 3, 1), "narrow_copy": lambda x: torch.narrow_copy(x, 1, -3, 2),
+    "slice_scatter": lambda x: torch.slice_scatter(x, x[:2] * 2, 0, -4, None, 2),
+    "diagonal_scatter": lambda x: torch.diagonal_scatter(x, x[1, :3] * 2, 1), "none": lambda x: torch.slice_scatter(
+        x, x[:0], 0, 9), "plain": lambda x: torch.slice_scatter(x, W[:2], start=1, end=3)
+}
+
+
+class Views(NoOp):
+    @on_ranks(1, 2, 3)
+    def test_gradients_and_writes(self, mesh):
+        X = numbers(5, 4)
+        for (name, f), x in itertools.product(VIEWS.items(), layouts(X, mesh)):
+            self.same(f, (X, ), (x, ), (name, x.placements))
+        self.stays()
+
+    @on_ranks(2)
+    def test_writes_of_other_dtypes(self, mesh):
+        X, large = numbers(5, 4).mul(3), torch.full((2, 4), 2**60 + 1, device=DEVICE)
+        for Y, source in ((X.long(), large), (X.long(), X[:2].int()), (X > 0, X[:2] < 0), (X.float(), X[:2]),
+                          (torch.complex(X, X), X[:2].float())):
+            for y in layouts(Y, mesh):
+                got, wanted = (torch.slice_scatter(t, source, 0, 1, 3) for t in (y, Y))
+                self.assertEqual(got.dtype, wanted.dtype)
+                self.close(got, wanted)
+        self.stays()
+
+
+class Apart(NoOp):
+    @on_ranks(1, 2, 3)
+    def test_functions(self, mesh):
+        X = numbers(5, 4)
+        for (name, f), x in itertools.product(APART.items(), layouts(X, mesh)):
+            if name != "pairwise" or x.placements[0].is_shard():
+                self.same(f, (X, ), (x, ), (name, x.placements))
+        self.stays()
+
+    @on_ranks(2)
+    def test_integers_and_complex_numbers(self, mesh):
+        X = numbers(5, 4).mul(3)
+        for Y in (X.to(torch.int64), X.to(torch.bool), torch.complex(X, X.flip(0))):
+            for name in ("diag_embed", "rot90", "view_copy", "block_diag", "pad", "equal"):
+                for y in layouts(Y, mesh):
+                    got, wanted = APART[name](y), APART[name](Y)
+                    self.assertEqual(got.dtype, wanted.dtype, name)
+                    self.close(got, wanted)
+        self.stays()
+
+    @on_ranks(1, 2, 3)
+    def test_in_place(self, mesh):
+        X, U = numbers(5, 4), numbers(5, seed=3)
+        for x in layouts(X, mesh):
+            x = x.clone()
+            self.assertIs(x.addr_(U, V), x)
+            self.close(x, X.addr(U, V))
+            self.close(x.renorm_(2, 0, 1.5), X.addr(U, V).renorm(2, 0, 1.5))
+            with self.assertRaisesRegex(RuntimeError, "match|shape|size"):
+                x[0].clone().addr_(U, V)
+            with self.assertRaisesRegex(RuntimeError, "can't be cast|dtype"):
+                x.long().addr_(U, V)
+        self.stays()
+
+    @on_ranks(1, 2)
+    def test_what_torch_refuses(self, mesh):
+        """Torch says what is wrong, of the function that was called."""
+        for x in layouts(numbers(5, 4), mesh):
+            for f, says in ((lambda: torch.trace(x[None]), "trace: expected a matrix"),
+                            (lambda: torch.vdot(x[0], x[:, 0]), "size"), (lambda: torch.rot90(x, 1, (0, 0)), "dims"),
+                            (lambda: torch.addmv(x[0], x, V), "size|shape|expand")):
+                self.assertRaisesRegex(RuntimeError, says, f)
+
+    @on_ranks(2)
+    def test_a_part_that_is_not_ours(self, mesh):
+        """What was asked for is gathered then, and counted once, not its part."""
+        x = spread(numbers(5, 4), mesh, Shard(0))
+        self.close(torch.ops.aten._unsafe_masked_index(x, x > 0, [None, LABELS[:4]], 7.),
+                   torch.ops.aten._unsafe_masked_index(full(x), full(x) > 0, [None, LABELS[:4]], 7.))
+        if world().rank == 0:
+            self.assertLessEqual({name.split(".")[1] for name in gathered - self.before}, {"_unsafe_masked_index"})
+
+    @on_ranks(2)
+    def test_under_autocast(self, mesh):
+        X = numbers(5, 4, dtype=torch.float32)
+        with torch.autocast(DEVICE, torch.bfloat16):
+            for name in ("trace", "var_mean", "softmin", "rot90"):
+                got, wanted = APART[name](spread(X, mesh, Shard(0))), APART[name](X)
+                for a, b in zip(got, wanted) if isinstance(wanted, tuple) else [(got, wanted)]:
+                    self.assertEqual(a.dtype, b.dtype)
+                    self.close(a, b)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Functions without an op as torch itself takes them apart: by what it has in their place for each device
+(CompositeImplicit), and by what it gives compilers (torch._decomp). Each part is called below autograd as the function
+was, so that it is an op or runs on the chunks. Where one is neither, the function is gathered, once, not its part."""
+import functools
+import threading
+
+import torch
+from torch._decomp import decomposition_table
+
+from .. import CommunicationError, OutOfRangeError
+from ._binding import NotOurs
+from ._parts import PARTS
+from ._trees import sharded
+
+_thread = threading.local()  # each has its own: ranks may be threads
+
+
+def stack():
+    """The functions that are being taken apart, the outer ones first."""
+    if not hasattr(_thread, "stack"):
+        _thread.stack = []
+    return _thread.stack
+
+
+def refuse_part(func):
+    """Before a function is gathered: not as a part of one."""
+    if stack():
+        raise NotOurs(func)
+
+
+def lies_whole(arguments):
+    """Whether each rank has all of it, so that nothing is gathered where it runs whole."""
+    specs = [t._handle.spec for t in sharded(arguments)]
+    return all(text == "R" or n == 1 for spec in specs for text, n in zip(spec.placements, spec.mesh.shape))
+
+
+@functools.lru_cache(maxsize=None)
+def parts_of(func):
+    """What torch has in its place, where it writes to no argument; None. The parts that it gives compilers may be
+    functions of prims, which are others of torch's."""
+    if any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments):
+        return None
+    own = PARTS.get(func._schema.name.split("::")[1])
+    if own is not None:
+        return own
+    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        return func.decompose
+    gives_views = any(r.alias_info is not None for r in func._schema.returns)
+    return None if gives_views or torch.Tag.nondeterministic_seeded in func.tags else decomposition_table.get(func)
+
+
+def taken_apart(func, args, kwargs):
+    """What its parts give, or NotImplemented. What they are and whether they serve is told by metadata: ranks agree."""
+    if func.namespace == "prims":
+        return func.impl_aten(*args, **kwargs)
+    parts, calls = parts_of(func), stack()
+    if parts is None or func in calls or not calls and lies_whole((args, kwargs)):
+        return NotImplemented
+    calls.append(func)
+    try:
+        with torch._C.DisableTorchFunctionSubclass(), torch._C._DisableAutocast():
+            return parts(*args, **kwargs)
+    except (CommunicationError, OutOfRangeError):
+        raise
+    except Exception:  # what is gathered then says what is wrong
+        return NotImplemented
+    finally:
+        calls.pop()

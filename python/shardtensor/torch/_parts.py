@@ -1,0 +1,49 @@
+"""Functions of aten's that torch takes apart in no way that serves us, as calls of ops."""
+import torch
+
+from ._binding import bind
+from ._layout import complete, replicated
+from ._node import handle_of, wrap
+from ._through import placed, places
+from ._trees import sharded
+from ._world import world
+
+aten = torch.ops.aten
+
+
+def applied(func, tensor, words, grad):
+    """The gradient of an op of one tensor, of which its elements are not asked."""
+    op, inputs, attrs = bind(func, (tensor, *words), {})
+    _, pullback = op.pullback([inputs[0]._handle], attrs, 1)
+    return wrap(pullback.apply((grad._handle, ), 1)[0])
+
+
+def view_back(view):
+    """The gradient of a view, which tells the shape of what it was taken of, and no layout."""
+    def run(grad, shape, *words):
+        spec = grad._handle.spec
+        one = world().factory("empty", replicated(spec.mesh, spec.dtype, [1] * len(shape)))
+        return applied(view, wrap(world().op("expand")(one, list(shape))), words, grad)
+
+    return run
+
+
+def scattered(view):
+    """A tensor with other elements where a view of it would be."""
+    def run(tensor, source, *words):
+        mesh = sharded((tensor, source))[0]._handle.spec.mesh
+        tensor, source = (wrap(handle_of(t, mesh)) for t in (tensor, source))
+        op, _, attrs = bind(view, (tensor, *words), {})
+        spec, steps, source = complete(tensor._handle.spec), ((op, attrs, 0), ), source.to(tensor.dtype)
+        with torch.no_grad():
+            return torch.where(places(source, spec, steps), placed(source, spec, steps), tensor)
+
+    return run
+
+
+PARTS = {
+    "slice_backward": view_back(aten.slice.Tensor), "select_backward": view_back(aten.select.int),
+    "diagonal_backward": view_back(aten.diagonal.default), "unfold_backward": view_back(aten.unfold.default),
+    "slice_scatter": scattered(aten.slice.Tensor), "select_scatter": scattered(aten.select.int),
+    "diagonal_scatter": scattered(aten.diagonal.default)
+}
