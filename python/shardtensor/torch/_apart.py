@@ -9,8 +9,10 @@ from torch._decomp import decomposition_table
 
 from .. import CommunicationError, OutOfRangeError
 from ._binding import NotOurs
+from ._node import wrap
 from ._parts import PARTS
-from ._trees import sharded
+from ._trees import mapped, sharded
+from ._world import world
 
 _thread = threading.local()  # each has its own: ranks may be threads
 
@@ -34,6 +36,10 @@ def lies_whole(arguments):
     return all(text == "R" or n == 1 for spec in specs for text, n in zip(spec.placements, spec.mesh.shape))
 
 
+def gives_views(func):
+    return any(r.alias_info is not None for r in func._schema.returns)
+
+
 @functools.lru_cache(maxsize=None)
 def parts_of(func):
     """What torch has in its place, where it writes to no argument; None. The parts that it gives compilers may be
@@ -45,8 +51,15 @@ def parts_of(func):
         return own
     if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
         return func.decompose
-    gives_views = any(r.alias_info is not None for r in func._schema.returns)
-    return None if gives_views or torch.Tag.nondeterministic_seeded in func.tags else decomposition_table.get(func)
+    random = torch.Tag.nondeterministic_seeded in func.tags
+    return None if random or gives_views(func) else decomposition_table.get(func)
+
+
+def apart_from(given, tensor):
+    """A result in memory of its own, as the function itself would give it, for what changes it in place."""
+    handle = getattr(tensor, "_handle", None)
+    shares = handle is not None and (handle.is_view or any(handle is t._handle for t in given))
+    return wrap(world().op("clone")(handle)) if shares else tensor
 
 
 def taken_apart(func, args, kwargs):
@@ -59,7 +72,9 @@ def taken_apart(func, args, kwargs):
     calls.append(func)
     try:
         with torch._C.DisableTorchFunctionSubclass(), torch._C._DisableAutocast():
-            return parts(*args, **kwargs)
+            result = parts(*args, **kwargs)
+            given = sharded((args, kwargs))
+            return result if gives_views(func) else mapped(lambda tensor: apart_from(given, tensor), result)
     except (CommunicationError, OutOfRangeError):
         raise
     except Exception:  # what is gathered then says what is wrong

@@ -4,6 +4,7 @@ import torch
 from ._binding import bind
 from ._layout import complete, replicated
 from ._node import handle_of, wrap
+from ._special import picked
 from ._through import placed, places
 from ._trees import sharded
 from ._world import world
@@ -41,9 +42,31 @@ def scattered(view):
     return run
 
 
+def index(tensor, places):
+    with torch.no_grad():
+        return picked(tensor, [slice(None) if i is None else i for i in places])
+
+
+def index_put(tensor, places, values, accumulate=False):
+    """The op has places in the first dims, and of several shapes."""
+    dims, places = [d for d, i in enumerate(places) if i is not None], [i for i in places if i is not None]
+    shape = torch.broadcast_shapes(*(i.shape for i in places))
+    sizes = [n for d, n in enumerate(tensor.shape) if d not in dims]
+    front, first = list(range(len(dims))), dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
+    values = values.expand(*sizes[:first], *shape, *sizes[first:])
+    values = values.movedim(list(range(first, first + len(shape))), list(range(len(shape))))
+    return torch.index_put(tensor.movedim(dims, front), places, values, accumulate).movedim(front, dims)
+
+
+def put(tensor, places, values, accumulate=False):
+    flat = torch.index_put(tensor.reshape(-1), (places.reshape(-1), ), values.reshape(-1), accumulate)
+    return flat.reshape(tensor.shape)
+
+
 PARTS = {
     "slice_backward": view_back(aten.slice.Tensor), "select_backward": view_back(aten.select.int),
     "diagonal_backward": view_back(aten.diagonal.default), "unfold_backward": view_back(aten.unfold.default),
     "slice_scatter": scattered(aten.slice.Tensor), "select_scatter": scattered(aten.select.int),
-    "diagonal_scatter": scattered(aten.diagonal.default)
+    "diagonal_scatter": scattered(aten.diagonal.default), "index": index, "_unsafe_index": index,
+    "index_put": index_put, "_unsafe_index_put": index_put, "put": put
 }

@@ -215,23 +215,36 @@ def with_dtype(func, args, kwargs):
 
 
 def picked(tensor, index):
-    """x[:, places]: one tensor of integers beside slices, None and .... Its negative numbers count from the end."""
-    at = next(k for k, i in enumerate(index) if isinstance(i, torch.Tensor))
-    places, others = index[at], (*index[:at], slice(None), *index[at + 1:])
-    is_simple = all(i is None or i is Ellipsis or isinstance(i, slice) for i in others)
-    if not is_simple or places.dtype not in (torch.int64, torch.int32) or places.ndim == 0:
+    """x[:, places, 0]: tensors of integers beside integers, slices, None and .... Negative ones count from the end."""
+    at = [k for k, i in enumerate(index) if isinstance(i, torch.Tensor)]
+    places, others = [index[k] for k in at], tuple(slice(None) if k in at else i for k, i in enumerate(index))
+    is_simple = all(i is None or i is Ellipsis or type(i) is int or isinstance(i, slice) for i in others)
+    if not is_simple or any(i.dtype not in (torch.int64, torch.int32) or i.ndim == 0 for i in places):
         return NotImplemented
     named = sum(i is not None and i is not Ellipsis for i in others)
-    dim = sum(tensor.ndim - named if i is Ellipsis else 1 for i in others[:at])
+    widths = [tensor.ndim - named if i is Ellipsis else int(type(i) is not int) for i in others]
+    dims = [sum(widths[:k]) for k in at]
     if any(i is not Ellipsis and i != slice(None) for i in others):
         tensor = tensor[others]
-    flat, n = places.reshape(-1), tensor.shape[dim]
-    if not getattr(places, "keeps_routes", False):
-        flat = torch.where(flat < 0, flat + n, flat)
-    found = ask("index_select", [tensor, flat], dim=dim)
-    if places.ndim == 1:
+    tensor, flat, dim = (tensor, places[0], dims[0]) if len(dims) == 1 else at_one_dim(tensor, places, dims)
+    if not getattr(flat, "keeps_routes", False):
+        flat = torch.where(flat < 0, flat + tensor.shape[dim], flat)
+    found = ask("index_select", [tensor, flat.reshape(-1)], dim=dim)
+    if flat.ndim == 1:
         return found
-    return found.reshape(*tensor.shape[:dim], *places.shape, *tensor.shape[dim + 1:]).clone()
+    return found.reshape(*tensor.shape[:dim], *flat.shape, *tensor.shape[dim + 1:]).clone()
+
+
+def at_one_dim(tensor, places, dims):
+    """Several dims as one, the places there, and which one it is: the first, where others lie between them."""
+    if dims != list(range(dims[0], dims[-1] + 1)):
+        tensor, dims = tensor.movedim(dims, list(range(len(dims)))), list(range(len(dims)))
+    flat, outside = 0, torch.zeros((), dtype=torch.bool, device=tensor.device)
+    for i, n in zip(places, tensor.shape[dims[0]:]):
+        place = torch.where(i < 0, i + n, i).to(torch.int64)
+        flat, outside = flat * n + place, torch.logical_or(outside, place.clamp(0, n - 1) != place)
+    tensor = tensor.flatten(dims[0], dims[-1])
+    return tensor, torch.where(outside, tensor.shape[dims[0]], flat), dims[0]
 
 
 def basic(index, ndim):
@@ -252,10 +265,10 @@ def basic(index, ndim):
 
 
 def getitem(func, args, kwargs):
-    """Integers, slices, None and ..., and one tensor of integers; other tensors as indices are torch's."""
+    """Integers, slices, None and ..., and tensors of integers; others as indices are torch's."""
     tensor, index = args
     places = index if isinstance(index, tuple) else (index,)
-    if sum(isinstance(i, torch.Tensor) for i in places) == 1 and hasattr(tensor, "_handle"):
+    if any(isinstance(i, torch.Tensor) for i in places) and hasattr(tensor, "_handle"):
         return picked(tensor, places)
     index = basic(index, tensor.ndim)
     if index is None:

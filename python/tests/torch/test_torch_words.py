@@ -173,10 +173,62 @@ class Words(TestCase):
                     self.close(x.grad, one.grad)
                     self.assertEqual(gathered["aten.index.Tensor"], before)
 
+    @on_ranks(1, 2, 3)
+    def test_places_in_several_dims(self, mesh):
+        X, before = numbers(5, 4, 3), gathered.copy()
+        some, table = torch.tensor([2, -1, 0], device=DEVICE), torch.tensor([[1, -2, 0], [0, 2, -3]], device=DEVICE)
+        for f in (lambda x, i, j: x[i, j], lambda x, i, j: x[:, i, j], lambda x, i, j: x[i, :, j],
+                  lambda x, i, j: x[i, None, j], lambda x, i, j: x[1:, ..., j, i], lambda x, i, j: x[i, j, i],
+                  lambda x, i, j: x[0, i.int(), j], lambda x, i, j: x[0, :, i], lambda x, i, j: x[i, 1:, 2],
+                  lambda x, i, j: torch.take(x, i * 4), lambda x, i, j: torch.ops.aten.index(x, [None, i, j])):
+            for places in ((some, table), [spread(i, mesh, Shard(0)) for i in (some, table)]):
+                for dim in (0, 1):
+                    x = spread(X, mesh, Shard(dim), requires_grad=True)
+                    one = X.clone().requires_grad_()
+                    found = f(x, *places), f(one, some, table)
+                    self.close(*found)
+                    for y in found:
+                        y.square().sum().backward()
+                    self.close(x.grad, one.grad)
+        self.assertEqual(gathered, before)
+        for bad in ((5, 0), (0, 4), (-6, 3), (1, -5)):
+            i, j = (torch.tensor([0, k], device=DEVICE) for k in bad)
+            with self.assertRaises(IndexError):
+                full(rows(X, mesh)[i, j])
+                world().agree()
+
+    @on_ranks(1, 2, 3)
+    def test_writes_to_places(self, mesh):
+        X, V, before = numbers(5, 4, 3), numbers(3, seed=1), gathered.copy()
+        i, j = torch.tensor([2, -1, 0], device=DEVICE), torch.tensor([1, -2, 0], device=DEVICE)
+
+        def assigned(index):
+            def f(x, v):
+                y = x * 2
+                y[index] = v
+                return y
+            return f
+
+        for f in (assigned((i, j)), assigned((slice(None), i)), assigned((i, slice(1, None), j)),
+                  assigned((..., i, j)), assigned((slice(1, 4), 0, i)), assigned((i.int(), )),
+                  lambda x, v: torch.ops.aten.index_put(x, [None, i, j[:, None]], v, True),
+                  lambda x, v: torch.put(x, i * 4 + j, v, True), lambda x, v: x.clone().index_put_([i], v)):
+            for dim in (0, 1):
+                found = []
+                for x, v in ((X.clone(), V.clone()), (spread(X, mesh, Shard(dim)), spread(V, mesh, Shard(0)))):
+                    x.requires_grad_(), v.requires_grad_()
+                    y = f(x, v)
+                    y.square().sum().backward()
+                    found.append((y, x.grad, v.grad))
+                for got, wanted in zip(found[1], found[0]):
+                    self.close(got, wanted)
+        self.assertEqual(gathered, before)
+
     @on_ranks(1, 2)
     def test_places_that_are_gathered(self, mesh):
         X, some = numbers(5, 4, 3), torch.tensor([2, -1, 0, 2], device=DEVICE)
-        for f in (lambda x: x[0, :, some % 3], lambda x: x[some, some], lambda x: x[x > 0], lambda x: x[some[0]]):
+        for f in (lambda x: x[x > 0], lambda x: x[some[0]], lambda x: x[some[0], some], lambda x: x[some > 0, some % 3]
+                  if len(x) == 4 else x[0]):
             self.close(f(rows(X, mesh)), f(X))
 
     @on_ranks(2)
