@@ -3,6 +3,7 @@ again, else by the fallback."""
 import functools
 
 import torch
+from torch.utils._mode_utils import no_dispatch
 
 from .. import DTypeError, LayoutError, UnsupportedError
 from ._apart import parts_of, taken_apart
@@ -18,7 +19,7 @@ from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
-from ._views import refuse_change
+from ._views import refuse_change, refuse_turn
 from ._world import is_here, place, world
 
 
@@ -126,7 +127,31 @@ def apart(name):
     return run
 
 
+def turned(func, args, kwargs):
+    """x.transpose_(0, 1) and its like: x holds what the view shows, in memory of its own, and torch hears of its
+    shape."""
+    tensor = args[0]
+    refuse_turn(tensor, func)
+    shows = dispatch(twin(func), args, kwargs)
+    tensor._handle = world().op("clone")(shows._handle)
+    tell_shape(tensor, shows)
+    return tensor
+
+
+def tell_shape(tensor, like):
+    """Has torch take a tensor for one of another's shape, as it does of wrappers of its own (return_and_correct_
+    aliasing)."""
+    told = torch._C._meta_in_tls_dispatch_include()
+    with no_dispatch():
+        torch._C._set_meta_in_tls_dispatch_include(True)
+        try:
+            torch.ops.aten.as_strided_(tensor, like.shape, torch.empty(like.shape, device="meta").stride())
+        finally:
+            torch._C._set_meta_in_tls_dispatch_include(told)
+
+
 OWN = {
+    "squeeze_": turned, "unsqueeze_": turned, "transpose_": turned, "t_": turned,
     "unsafe_split": apart("split"), "unsafe_split_with_sizes": apart("split_with_sizes"),
     "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,

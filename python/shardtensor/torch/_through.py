@@ -10,7 +10,7 @@ from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL, basic
 from ._trees import is_in_place, tensors
-from ._views import views_of
+from ._views import TURNS, refuse_turn, views_of
 from ._world import world
 
 # Views that do not have each element once, or have it in another dtype.
@@ -32,6 +32,9 @@ def is_change(func, args, kwargs):
 def change(func, args, kwargs, direct):
     """direct() where that does it."""
     tensor = args[0]
+    if func.__name__ in TURNS:
+        refuse_turn(tensor, func.__name__)
+        return direct()
     if not recorded(list(tensors((args, kwargs)))):
         try:
             return direct()

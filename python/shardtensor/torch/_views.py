@@ -65,3 +65,12 @@ def refuse_change(tensor, name, differentiated):
     if differentiated and (viewed or getattr(tensor, "_node_view", False)):
         raise StateError("%s: a view, or what has views, is not changed in place where a gradient would have to "
                          "follow: give the result a name of its own, or take clone() first" % name)
+
+
+TURNS = {"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_"}
+
+
+def refuse_turn(tensor, func):
+    """A change of the shape of a view, or of what has views, which are views of the old one."""
+    if tensor._handle.is_view or getattr(tensor, "_node_view", False) or views_of(tensor):
+        raise StateError("%s: the shape of a view, and of what has views, is not changed in place" % func)

@@ -1,8 +1,9 @@
 """What is changed in place: a tensor's data, its elements by functions and operators, torch's initializers."""
+import itertools
 import operator
 import unittest
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -305,6 +306,47 @@ class Pending(TestCase):
         F.dropout(view, 0.5, True, True)
         self.close(x, full(view).reshape(6, 2))
         self.assertGreater(int((full(x) == 0).sum()), 0)
+
+    @on_ranks(1, 2, 3)
+    def test_shapes_in_place(self, mesh):
+        X, before = numbers(5, 1, 4), gathered.copy()
+        for f in (lambda x: x.squeeze_(1), lambda x: x.squeeze_(), lambda x: x.squeeze_((0, 1)),
+                  lambda x: x.unsqueeze_(-1), lambda x: x.transpose_(0, 2), lambda x: x.squeeze_(1).t_(),
+                  lambda x: x.swapaxes_(0, -1).add_(1)):
+            for dim in (0, 2):
+                x, one = spread(X, mesh, Shard(dim)), X.clone()
+                self.assertIs(f(x), x)
+                f(one)
+                self.assertEqual(x.shape, one.shape)
+                self.assertTrue(x.is_contiguous())
+                self.close(x, one)
+                self.close(x[0].mul_(2), one[0] * 2)
+                x, one = spread(X, mesh, Shard(dim), requires_grad=True), X.clone().requires_grad_()
+                for t in (x, one):
+                    f(t * 2).pow(3).sum().backward()
+                self.close(x.grad, one.grad)
+                whole = spread(X, mesh, Shard(dim))
+                view = whole[1:]
+                for t in (view, whole):
+                    self.assertRaisesRegex(st.StateError, "shape of a view", f, t)
+                self.close(whole, X)
+        self.assertEqual(gathered, before)
+
+    CELLS = [cell(4, 3, batch_first=True, dtype=torch.float64)
+             for cell in (torch.nn.GRU, torch.nn.RNN, torch.nn.LSTM)]
+
+    @on_cpu
+    @on_ranks(1, 2, 3)
+    def test_cells_whose_batch_comes_first(self, mesh):
+        X, before = numbers(5, 6, 4), gathered.copy()
+        for cell, dim in itertools.product(self.CELLS, (0, 1)):
+            found = []
+            for x in (X.clone().requires_grad_(), spread(X, mesh, Shard(dim), requires_grad=True)):
+                result, _ = cell(x)
+                found.append((result, *torch.autograd.grad(result.square().sum(), [x, *cell.parameters()])))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
+        self.assertEqual(gathered, before)
 
     @on_ranks(2, 3)
     def test_gradients_of_activations_in_place_stay_on_chunks(self, mesh):
