@@ -28,7 +28,7 @@ TORCH_S = {
 REFUSED = {"share_memory_", "apply_", "__dlpack__"}
 
 # Functions whose backward in torch writes to views: gathered before it knows of them.
-WHOLE = {"fft_hfft2", "fft_hfftn", "fft_ihfft2", "fft_ihfftn", "index_reduce", "ormqr", "linear_cross_entropy"}
+WHOLE = {"index_reduce", "ormqr", "linear_cross_entropy"}
 
 # Ops whose result is a copy, and a view in torch: not to be changed in place, which torch's input would show.
 VIEWS = {"real", "imag", "conj"}

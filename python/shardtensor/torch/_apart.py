@@ -40,6 +40,10 @@ def gives_views(func):
     return any(r.alias_info is not None for r in func._schema.returns)
 
 
+def is_composite(func):
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+
+
 @functools.lru_cache(maxsize=None)
 def parts_of(func):
     """What torch has in its place, where it writes to no argument; None. The parts that it gives compilers may be
@@ -49,7 +53,7 @@ def parts_of(func):
     own = PARTS.get(func._schema.name.split("::")[1])
     if own is not None:
         return own
-    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+    if is_composite(func):
         return func.decompose
     random = torch.Tag.nondeterministic_seeded in func.tags
     return None if random or gives_views(func) else decomposition_table.get(func)
@@ -67,6 +71,8 @@ def taken_apart(func, args, kwargs):
     if func.namespace == "prims":
         return func.impl_aten(*args, **kwargs)
     parts, calls = parts_of(func), stack()
+    if calls and is_composite(func):  # a part may write, since what it writes to is given up with the others
+        parts = func.decompose
     if parts is None or func in calls or not calls and lies_whole((args, kwargs)):
         return NotImplemented
     calls.append(func)

@@ -63,10 +63,40 @@ def put(tensor, places, values, accumulate=False):
     return flat.reshape(tensor.shape)
 
 
+def pool_back(pool, n=None):
+    """The gradient of a pool, by its input. n: of an adaptive one, over so many dims."""
+    def run(grad, tensor, *words):
+        return applied(pool, tensor, words if n is None else [grad.shape[-n:]], grad)
+
+    return run
+
+
+def addbmm(tensor, one, other, *, beta=1, alpha=1):
+    product = torch.bmm(one, other).sum(0) * alpha
+    return product.expand(torch.broadcast_shapes(tensor.shape, product.shape)) + (tensor * beta if beta else 0)
+
+
+def searchsorted(ordered, values, **words):
+    """Aten calls the second what the first is to an op."""
+    op, inputs, attrs = bind(torch.searchsorted, (ordered, values), words)
+    mesh = sharded(inputs)[0]._handle.spec.mesh
+    return wrap(op.pullback([None if t is None else handle_of(t, mesh) for t in inputs], attrs, 0)[0][0])
+
+
+def allclose(one, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+    return torch.isclose(one, other, rtol, atol, equal_nan).all().item()
+
+
 PARTS = {
     "slice_backward": view_back(aten.slice.Tensor), "select_backward": view_back(aten.select.int),
     "diagonal_backward": view_back(aten.diagonal.default), "unfold_backward": view_back(aten.unfold.default),
     "slice_scatter": scattered(aten.slice.Tensor), "select_scatter": scattered(aten.select.int),
     "diagonal_scatter": scattered(aten.diagonal.default), "index": index, "_unsafe_index": index,
-    "index_put": index_put, "_unsafe_index_put": index_put, "put": put
+    "index_put": index_put, "_unsafe_index_put": index_put, "put": put,
+    "addbmm": addbmm, "allclose": allclose, "searchsorted": searchsorted,
+    "avg_pool2d_backward": pool_back(aten.avg_pool2d.default),
+    "avg_pool3d_backward": pool_back(aten.avg_pool3d.default),
+    "_adaptive_avg_pool2d_backward": pool_back(aten._adaptive_avg_pool2d.default, 2),
+    "_adaptive_avg_pool3d_backward": pool_back(aten._adaptive_avg_pool3d.default, 3),
+    "adaptive_max_pool3d_backward": pool_back(aten.adaptive_max_pool3d.default, 3)
 }

@@ -291,7 +291,84 @@ def getitem(func, args, kwargs):
     return out.view_as(out) if out is tensor else out
 
 
+def hermitian(func, args, kwargs):
+    """Fourier transforms of several dims of what is Hermitian in the last: of the others they are complex ones."""
+    back, two = func.__name__.startswith("fft_ihfft"), func.__name__.endswith("2")
+    words = words_of(["input", "s", "dim", "norm"], args, kwargs)
+    if words is None:
+        return NotImplemented
+    out, s, dims, norm = words["input"], words.get("s"), words.get("dim", (-2, -1) if two else None), words.get("norm")
+    s, dims = ([v] if isinstance(v, int) else v for v in (s, dims))
+    dims = list(range(-(out.ndim if s is None else len(s)), 0)) if dims is None else list(dims)
+    sizes = [None if n == -1 else n for n in ([-1] * len(dims) if s is None else s)]
+    if len(sizes) != len(dims) or len({d % out.ndim for d in dims}) != len(dims):
+        return NotImplemented  # which torch refuses
+    steps = [(torch.fft.ifft if back else torch.fft.fft, n, d) for n, d in zip(sizes[:-1], dims[:-1])]
+    steps.insert(0 if back else len(steps), (torch.fft.ihfft if back else torch.fft.hfft, sizes[-1], dims[-1]))
+    for step, n, dim in steps:
+        out = step(out, n, dim, norm)
+    return out
+
+
+def index_reduced(func, args, kwargs):
+    """By scatter_reduce, whose index has the shape of what is scattered."""
+    words = words_of(["input", "dim", "index", "source", "reduce"], args, kwargs, ["include_self"])
+    if words is None or words["source"].ndim != words["input"].ndim:
+        return NotImplemented
+    tensor, source = (t if t.ndim else t.reshape(1) for t in (words["input"], words["source"]))
+    dim = words["dim"] % tensor.ndim
+    index = words["index"].reshape([-1 if d == dim else 1 for d in range(source.ndim)]).expand(source.shape)
+    result = torch.scatter_reduce(tensor, dim, index.to(torch.int64), source, words["reduce"],
+                                  include_self=words.get("include_self", True))
+    return result if words["input"].ndim else result.reshape(()).clone()
+
+
+def bilinear(func, args, kwargs):
+    words = words_of(["input1", "input2", "weight", "bias"], args, kwargs)
+    if words is None:
+        return NotImplemented
+    product = torch.einsum("...i,oij->...oj", words["input1"], words["weight"])
+    result = torch.einsum("...oj,...j->...o", product, words["input2"])
+    return result if words.get("bias") is None else result + words["bias"]
+
+
+def split_at(func, args, kwargs):
+    """tensor_split(x, places) with places in a tensor."""
+    if len(args) < 2 or not isinstance(args[1], torch.Tensor):
+        return NotImplemented
+    return func(args[0], whole_of(args[1]).tolist() if hasattr(args[1], "_handle") else args[1].tolist(), *args[2:],
+                **kwargs)
+
+
+def linear_cross_entropy(func, args, kwargs):
+    """How torch does it by parts is a matter of memory."""
+    others = ["linear_bias", "weight", "reduction", "ignore_index", "label_smoothing", "options"]
+    words = words_of(["input", "linear_weight", "target"], args, kwargs, others)
+    if words is None or words["input"].ndim > 2:
+        return NotImplemented
+    weight, bias, ignored = words["linear_weight"], words.get("linear_bias"), words.get("ignore_index")
+    logits = F.linear(words["input"], weight.flatten(0, -2), bias if bias is None else bias.flatten())
+    logits = logits.reshape(*logits.shape[:-1], *weight.shape[:-1])
+    return F.cross_entropy(logits, words["target"], words.get("weight"), reduction=words.get("reduction", "mean"),
+                           ignore_index=-100 if ignored is None else ignored,
+                           label_smoothing=words.get("label_smoothing", 0.))
+
+
+def sampled(func, args, kwargs):
+    """torch.grid_sampler_2d and its like, which have numbers for words."""
+    words = words_of(["input", "grid", "mode", "padding", "align"], args, kwargs)
+    if words is None or len(words) < 5:
+        return NotImplemented
+    mode = ("bilinear", "nearest", "bicubic")[words["mode"]]
+    padding = ("zeros", "border", "reflection")[words["padding"]]
+    return F.grid_sample(words["input"], words["grid"], mode, padding, words["align"])
+
+
 SPECIAL = {
+    "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
+    "grid_sampler_3d": sampled,
+    "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
+    "index_reduce": index_reduced, "bilinear": bilinear, "tensor_split": split_at,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,

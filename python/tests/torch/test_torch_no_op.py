@@ -150,6 +150,52 @@ class Views(NoOp):
         self.stays()
 
 
+ROWS = torch.tensor([4, 0, 4, 1], device=DEVICE)
+COMPOSED = {
+    "hfft2": lambda x: torch.fft.hfft2(torch.complex(x, x * 2)), "hfft2 of some": lambda x: torch.fft.hfft2(
+        x, s=(3, -1), norm="ortho"), "hfftn": lambda x: torch.fft.hfftn(x, dim=(1, 0)), "a dim": lambda x:
+    torch.fft.hfft2(x, 6, 0), "ihfft2": lambda x: torch.view_as_real(torch.fft.ihfft2(x).resolve_conj()),
+    "ihfftn": lambda x: torch.view_as_real(torch.fft.ihfftn(x, s=(4, ), norm="forward").resolve_conj()),
+    "bilinear": lambda x: F.bilinear(x, x * 2, numbers(2, 4, 4, seed=3), numbers(2, seed=4)),
+    "split at": lambda x: torch.tensor_split(x, torch.tensor([1, 3])),
+    "addbmm": lambda x: torch.addbmm(x[:, :2], x[None], W[None, :4, :2], beta=0.5, alpha=2),
+    "allclose": lambda x: torch.tensor([torch.allclose(x, x + 1e-12), torch.allclose(x, x + 1)]),
+    "entropy": lambda x: F.linear_cross_entropy(x, W, LABELS, ignore_index=2, label_smoothing=0.1),
+    "many in": lambda x: torch.isin(x, torch.cat([x.flatten(), x.flatten() * 2]).detach()[::2]),
+    "response": lambda x: F.local_response_norm(x[None], 3), "adaptive": lambda x: F.adaptive_avg_pool2d(x[None], 2),
+    "adaptive 3d": lambda x: F.adaptive_avg_pool3d(x[None, None], (1, 2, 3)),
+    "largest": lambda x: F.adaptive_max_pool3d(x[None, None], (1, 2, 3)), **{
+        name: lambda x, name=name: torch.index_reduce(x, 0, ROWS, W[:4] * x[0].exp(), name, include_self=name != "prod")
+        for name in ("amax", "amin", "mean", "prod")}
+}
+
+
+class Composed(NoOp):
+    @on_ranks(1, 2, 3)
+    def test_functions(self, mesh):
+        X = numbers(5, 4)
+        for (name, f), x in itertools.product(COMPOSED.items(), layouts(X, mesh)):
+            self.same(f, (X, ), (x, ), (name, x.placements))
+        self.stays()
+
+    @on_ranks(2)
+    def test_points_by_number(self, mesh):
+        X, G = numbers(2, 3, 5, 4), numbers(2, 3, 3, 2, seed=1).tanh()
+        for mode, padding in itertools.product((0, 1), (0, 1, 2)):
+            self.close(torch.grid_sampler_2d(spread(X, mesh, Shard(0)), G, mode, padding, True),
+                       torch.grid_sampler_2d(X, G, mode, padding, True))
+        self.stays()
+
+    @on_ranks(1, 2)
+    def test_what_torch_refuses(self, mesh):
+        for x in layouts(numbers(5, 4), mesh):
+            for f in (lambda: torch.fft.hfft2(x, dim=(0, 0)), lambda: torch.fft.hfftn(x, s=(2, ), dim=(0, 1)),
+                      lambda: F.bilinear(x, x[:2], numbers(2, 4, 4)), lambda: torch.addbmm(x, x[None], x[None]),
+                      lambda: torch.index_reduce(x, 0, ROWS, W, "mean"),
+                      lambda: torch.index_reduce(x, 2, ROWS, x, "amax")):
+                self.assertRaises((RuntimeError, IndexError), f)
+
+
 class Apart(NoOp):
     @on_ranks(1, 2, 3)
     def test_functions(self, mesh):
