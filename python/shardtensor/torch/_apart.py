@@ -40,6 +40,12 @@ def gives_views(func):
     return any(r.alias_info is not None for r in func._schema.returns)
 
 
+def writes(func):
+    """Whether it changes an argument: norms their running statistics without saying so."""
+    silent = "backward" not in func._schema.name and any(a.name == "running_mean" for a in func._schema.arguments)
+    return silent or any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
+
+
 def is_composite(func):
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
@@ -48,7 +54,7 @@ def is_composite(func):
 def parts_of(func):
     """What torch has in its place, where it writes to no argument; None. The parts that it gives compilers may be
     functions of prims, which are others of torch's."""
-    if any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments):
+    if writes(func):
         return None
     own = PARTS.get(func._schema.name.split("::")[1])
     if own is not None:
