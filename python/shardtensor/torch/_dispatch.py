@@ -5,26 +5,28 @@ import functools
 import torch
 from torch.utils._mode_utils import no_dispatch
 
-from .. import DTypeError, LayoutError, UnsupportedError
+from .. import DTypeError, LayoutError, StateError, UnsupportedError
 from ._apart import parts_of, taken_apart
 from ._binding import NotOurs, bind
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
-from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
+from ._fallback import (completed, fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
                         writes_plain, written)
-from ._layout import complete, is_pending
+from ._layout import complete
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, wrap
 from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
-from ._views import refuse_change, refuse_turn
+from ._views import is_alone, note_alias, note_torch_view, part_copies, refuse_change, refuse_turn
 from ._world import is_here, place, world
 
 
 def same_values(func, args, kwargs):
+    part_copies(args[0])
     result = wrap(args[0]._handle)  # one handle: what is written through one is seen through the other
+    note_alias(result, args[0])
     result._lent = getattr(args[0], "_lent", False)
     result._gathered_view = getattr(args[0], "_gathered_view", False)
     return result
@@ -90,6 +92,8 @@ def scalar(func, args, kwargs):
 
 def copy_(func, args, kwargs):
     target, source = args[:2]
+    if not isinstance(source, torch.Tensor):
+        source = torch.tensor(source, dtype=target.dtype, device=target.device)
     if getattr(source, "_handle", None) is None and source.dtype not in NAMES:
         source = source.to(target.dtype)
     put(target, handle_of(source, target._handle.spec.mesh))
@@ -171,18 +175,27 @@ def by_name(func, args, kwargs):
     handles = [None if t is None else handle_of(t, mesh) for t in inputs]
     if op.in_place and getattr(args[0], "_lent", False):
         return write(op, args[0], handles, attrs)
-    outputs, _ = op.pullback(handles, attrs, 0)
+    try:
+        outputs, _ = op.pullback(handles, attrs, 0)
+    except StateError:
+        if not op.in_place or not is_alone(args[0]):
+            raise
+        return write(op, args[0], handles, attrs)
     if not op.in_place and not op.returns_list and len(outputs) != len(func._schema.returns):
         raise NotOurs(func)  # aten's gives something more
     offer_below(func, op)
     if op.in_place:
         return args[0]
     results = [wrap(h) for h in outputs]
+    for result in results if op.aliases and func._schema.name != "aten::_unsafe_view" else ():
+        if result._handle.is_view and args:
+            note_torch_view(result, args[0])
     return results if op.returns_list else results[0] if len(results) == 1 else tuple(results)
 
 
 def write(op, tensor, handles, attrs):
-    """An op in place on memory that torch lent, which the library counts as a view: its values, into that memory."""
+    """An op in place on memory that torch lent, which the library counts as a view, or that views in nodes show: its
+    values, into that memory."""
     if op.name == "copy_":
         values = handles[1]
     elif op.name == "fill_":
@@ -199,17 +212,6 @@ def check_cast(dtype, tensor):
     """Torch's rule for what is written to a tensor in place: a dtype of its own kind, or of a lower one."""
     if not torch.can_cast(dtype, tensor.dtype):
         raise RuntimeError("result type %s can't be cast to the desired output type %s" % (dtype, tensor.dtype))
-
-
-def completed(tensor):
-    """Does the pending reduction of a tensor that is to change in place, as loss += 1 of a mean has it change. Whether
-    it could: memory that others show or own stays what it is."""
-    handle = tensor._handle
-    shown = handle.is_view or getattr(tensor, "_lent", False) or any(v() for v in getattr(tensor, "_node_views", []))
-    if shown or not is_pending(handle.spec):
-        return False
-    tensor._handle = handle.redistribute(complete(handle.spec))
-    return True
 
 
 def promoted(func, args, kwargs):
@@ -252,6 +254,7 @@ def dispatch(func, args, kwargs):
     if not of_lists and writes_plain(func, args, kwargs):
         return on_plain(func, args, kwargs)
     for tensor in written(func, args, kwargs):
+        part_copies(tensor)
         differentiated = torch.is_grad_enabled() and any(t.requires_grad for t in tensors((args, kwargs)))
         refuse_change(tensor, name, differentiated)
     own = OWN.get(name)

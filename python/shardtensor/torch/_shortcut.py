@@ -2,7 +2,7 @@
 it, above torch's autograd and below."""
 import torch
 
-from .. import ArgumentError, DTypeError, LayoutError, ShapeError, UnsupportedError, _c
+from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
@@ -62,7 +62,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         least=LEAST,
         general_backward=general_backward,
         fit=fit,
-        refusals=REFUSALS,
+        refusals=(*REFUSALS, StateError),
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
         words=lambda device: {name: {"dtype": dtype, "device": torch.device(device)} for name, dtype in DTYPES.items()},
     )
@@ -87,6 +87,6 @@ def offer(func, op):
 
 def offer_below(func, op):
     """The same for an overload below autograd, which may be in place."""
-    plain = not (op.returns_list or op.name in SPREAD or op.name in UNLIKE)
+    plain = not (op.returns_list or op.aliases or op.name in SPREAD or op.name in UNLIKE)
     if plain and op.n_outputs == 1 and not op_of(func)[1]:
         _below[id(func)] = (func, op.name, words_of(func, op))

@@ -58,7 +58,7 @@ def contiguous(func, args, kwargs):
     """x.contiguous(): x itself, but of a view a copy, which is not to be changed in place where torch may give the view
     itself."""
     tensor = args[0]
-    if not getattr(tensor, "_node_view", False):
+    if not getattr(tensor, "_node_view", False) or getattr(tensor, "_is_copy", False):
         return tensor
     copy = tensor.clone()
     copy._gathered_view = not is_strided(tensor)

@@ -5,12 +5,13 @@ import weakref
 
 import torch
 
-from .. import StateError
+from .. import LayoutError, StateError
+from ._fallback import completed
 from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL, basic
 from ._trees import is_in_place, tensors
-from ._views import TURNS, refuse_turn, views_of
+from ._views import TURNS, known_views, part_copies, refuse_turn, taken, views_of
 from ._world import world
 
 # Views that do not have each element once, or have it in another dtype.
@@ -25,6 +26,8 @@ def is_change(func, args, kwargs):
         return False
     if getattr(tensor, "_gathered_view", False) or func.__name__ == "detach_":
         return False
+    if getattr(tensor, "_is_copy", False):
+        return True
     steps = getattr(tensor, "_path", (None, None, None))[2] if is_view else ()
     return steps is not None and not any(op.name in UNSUITABLE for op, _, _ in steps)
 
@@ -35,22 +38,32 @@ def change(func, args, kwargs, direct):
     if func.__name__ in TURNS:
         refuse_turn(tensor, func.__name__)
         return direct()
+    part_copies(tensor)
     if not recorded(list(tensors((args, kwargs)))):
         try:
             return direct()
-        except StateError:
-            pass  # a view has memory of its own
+        except (StateError, LayoutError):
+            pass  # a view has memory of its own, or shows what is pending
     if not getattr(tensor, "_node_view", False):
         return beside_views(tensor, direct)
-    apart = tensor.clone()
-    func(apart, *args[1:], **kwargs)
+    if getattr(tensor, "_detached", False):
+        with torch.no_grad():
+            return apart(func, args, kwargs)
+    return apart(func, args, kwargs)
+
+
+def apart(func, args, kwargs):
+    """The change of a view, done to a copy of it, and then to the whole."""
+    tensor = args[0]
+    copy = tensor.clone()
+    func(copy, *args[1:], **kwargs)
     first, spec, steps = tensor._path
     whole = first()
     if whole is None:  # nobody else has it, which other ranks need not know yet: they would wait for what is left out
         whole = wrap(world().factory("zeros", complete(spec)))
         whole._node_views, tensor._path = [weakref.ref(tensor)], (weakref.ref(whole), spec, steps)
     spec = complete(whole._handle.spec)
-    new = torch.where(places(apart, spec, steps), placed(apart, spec, steps), Before.apply(whole))
+    new = torch.where(places(copy, spec, steps), placed(copy, spec, steps), Before.apply(whole))
     beside_views(whole, lambda: whole.copy_(new))
     return tensor
 
@@ -58,19 +71,21 @@ def change(func, args, kwargs, direct):
 def beside_views(tensor, write):
     """What write() gives, which changes a tensor that is no view. Those of its views that live are views of the changed
     one then, for the library, which counts them, and for torch."""
-    views = views_of(tensor)
-    tensor._node_views = []
+    views, known = views_of(tensor), known_views(tensor)
+    known[:] = [view for view in known if not any(view() is own for own in views)]
+    completed(tensor)
     for view in views:
         view._handle = tensor._handle
         view._chunk = view._chunk_of = None  # which a function on the chunks has it keep, a view too
     try:
         result = write()
     finally:
-        tensor._node_views = [weakref.ref(view) for view in views]
+        known += [weakref.ref(view) for view in views]
         for view in views:
             view._handle = taken(tensor._handle, view._path[2])[-1]
     for view in views:
-        Rebind.apply(view, shown(tensor, view._path[2]))
+        if not getattr(view, "_detached", False):
+            Rebind.apply(view, shown(tensor, view._path[2]))
     return result
 
 
@@ -80,14 +95,6 @@ def shown(tensor, steps):
         results = call(op, [tensor], attrs)
         tensor = results[at] if isinstance(results, (list, tuple)) else results
     return tensor
-
-
-def taken(handle, steps):
-    """The handle, and what each step takes of it."""
-    found = [handle]
-    for op, attrs, at in steps:
-        found.append(op.pullback([found[-1]], attrs, 0)[0][at])
-    return found
 
 
 def put_back(handle, spec, steps):

@@ -2,7 +2,14 @@
 import math
 import weakref
 
+import torch
+
 from .. import StateError
+from ._dtypes import DTYPES
+from ._world import world
+
+# Ops that may give a view where torch's function gives a tensor of its own.
+COPIES = {"flip", "roll"}
 
 
 def note_views(op, attrs, values, results):
@@ -12,22 +19,147 @@ def note_views(op, attrs, values, results):
     for at, view in enumerate(results):
         if not view._handle.is_view:
             continue
+        if is_copy(op, attrs, values):
+            note_copy(view, values)
+            continue
         base = values[0]
         view._node_view = True
         view._shown = None, False
         if getattr(base, "_handle", None) is not None:
-            view._shown = base._handle.spec, getattr(base, "_node_view", False)
-            first, spec, steps = getattr(base, "_path", (weakref.ref(base), base._handle.spec, ()))
+            view._shown = base._handle.spec, hasattr(base, "_path")
+            first, spec, steps = path_of(base)
             view._path = first, spec, (*steps, (op, attrs, at))
-            for shown in {id(t): t for t in (base, first()) if t is not None}.values():
-                alive = [v for v in getattr(shown, "_node_views", []) if v() is not None]
-                shown._node_views = [*alive, weakref.ref(view)]
+            if getattr(first(), "_is_copy", False):
+                view._first = first()  # lives on: what it is a copy of knows it alone
+            note_view(view, base)
+
+
+def path_of(tensor):
+    return getattr(tensor, "_path", None) or (weakref.ref(tensor), tensor._handle.spec, ())
+
+
+def note_view(view, base):
+    """Has a tensor, and the first one that it is of, know a view."""
+    for shown in {id(t): t for t in (base, path_of(base)[0]()) if t is not None}.values():
+        known = known_views(shown)
+        known[:] = [*(v for v in known if v() is not None), weakref.ref(view)]
+
+
+def known_views(tensor):
+    """Weak references, in a list that it shares with what has been detached from it."""
+    return vars(tensor).setdefault("_node_views", [])
+
+
+def living_views(tensor):
+    """Views that live, of it or of its views. A copy that has memory of its own by now is none."""
+    found = [view() for view in getattr(tensor, "_node_views", [])]
+    return [view for view in found if getattr(view, "_node_view", False)]
+
+
+def note_alias(alias, tensor):
+    """A tensor on the very handle of another one, which torch has detached: of a view another view, of which the graph
+    knows nothing."""
+    if hasattr(tensor, "_path"):
+        alias._node_view, alias._shown, alias._path, alias._detached = True, tensor._shown, tensor._path, True
+        note_view(alias, alias)
+    elif getattr(tensor, "_node_view", False):
+        note_torch_view(alias, tensor)
+    else:
+        alias._node_views = known_views(tensor)
+
+
+# A view that is a tensor of its own in torch stays on the memory that it shows until one of both is to change: most
+# are never changed, as what attention reshapes.
+
+
+def is_copy(op, attrs, values):
+    """Whether torch's function gives a tensor of its own: a reshape does where strides cannot say it."""
+    if op.name in COPIES or len(values) > 1:
+        return True
+    first, spec, steps = path_of(values[0]) if hasattr(values[0], "_handle") else (None, None, ())
+    if not steps or op.name not in ("reshape", "flatten"):
+        return False
+    shown = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
+    for step in steps:
+        shown = as_strides(shown, *step)
+    return not as_strides(shown, op, attrs, 0)._is_view()
+
+
+def as_strides(tensor, op, attrs, at):
+    """What torch's function of the name takes of a tensor without elements."""
+    words = {name: value for name, value in attrs.items() if value is not None}
+    with torch._C.DisableTorchFunctionSubclass():
+        if op.name == "slice":
+            found = torch.ops.aten.slice(tensor, **words)
+        elif op.name == "split":
+            found = tensor.split(words.get("split_sizes") or words["split_size"], words.get("dim", 0))
+        elif op.name == "einsum":
+            found = torch.einsum(words["equation"], tensor)
+        elif op.name in ("view", "reshape"):  # torch may refuse the first
+            found = tensor.reshape(words["shape"])
+        elif op.name == "expand":
+            found = tensor.expand(words["shape"])
+        else:
+            found = getattr(torch, op.name, getattr(torch.Tensor, op.name, None))(tensor, **words)
+    return found[at] if isinstance(found, (list, tuple)) else found
+
+
+def note_copy(tensor, values):
+    tensor._node_view = tensor._is_copy = True
+    for value in values:
+        if getattr(value, "_handle", None) is not None:
+            note_view(tensor, value)
+
+
+def part_copies(tensor):
+    """Gives all that are copies of a tensor, or of what it shows, memory of their own, before it changes; also itself,
+    if it is one."""
+    for shown in {id(t): t for t in (tensor, path_of(tensor)[0]()) if t is not None}.values():
+        copies = [view() for view in getattr(shown, "_node_views", [])]
+        for copy in [*copies, shown]:
+            if getattr(copy, "_is_copy", False):
+                copy._is_copy = copy._node_view = False
+                part_copies(copy)
+                copy._handle = world().op("clone")(copy._handle)
+                for view in views_of(copy):
+                    view._handle = taken(copy._handle, view._path[2])[-1]
+
+
+class Life:
+    """What lives as long as the tensor that has it. Torch swaps no tensors that weak references know."""
+
+
+def life_of(tensor):
+    if not hasattr(tensor, "_life"):
+        tensor._life = Life()
+    return weakref.ref(tensor._life)
+
+
+def note_torch_view(view, base):
+    """A view that torch has taken below autograd, or what is detached from a view: only the two know."""
+    alive = [life for life in getattr(base, "_beside", []) if life() is not None]
+    base._beside, view._beside = [*alive, life_of(view)], [life_of(base)]
+
+
+def is_alone(tensor):
+    """Whether a tensor's memory is its own, and shown by no tensor that lives: others that show it are in nodes, which
+    tell by its version that it has changed."""
+    shows = any(getattr(tensor, word, False) for word in ("_lent", "_node_view", "_gathered_view"))
+    beside = any(life() is not None for life in getattr(tensor, "_beside", []))
+    return not shows and not beside and not living_views(tensor)
+
+
+def taken(handle, steps):
+    """The handle, and what each step takes of it."""
+    found = [handle]
+    for op, attrs, at in steps:
+        found.append(op.pullback([found[-1]], attrs, 0)[0][at])
+    return found
 
 
 def views_of(tensor):
     """Those that live, of a tensor that is no view."""
-    found = [view() for view in getattr(tensor, "_node_views", [])]
-    return [view for view in found if view is not None and hasattr(view, "_path") and view._path[0]() is tensor]
+    return [view for view in living_views(tensor) if hasattr(view, "_path") and view._path[0]() is tensor]
 
 
 def forget_views(tensor):
@@ -35,6 +167,7 @@ def forget_views(tensor):
     for view in views_of(tensor):
         view._path = no_tensor, *view._path[1:]
     tensor._node_view, tensor._node_views = False, []
+    tensor._is_copy = False
     vars(tensor).pop("_path", None)
 
 
@@ -61,8 +194,7 @@ def refuse_change(tensor, name, differentiated):
     if getattr(tensor, "_gathered_view", False):
         raise StateError("%s: a view that was gathered, or left a graph of torch.compile, is a copy: it and what it "
                          "shows are not changed in place, take clone()" % name)
-    viewed = any(view() is not None for view in getattr(tensor, "_node_views", []))
-    if differentiated and (viewed or getattr(tensor, "_node_view", False)):
+    if differentiated and (living_views(tensor) or getattr(tensor, "_node_view", False)):
         raise StateError("%s: a view, or what has views, is not changed in place where a gradient would have to "
                          "follow: give the result a name of its own, or take clone() first" % name)
 

@@ -146,6 +146,81 @@ class Views(TestCase):
                     t.reshape(-1)[5:9].logical_not_()
                 self.close(x, one)
 
+    @on_ranks(3)
+    def test_what_torch_copies_is_no_view(self, mesh):
+        """It may be a view on memory until one of both changes."""
+        copies = {
+            "reshape": lambda y: y.transpose(0, 2).reshape(4, 30), "flatten": lambda y: y[..., 1:3].flatten(),
+            "deep": lambda y: y[1:].permute(2, 1, 0)[..., 1:].reshape(-1)[2:9], "flip": lambda y: y[:1].flip(0),
+            "roll": lambda y: y.roll(0, 1),
+            "einsum": lambda y: torch.einsum("abc,cd->abd", y * 1, torch.ones(6, 2, dtype=y.dtype))
+        }
+
+        def change_one(y, copy, which, again):
+            c = copy(y)
+            row = c[0]
+            (c, y, y[1], row)[which].mul_(2)
+            (c, y, y[1], row)[again].add_(1)
+            y[0].add_(c.sum())
+
+        for copy in copies.values():
+            for which in range(4):
+                for placements in layouts(mesh):
+                    self.compare(lambda y: change_one(y, copy, which, (which + 1) % 4), mesh, placements)
+        views = (lambda y: torch.view_as_real(torch.view_as_complex(y)), lambda y: y.unfold(1, 2, 2)[..., 0],
+                 lambda y: y.squeeze().unflatten(1, (2, 3)).flatten(1), lambda y: torch.einsum("abc->cab", y),
+                 lambda y: y.movedim((0, 1), (1, 0)).diagonal(), lambda y: y.expand(2, 4, 6, 2)[1],
+                 lambda y: y.split([2, 4], 1)[1].narrow(0, 1, 2), lambda y: y.view(6, 8).chunk(2, 1)[1].unbind()[2])
+        for view in views:
+            found = []
+            for y in spread(numbers(4, 6, 2), mesh, Shard(0)), numbers(4, 6, 2):
+                copy = view(y).permute(*reversed(range(view(y).ndim))).reshape(-1)
+                y.mul_(2)
+                found.append((copy, y))
+            for got, wanted in zip(*found):
+                self.close(got, wanted)
+
+    @on_ranks(1, 3)
+    def test_views_in_nodes_alone(self, mesh):
+        """What a node keeps of a view does not keep the tensor from being changed."""
+        def change(y, z):
+            kept = y.diagonal(0, 0, 1).cos(), torch.atan2(y[:, 1], z[:, 1].abs() + 1), y.transpose(0, 1).flip(0).exp()
+            y[1:].mul_(2)
+            y.transpose(0, 1).add_(z.transpose(0, 1))
+            return kept
+
+        for placements in layouts(mesh):
+            self.compare(change, mesh, placements, numbers(*SHAPE, seed=1))
+
+    @on_ranks(1, 3)
+    def test_beside_what_is_detached(self, mesh):
+        for placements in layouts(mesh):
+            x, X = spread(numbers(*SHAPE), mesh, *placements), numbers(*SHAPE)
+            for t in x, X:
+                apart = t.detach()
+                t[..., 1].mul_(2)
+                apart.add_(1)
+                t.transpose(0, 2).reshape(-1).detach().add_(1)
+                t.mul_(apart)
+            self.close(x, X)
+
+    @on_ranks(2, 3)
+    def test_what_is_pending(self, mesh):
+        def change(y, z):
+            sums, most = y.sum(0), z.detach().amax(0, keepdim=True)
+            rows = sums[1:], most.transpose(0, 1)
+            sums[2] = 3
+            rows[0].mul_(2)
+            rows[1].add_(most.squeeze(0)[0, 0] * 1)
+            total = y.mean()
+            total.copy_(total * 2)
+            most[0, 1].copy_(1.5)
+            z.max().detach().add_(1)
+            y[0].add_(sums * most[0] * total + z[1])
+
+        for placements in layouts(mesh):
+            self.compare(change, mesh, placements, numbers(*SHAPE, seed=1))
+
     @on_ranks(1, 2)
     def test_views_of_data_of_before(self, mesh):
         for index in 0, (slice(None), 1):
