@@ -84,6 +84,70 @@ def shaped_as(name):
     return run
 
 
+def cuts_of(parts, n):
+    """Where torch.tensor_split cuts a dim of n: into so many parts, or at these places."""
+    if isinstance(parts, int):
+        sizes = [n // parts + (k < n % parts) for k in range(parts)]
+        parts = [sum(sizes[:k]) for k in range(1, len(sizes))]
+    return [0, *parts], [*parts, n]
+
+
+def tensor_split(func, args, kwargs):
+    """Views by slices, which torch takes below autograd."""
+    words = dict(zip(["input", "parts", "dim"], args), **kwargs)
+    parts = words.get("parts", words.get("indices_or_sections", words.get("indices", words.get("sections"))))
+    tensor, dim = words["input"], words.get("dim", 0)
+    if isinstance(parts, torch.Tensor):
+        parts = (whole_of(parts) if hasattr(parts, "_handle") else parts).tolist()
+    has_dim = tensor.ndim > 0 and -tensor.ndim <= dim < tensor.ndim
+    if not has_dim or parts is None or isinstance(parts, int) and parts < 1:
+        return NotImplemented
+    cuts = zip(*cuts_of(parts, tensor.shape[dim]))
+    return tuple(slice_of(tensor, dim, start, stop) for start, stop in cuts)
+
+
+def slice_of(tensor, dim, start, stop):
+    start, stop, _ = slice(start, stop).indices(tensor.shape[dim])
+    return ask("slice", [tensor], dim=dim, start=start, end=max(start, stop))
+
+
+def split_along(dim, least):
+    """hsplit, vsplit and dsplit. Torch says what is wrong with their arguments."""
+    def run(func, args, kwargs):
+        tensor, parts = args[0], kwargs.get("indices", kwargs.get("sections", args[1] if len(args) > 1 else None))
+        along = dim if tensor.ndim > 1 else 0
+        if tensor.ndim < least or isinstance(parts, int) and (parts < 1 or tensor.shape[along] % parts):
+            return NotImplemented
+        return tensor_split(func, (tensor, parts, along), {})
+
+    return run
+
+
+def tensordot(func, args, kwargs):
+    """By einsum; torch has views below autograd."""
+    words = words_of(["a", "b", "dims"], args, kwargs, ["out"])
+    if words is None or words.get("out") is not None or isinstance(words.get("dims", 2), torch.Tensor):
+        return NotImplemented
+    a, b, dims = words["a"], words["b"], words.get("dims", 2)
+    if isinstance(dims, int):
+        dims = range(a.ndim - dims, a.ndim), range(dims)
+    of_a, of_b = ([d % t.ndim for d in ([ds] if isinstance(ds, int) else ds)] for t, ds in zip((a, b), dims))
+    shared = dict(zip(of_b, of_a))
+    if len(shared) != len(of_a) or any(a.shape[d] != b.shape[e] for e, d in shared.items()) or a.ndim + b.ndim > 26:
+        return NotImplemented
+    letters = "".join(map(chr, range(97, 97 + a.ndim + b.ndim)))
+    names_a, names_b = letters[:a.ndim], "".join(letters[shared.get(d, a.ndim + d)] for d in range(b.ndim))
+    kept = "".join(c for c in names_a + names_b if (names_a + names_b).count(c) == 1)
+    return torch.einsum("%s,%s->%s" % (names_a, names_b, kept), a, b)
+
+
+def outer(func, args, kwargs):
+    words = words_of(["input", "vec2"], args, kwargs)
+    if words is None or words["input"].ndim != 1 or words["vec2"].ndim != 1:
+        return NotImplemented
+    return torch.mul(words["input"].unsqueeze(1), words["vec2"])
+
+
 def inverted(func, args, kwargs):
     """~x: of bool; of integers it is bitwise, which no op is."""
     return ask("logical_not", [args[0]]) if args[0].dtype == torch.bool else NotImplemented
@@ -183,9 +247,11 @@ def renormed(func, args, kwargs):
 
 
 def dropped(func, args, kwargs):
-    """dropout(x, p, training): x itself where nothing is dropped, which may be changed in place then."""
+    """dropout(x, p, training): x itself where nothing is dropped, in torch too."""
     words = words_of(["input", "p", "training", "inplace"], args, kwargs, ["train"])
-    if words is None or words.get("train", words.get("training", True)) or not 0 <= words.get("p", 0.5) <= 1:
+    if words is None or not 0 <= words.get("p", 0.5) <= 1:
+        return NotImplemented
+    if words.get("train", words.get("training", True)) and words.get("p", 0.5) > 0:
         return NotImplemented
     return words["input"]
 
@@ -332,14 +398,6 @@ def bilinear(func, args, kwargs):
     return result if words.get("bias") is None else result + words["bias"]
 
 
-def split_at(func, args, kwargs):
-    """tensor_split(x, places) with places in a tensor."""
-    if len(args) < 2 or not isinstance(args[1], torch.Tensor):
-        return NotImplemented
-    return func(args[0], whole_of(args[1]).tolist() if hasattr(args[1], "_handle") else args[1].tolist(), *args[2:],
-                **kwargs)
-
-
 def linear_cross_entropy(func, args, kwargs):
     """How torch does it by parts is a matter of memory."""
     others = ["linear_bias", "weight", "reduction", "ignore_index", "label_smoothing", "options"]
@@ -368,14 +426,16 @@ SPECIAL = {
     "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
     "grid_sampler_3d": sampled,
     "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
-    "index_reduce": index_reduced, "bilinear": bilinear, "tensor_split": split_at,
+    "index_reduce": index_reduced, "bilinear": bilinear,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "resolve_conj": resolved, "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
-    "view_as": shaped_as("view"),
+    "view_as": shaped_as("view"), "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
+    "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),
+    "ravel": lambda func, args, kwargs: ask("reshape", [args[0]], shape=[-1]),
     "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"),
     "t": lambda func, args, kwargs: ask("transpose", [args[0]], dim0=0, dim1=1) if args[0].ndim == 2 else NotImplemented

@@ -180,6 +180,12 @@ class Views(TestCase):
             for got, wanted in zip(*found):
                 self.close(got, wanted)
 
+    @on_ranks(2)
+    def test_dropout_of_nothing_is_the_tensor(self, mesh):
+        x = spread(numbers(*SHAPE), mesh, Shard(0))
+        for same in F.dropout(x, 0.0), F.dropout(x, 0.3, False), torch.dropout(x, 0.0, True):
+            self.assertIs(same, x)
+
     @on_ranks(1, 3)
     def test_views_in_nodes_alone(self, mesh):
         """What a node keeps of a view does not keep the tensor from being changed."""
@@ -203,6 +209,36 @@ class Views(TestCase):
                 t.transpose(0, 2).reshape(-1).detach().add_(1)
                 t.mul_(apart)
             self.close(x, X)
+
+    @on_ranks(1, 3)
+    def test_splits_and_their_kin(self, mesh):
+        def change(y, z):
+            y.tensor_split(2, 1)[1].mul_(2)
+            torch.tensor_split(y, (1, 4), dim=-1)[1].add_(z[..., 1:4])
+            y.tensor_split(4, 2)[0][1].zero_()
+            y.vsplit([2])[1].mul_(y.hsplit(2)[0].sum())
+            y.dsplit(3)[2].mul_(z[..., :2])
+            y.ravel()[3:9].mul_(2)
+
+        for placements in layouts(mesh):
+            self.compare(change, mesh, placements, numbers(*SHAPE, seed=1))
+
+    @on_ranks(2, 3)
+    def test_products_of_tensors_may_be_changed(self, mesh):
+        W = numbers(6, 4, 3, seed=2)
+
+        def change(y, z):
+            w = spread(W, mesh, Shard(1)) if isinstance(y, ShardTensor) else W
+            x = y * 1
+            for product in (torch.tensordot(x, z, 3), torch.tensordot(x, w, ([2, 1], [0, -2])),
+                            torch.tensordot(x, w[:, 0], 1),
+                            torch.tensordot(x[0, 0], z[0, 0], 0), torch.outer(x[0, 0], z[0, 1])):
+                product /= 3
+                product.neg_()
+                y[0, 1] += product.sum()
+
+        for placements in layouts(mesh):
+            self.compare(change, mesh, placements, numbers(*SHAPE, seed=1))
 
     @on_ranks(2, 3)
     def test_what_is_pending(self, mesh):
