@@ -14,7 +14,7 @@ from ._layout import complete, is_pending, replicated
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, lent, wrap
 from ._trees import mapped, sharded, tensors
-from ._views import is_alone, living_views
+from ._views import is_alone, living_views, put_handle
 from ._world import world
 
 gathered = collections.Counter()  # how often each function ran whole on gathered tensors
@@ -300,5 +300,5 @@ def completed(tensor):
     shown = handle.is_view or getattr(tensor, "_lent", False) or living_views(tensor)
     if shown and not is_alone(tensor) or not is_pending(handle.spec):
         return False
-    tensor._handle = handle.redistribute(complete(handle.spec))
+    put_handle(tensor, handle.redistribute(complete(handle.spec)))
     return True

@@ -47,6 +47,8 @@ def change(func, args, kwargs, direct):
     if not getattr(tensor, "_node_view", False):
         return beside_views(tensor, direct)
     if getattr(tensor, "_detached", False):
+        if recorded(list(tensors((args, kwargs)))):
+            return direct()  # which is refused: the graph does not know what it shows
         with torch.no_grad():
             return apart(func, args, kwargs)
     return apart(func, args, kwargs)

@@ -6,6 +6,7 @@ import torch
 
 from .. import StateError
 from ._dtypes import DTYPES
+from ._layout import is_pending
 from ._world import world
 
 # Ops that may give a view where torch's function gives a tensor of its own.
@@ -29,6 +30,7 @@ def note_views(op, attrs, values, results):
             view._shown = base._handle.spec, hasattr(base, "_path")
             first, spec, steps = path_of(base)
             view._path = first, spec, (*steps, (op, attrs, at))
+            view._detached = getattr(base, "_detached", False)
             if getattr(first(), "_is_copy", False):
                 view._first = first()  # lives on: what it is a copy of knows it alone
             note_view(view, base)
@@ -66,6 +68,17 @@ def note_alias(alias, tensor):
         note_torch_view(alias, tensor)
     else:
         alias._node_views = known_views(tensor)
+    if is_pending(tensor._handle.spec):
+        alias._same = vars(tensor).setdefault("_same", [weakref.ref(tensor)])
+        alias._same.append(weakref.ref(alias))
+
+
+def put_handle(tensor, handle):
+    """Another handle for a tensor, and for what was detached from it, or it from."""
+    before = tensor._handle
+    for other in [tensor, *(same() for same in getattr(tensor, "_same", []))]:
+        if other is not None and other._handle is before:
+            other._handle = handle
 
 
 # A view that is a tensor of its own in torch stays on the memory that it shows until one of both is to change: most

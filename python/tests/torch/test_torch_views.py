@@ -211,6 +211,37 @@ class Views(TestCase):
             self.close(x, X)
 
     @on_ranks(1, 3)
+    def test_detached_views_have_graphs_of_their_own(self, mesh):
+        for placements in layouts(mesh):
+            found = []
+            for x in spread(numbers(*SHAPE), mesh, *placements), numbers(*SHAPE):
+                leaf = x[1:].detach().requires_grad_()
+                shown = leaf[:, 1]
+                x.mul_(3)
+                (shown ** 2).sum().backward()
+                found.append((shown, leaf.grad, x))
+                with self.assertRaisesRegex(RuntimeError, "leaf"):
+                    leaf.add_(1)
+                with torch.no_grad():
+                    shown.add_(1)
+            for got, wanted in zip(*found):
+                self.close(got, wanted)
+        with self.assertRaises(st.StateError):  # where torch has a gradient follow
+            spread(numbers(*SHAPE), mesh, Shard(0))[1:].detach().mul_(numbers(6).requires_grad_())
+
+    @on_ranks(2)
+    def test_what_is_detached_from_a_pending_sum_is_the_sum(self, mesh):
+        for change in (lambda t, apart: t.mul_(2), lambda t, apart: apart.mul_(2), lambda t, apart: t[1:].mul_(2)):
+            found = []
+            for x in spread(numbers(*SHAPE), mesh, Shard(0)), numbers(*SHAPE):
+                t = x.sum(0)
+                apart = t.detach()
+                change(t, apart)
+                found.append((t, apart))
+            for got, wanted in zip(*found):
+                self.close(got, wanted)
+
+    @on_ranks(1, 3)
     def test_splits_and_their_kin(self, mesh):
         def change(y, z):
             y.tensor_split(2, 1)[1].mul_(2)
