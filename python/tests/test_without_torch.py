@@ -14,7 +14,7 @@ RUN = "import runpy, sys; sys.modules['torch'] = None; sys.argv = sys.argv[1:]; 
 class WithoutTorch(unittest.TestCase):
     def test_programs_are_skipped(self):
         programs = glob.glob(os.path.join(FOLDER, "test_*.py"))
-        programs += [os.path.join(FOLDER, name) for name in ("opinfo.py", "one_after_another.py")]
+        programs += [os.path.join(FOLDER, name) for name in ("fuzz.py", "opinfo.py", "one_after_another.py")]
         self.assertGreater(len(programs), 9)
         for program in programs:
             with self.subTest(os.path.basename(program)):
