@@ -75,9 +75,9 @@ def note_alias(alias, tensor):
 
 def put_handle(tensor, handle):
     """Another handle for a tensor, and for what was detached from it, or it from."""
-    before = tensor._handle
-    for other in [tensor, *(same() for same in getattr(tensor, "_same", []))]:
-        if other is not None and other._handle is before:
+    same = getattr(tensor, "_same", [])
+    for other in [tensor, *(life() for life in same)]:
+        if other is tensor or getattr(other, "_same", None) is same:
             other._handle = handle
 
 
@@ -181,7 +181,8 @@ def forget_views(tensor):
         view._path = no_tensor, *view._path[1:]
     tensor._node_view, tensor._node_views = False, []
     tensor._is_copy = False
-    vars(tensor).pop("_path", None)
+    for word in ("_path", "_same"):
+        vars(tensor).pop(word, None)
 
 
 def no_tensor():

@@ -21,6 +21,7 @@ from fuzz_programs import Program, attempt, variables, words
 # What docs/torch.md says of writes, and of derivatives of gradients.
 REFUSED = re.compile("a view that was gathered, or left a graph|the shape of a ShardTensor is not changed in place|"
                      "there is no third derivative|cannot be differentiated again|"
+                     "of complex numbers it is first-order|function that returns multiple views|"
                      "of .* was changed in place after it was saved|modified by an inplace operation")
 # Views that show an element often, views of what is detached beside others, and those that torch takes within a
 # function of several dtypes, which has no op.
@@ -53,6 +54,8 @@ def difference(got, wanted, tolerance, is_looser):
         if metas[0] != metas[1]:
             return "%s is %s, wanted %s" % (name, *metas)
         exact = not (value.is_floating_point() or value.is_complex())
+        if is_looser:  # torch's second derivatives of roots of 0 are NaN
+            have = torch.where(value.isnan(), value, have)
         bound = 0 if exact or not value.numel() else tolerance * (1 + value.nan_to_num().abs().max().item())
         if not torch.allclose(have, value, rtol=0, atol=bound, equal_nan=True):
             return "%s is %s, wanted %s" % (name, have.tolist(), value.tolist())

@@ -87,23 +87,24 @@ CHANGES = """
 {y1}.view(-1)[::2].add_(1) | {y1}.index_fill_({d}, {r}, 0.3) | {y1}.scatter_({d}, {g}, 0.4) | {y1}.cumsum_({d}) |
 {y1}.index_add_({d}, {r}, {y1}.index_select({d}, {r})) | {y1}[{r0}] = {h} | {y}[...] = {b} | {y}.abs_() |
 {y}[None] += {h} | {y1}.scatter_add_({d}, {g}, {y1} * 1) | {y1}[{cut0}].copy_({y1}[{cut0}].flip(0)) |
-{y1}.swapaxes(0, -1).neg_() | {q}.add_(1)
+{y1}.swapaxes(0, -1).neg_()
 """
 OTHERS = """
 {x}.detach() | {x}.clone() | {x}.float() | {x}.double() | {z}.to(torch.float64) | {z} == {s} | {x} > {o} |
 ~({x} > 0) | ({x} * 3).long() | {q} + 1 | {q} // 2 | {q} * {q} | {q} % 3 | {q}.sum() | {q}.double() * 0.5 |
 {q} * {s} | {z} != 0 | torch.complex({x}, {s}) | {c}.abs() | {c}.real * 1 | {c}.conj() * {c} | {c}.imag + 1 |
-{c} * {c} | {c}.sum() | {z}.any() | ({x} > 0) & ({x} < 1) | torch.zeros_like({x}) + {x} |
+{c} * {c} | {c}.sum() | {z}.any() | ({x} > 0) & ({x} < 0.7) | torch.zeros_like({x}) + {x} |
 torch.full_like({x}, 2) * {x} | {x}.new_ones({x}.shape) - {x} | {x} + {x}.detach() | {x}.bool() |
 {x}.clone().requires_grad_() | {x}.detach().requires_grad_() | {x}.contiguous() * 1
 """
 ENGINE = """
-lay({z}, {layout}).clone() | lay({x}, {layout}) * 1 | cut({x}).clone() | grad_of({x}, "{l}") |
-grad_of({x} ** 2, "{l}") | checkpoint(lambda t: (t * {s}).sin() * t, {x}, use_reentrant=False) |
+lay({z}, {layout}).clone() | hooked({x} * 1) | retained({x} * 1) | lay({x}, {layout}) * 1 | cut({x}).clone() |
+grad_of({x}, "{l}") | grad_of({x} ** 2, "{l}") |
+checkpoint(lambda t: (t * {s}).sin() * t, {x}, use_reentrant=False) |
 checkpoint(lambda t: t.softmax(-1).cumsum(-1), {x1}, use_reentrant=False)
 """
 STATEMENTS = """
-hook({x}) | {x}.retain_grad() | total("{x}").backward(retain_graph=True) | {y}.detach_() | {l}.grad = None |
+total("{x}").backward(retain_graph=True) | {y}.detach_() | {l}.grad = None |
 total("{x}").backward(retain_graph=True); torch.optim.SGD([{l}], 0.1, 0.9).step()
 """
 # Templates, how often, and what becomes of one: a variable, two, or nothing new.
@@ -129,7 +130,7 @@ class Skip(Exception):
 
 
 class Full(Exception):
-    """The numbers have become too large."""
+    """The numbers have become too large, or noise."""
 
 
 def variables(env):
@@ -213,8 +214,13 @@ def words(grid=None, coordinate=None):
     def grad_of(tensor, name):
         return grads(tensor.sum(), name, create_graph=True)[0].clone()
 
-    def hook(tensor):
+    def hooked(tensor):
         tensor.register_hook(lambda g: g * 2)
+        return tensor
+
+    def retained(tensor):
+        tensor.retain_grad()
+        return tensor
 
     env = {name: f for name, f in locals().items() if callable(f)}
     env.update(torch=torch, F=F, checkpoint=checkpoint)
@@ -258,7 +264,7 @@ class Program:
 
     def is_hooked(self):
         """Whether it depends on formulas what goes through a variable in derivatives of gradients, and is looked at."""
-        return any("hook" in line or "retain_grad()" in line for line in self.lines)
+        return any("hooked" in line or "retained" in line for line in self.lines)
 
     def run(self, line):
         """Of what torch raises a few lines are kept."""
@@ -270,7 +276,8 @@ class Program:
         except RuntimeError:  # views that torch has given up
             raise Full
         for name, tensor in variables(self.env).items():
-            if tensor.numel() > 400 or not (tensor.detach() * 1).abs().le(1e4).all():
+            sizes = (tensor.detach() * 1).abs()  # what is nearly 0 is noise, of which a sign hangs on rounding
+            if tensor.numel() > 400 or not sizes.le(1e4).all() or (sizes.gt(0) & sizes.lt(1e-9)).any():
                 if name in before:
                     raise Full
                 del self.env[name]

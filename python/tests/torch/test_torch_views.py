@@ -231,9 +231,10 @@ class Views(TestCase):
 
     @on_ranks(2)
     def test_what_is_detached_from_a_pending_sum_is_the_sum(self, mesh):
-        for change in (lambda t, apart: t.mul_(2), lambda t, apart: apart.mul_(2), lambda t, apart: t[1:].mul_(2)):
+        for change in (lambda t, apart: t.mul_(2), lambda t, apart: apart.mul_(2), lambda t, apart: t[1:].mul_(2),
+                       lambda t, apart: t[1:].mul_(t[0])):
             found = []
-            for x in spread(numbers(*SHAPE), mesh, Shard(0)), numbers(*SHAPE):
+            for x in spread(numbers(*SHAPE), mesh, Shard(0), requires_grad=True), numbers(*SHAPE).requires_grad_():
                 t = x.sum(0)
                 apart = t.detach()
                 change(t, apart)
