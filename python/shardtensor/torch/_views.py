@@ -6,11 +6,11 @@ import torch
 
 from .. import StateError
 from ._dtypes import DTYPES
-from ._layout import is_pending
 from ._world import world
 
 # Ops that may give a view where torch's function gives a tensor of its own.
 COPIES = {"flip", "roll"}
+_copied = {}  # (a shape, views of it, what reshapes them): whether torch copies
 
 
 def note_views(op, attrs, values, results):
@@ -68,7 +68,7 @@ def note_alias(alias, tensor):
         note_torch_view(alias, tensor)
     else:
         alias._node_views = known_views(tensor)
-    if is_pending(tensor._handle.spec):
+    if any(text[0] == "P" for text in tensor._handle.spec.placements):
         alias._same = vars(tensor).setdefault("_same", [weakref.ref(tensor)])
         alias._same.append(weakref.ref(alias))
 
@@ -89,13 +89,19 @@ def is_copy(op, attrs, values):
     """Whether torch's function gives a tensor of its own: a reshape does where strides cannot say it."""
     if op.name in COPIES or len(values) > 1:
         return True
-    first, spec, steps = path_of(values[0]) if hasattr(values[0], "_handle") else (None, None, ())
-    if not steps or op.name not in ("reshape", "flatten"):
+    if op.name not in ("reshape", "flatten") or not hasattr(values[0], "_path"):
         return False
-    shown = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
-    for step in steps:
-        shown = as_strides(shown, *step)
-    return not as_strides(shown, op, attrs, 0)._is_view()
+    _, spec, steps = values[0]._path
+    key = spec.shape, spec.dtype, op.name, repr(attrs), repr([(step.name, words, at) for step, words, at in steps])
+    found = _copied.get(key)
+    if found is None:
+        shown = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
+        for step in steps:
+            shown = as_strides(shown, *step)
+        if len(_copied) > 10000:
+            _copied.clear()
+        found = _copied[key] = not as_strides(shown, op, attrs, 0)._is_view()
+    return found
 
 
 def as_strides(tensor, op, attrs, at):
@@ -127,6 +133,8 @@ def note_copy(tensor, values):
 def part_copies(tensor):
     """Gives all that are copies of a tensor, or of what it shows, memory of their own, before it changes; also itself,
     if it is one."""
+    if not getattr(tensor, "_node_view", False) and not getattr(tensor, "_node_views", None):
+        return
     for shown in {id(t): t for t in (tensor, path_of(tensor)[0]()) if t is not None}.values():
         copies = [view() for view in getattr(shown, "_node_views", [])]
         for copy in [*copies, shown]:
