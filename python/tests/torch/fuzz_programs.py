@@ -58,7 +58,7 @@ MOVES = """
 torch.cat([{z1}, {z1}], {d}) | torch.cat([{z1}, {s}, {z1}], {d}) | torch.stack([{z}, {s}]) |
 torch.stack([{z}, {s}], -1) | {z1}.roll(2, {d}) | {z1}.flip({d}) | F.pad({x1}, (1, 2)) |
 F.pad({x2}, (0, 1, 1, 0), value=0.5) | {z1}.gather({d}, {g}) | {z1}.index_select({d}, {r}) | {z1}[{r0}] |
-{z2}[:, {r1}] | {x1}.sort({d}, stable=True).values | {z1}.tile(2) | {x1}.topk(1, {d}).values | {z2}.tril() |
+{z2}[:, {r1}] | {x1}.sort({d}, stable=True).values | {z1}.tile(2) | {x1}.topk(1, {d}).values.detach() | {z2}.tril() |
 {z2}.triu(1) | {z1}.repeat_interleave(2, {d}) | {z}.repeat(2, *{z}.shape) | {x1}.scatter({d}, {g}, 0.5) |
 {x1}.index_add({d}, {r}, {x1}.index_select({d}, {r})) | torch.take_along_dim({z1}, {g}, {d}) | {z2}.rot90() |
 {x1}.scatter_add({d}, {g}, {x1}) | {x1}[{x1} > 0].sum() | {z1}.reshape(-1)[::2] * 1 | torch.hstack([{z1}] * 2)
