@@ -10,7 +10,7 @@ from ._apart import parts_of, taken_apart
 from ._binding import NotOurs, bind
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
-from ._fallback import (completed, fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
+from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
                         writes_plain, written)
 from ._layout import complete
 from ._memory import laid, replicate, to_torch
@@ -19,7 +19,7 @@ from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
-from ._views import is_alone, note_alias, note_torch_view, part_copies, refuse_change, refuse_turn
+from ._views import completed, is_alone, note_alias, note_torch_view, part_copies, refuse_change, refuse_turn
 from ._world import is_here, place, world
 
 

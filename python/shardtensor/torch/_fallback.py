@@ -10,11 +10,11 @@ import torch
 from .. import LayoutError, StateError
 from ._apart import lies_whole, refuse_part
 from ._dtypes import NAMES
-from ._layout import complete, is_pending, replicated
+from ._layout import complete, replicated
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, lent, wrap
 from ._trees import mapped, sharded, tensors
-from ._views import is_alone, living_views, put_handle
+from ._views import completed, is_alone
 from ._world import world
 
 gathered = collections.Counter()  # how often each function ran whole on gathered tensors
@@ -291,14 +291,3 @@ def put(tensor, value):
     value = value if value.shape == handle.shape else world().op("expand")(value, handle.shape)
     to_torch(handle).copy_(to_torch(value.redistribute(handle.spec)))
     handle.changed()
-
-
-def completed(tensor):
-    """Does the pending reduction of a tensor that is to change in place, as loss += 1 of a mean has it change. Whether
-    it could: memory that others show or own stays what it is."""
-    handle = tensor._handle
-    shown = handle.is_view or getattr(tensor, "_lent", False) or living_views(tensor)
-    if shown and not is_alone(tensor) or not is_pending(handle.spec):
-        return False
-    put_handle(tensor, handle.redistribute(complete(handle.spec)))
-    return True

@@ -6,12 +6,11 @@ import weakref
 import torch
 
 from .. import LayoutError, StateError
-from ._fallback import completed
 from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL, basic
 from ._trees import is_in_place, tensors
-from ._views import TURNS, known_views, part_copies, refuse_turn, taken, views_of
+from ._views import TURNS, completed, known_views, part_copies, refuse_turn, taken, views_of
 from ._world import world
 
 # Views that do not have each element once, or have it in another dtype.

@@ -6,6 +6,7 @@ import torch
 
 from .. import StateError
 from ._dtypes import DTYPES
+from ._layout import complete, is_pending
 from ._world import world
 
 # Ops that may give a view where torch's function gives a tensor of its own.
@@ -228,3 +229,14 @@ def refuse_turn(tensor, func):
     """A change of the shape of a view, or of what has views, which are views of the old one."""
     if tensor._handle.is_view or getattr(tensor, "_node_view", False) or views_of(tensor):
         raise StateError("%s: the shape of a view, and of what has views, is not changed in place" % func)
+
+
+def completed(tensor):
+    """Does the pending reduction of a tensor that is to change in place, as loss += 1 of a mean has it change. Whether
+    it could: memory that others show or own stays what it is."""
+    handle = tensor._handle
+    shown = handle.is_view or getattr(tensor, "_lent", False) or living_views(tensor)
+    if shown and not is_alone(tensor) or not is_pending(handle.spec):
+        return False
+    put_handle(tensor, handle.redistribute(complete(handle.spec)))
+    return True
