@@ -9,6 +9,7 @@ from ._binding import NotOurs, bind
 from ._dtypes import NAMES
 from ._fallback import count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
+from ._node import recorded
 from ._promotion import check_promotion
 from ._properties import of_property
 from ._shortcut import REFUSALS, offer
@@ -113,9 +114,14 @@ def by_torch(func, args, kwargs):
     for tensor in ours:
         _moves.lay_gradients(tensor)
 
+    keeps = recorded(list(tensors((args, kwargs))))
+
     def promoted(tensor):
         plain = getattr(tensor, "_handle", None) is None and not is_transformed(tensor)
-        return _moves.shard_tensor(tensor, mesh) if plain and tensor.ndim > 0 and tensor.dtype in NAMES else tensor
+        if not plain or tensor.ndim == 0 or tensor.dtype not in NAMES:
+            return tensor
+        # Torch's nodes keep what is made here, and would not hear of changes of a plain tensor's memory.
+        return _moves.shard_tensor(tensor.clone() if keeps else tensor, mesh)
 
     name = getattr(func, "__name__", "")
     has_forward = has_tangent((args, kwargs))

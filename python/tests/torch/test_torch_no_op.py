@@ -267,6 +267,21 @@ class Apart(NoOp):
         for wanted, got in zip(*found):
             self.close(got, wanted)
 
+    @on_ranks(1, 2)
+    def test_a_plain_operand_may_change_until_backward(self, mesh):
+        """Which torch refuses of plain tensors alone: the gradient is that of the call."""
+        X, W = numbers(5, 4).abs() + 1, numbers(5, 4, seed=1).abs() + 1
+        I = torch.zeros(5, 4, dtype=torch.int64, device=DEVICE)
+        for f in (lambda x, w, i: torch.xlogy(x, w), lambda x, w, i: torch.logaddexp(x, w),
+                  lambda x, w, i: x.scatter(0, i, 0.5), lambda x, w, i: torch.addr(x, w[:, 0], x[0])):
+            one, x = X.clone().requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True)
+            w, i = W.clone(), I.clone()
+            f(one, W, I).square().sum().backward()
+            y = f(x, w, i).square().sum()
+            w.add_(100), i.add_(1)
+            y.backward()
+            self.close(x.grad, one.grad)
+
     @on_ranks(2)
     def test_under_autocast(self, mesh):
         X = numbers(5, 4, dtype=torch.float32)
