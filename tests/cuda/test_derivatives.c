@@ -6,7 +6,7 @@
 
 #include "ops/elementwise/unary_list.h"
 
-#define NAME(X, name, class, reads, attributes) #name,
+#define NAME(X, name, class, reads, attributes, third) #name,
 static const char *const names[] = {STNI_UNARY_LIST(NAME, )};
 #undef NAME
 

@@ -275,6 +275,37 @@ class Autograd(TestCase):
                     self.close(got, wanted)
 
     @on_ranks(1, 3)
+    def test_derivatives_of_any_order(self, mesh):
+        functions = [getattr(torch, name) for name in ("exp", "log1p", "rsqrt", "sinh", "tanh", "sin", "asin", "atan")]
+        functions += [torch.erf, F.silu, F.gelu, F.mish, F.softplus]
+        functions += [lambda x: F.gelu(x, approximate="tanh"), lambda x: x.softmax(0), lambda x: torch.tanh(x @ x.mT)]
+        X, W = (numbers(5, 4).sin() + 1.5) / 3, numbers(5, 4, seed=1).cos()
+        for f in functions:
+            found = []
+            for x, w in ((spread(X, mesh, Shard(0), requires_grad=True), W), (X.clone().requires_grad_(), W)):
+                y, orders = f(x) * w[:, :1], []
+                for order in range(4):
+                    y, = torch.autograd.grad((y if order == 0 else y * w).sum(), x, create_graph=True)
+                    orders.append(y)
+                found.append(orders)
+            for got, wanted in zip(*found):
+                self.close(got, wanted)
+
+    @on_ranks(1, 2)
+    def test_a_loss_of_second_derivatives(self, mesh):
+        """As of an equation of physics in a network: its gradients are third derivatives."""
+        X, found = numbers(7, 2).sin(), []
+        for x in (spread(X, mesh, Shard(0), requires_grad=True), X.clone().requires_grad_()):
+            weights = [numbers(m, n).sin().requires_grad_() for m, n in ((2, 8), (8, 8), (8, 1))]
+            u = F.silu(torch.tanh(x @ weights[0]) @ weights[1]) @ weights[2]
+            slope, = torch.autograd.grad(u.sum(), x, create_graph=True)
+            bends = [torch.autograd.grad(slope[:, k].sum(), x, create_graph=True)[0][:, k] for k in range(2)]
+            ((bends[0] + bends[1]).square().mean() + u.square().mean()).backward()
+            found.append([w.grad for w in weights])
+        for got, wanted in zip(*found):
+            self.close(got, wanted)
+
+    @on_ranks(1, 3)
     def test_what_reads_its_result_keeps_no_input(self, mesh):
         """On the long way, which the first call may take, and on the short one; with derivatives of gradients."""
         X, W = numbers(512, 513).sin().square() + 0.5, numbers(512, 513, seed=1).cos()

@@ -46,6 +46,8 @@ struct stni_pointwise_rule {
         uint64_t reads;                     /* inputs and output that the function reads: STNI_READS_… */
     } derivative[STNI_POINTWISE_MAX_IN];
     enum stni_op_index backward, double_backward; /* a unary function's other ops (unary_rule.c) */
+    /* Of its double backward op: x times the third derivative at v (unary_third.c). */
+    stn_tensor *(*third)(stn_tensor *x, stn_tensor *v, const void *attrs);
     /* The rule that holds for these attributes, NULL: this one. Of the descriptor's rule only. */
     const struct stni_pointwise_rule *(*variant)(const void *attrs);
 };

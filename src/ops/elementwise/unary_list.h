@@ -1,55 +1,56 @@
 /* The facts of unary functions (exponential.h), one row each. A row makes four ops: the function, the function in
  * place, its backward and its double backward.
  *
- *     ROW(X, name, class, reads, attributes)
+ *     ROW(X, name, class, reads, attributes, third)
  *
  * class       which dtypes it takes: ANALYTIC floating and complex; REAL floating; both turn integers and bool into f32.
  *             FLOATS floating only. NUMBERS all but bool, REALS all but bool and complex, in which it computes itself
  * reads       what the derivatives are functions of: the input IN, or the output OUT
  * attributes  NONE; NUMBERS, up to two of type double, a and b of the arithmetic; CHOICE, one that chooses among this row of arithmetic and
- *             those after it. Their names and defaults stand in unary_rule.c */
+ *             those after it. Their names and defaults stand in unary_rule.c
+ * third       the third derivative: ZERO everywhere, or made of OPS (unary_third.c) */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 #define STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 
-#define STNI_UNARY_LIST(ROW, X)                    \
-    ROW(X, square,      NUMBERS,  IN,  NONE)       \
-    ROW(X, relu,        REALS,    OUT, NONE)       \
-    ROW(X, exp,         ANALYTIC, OUT, NONE)       \
-    ROW(X, exp2,        ANALYTIC, OUT, NONE)       \
-    ROW(X, expm1,       ANALYTIC, OUT, NONE)       \
-    ROW(X, log,         ANALYTIC, IN,  NONE)       \
-    ROW(X, log2,        ANALYTIC, IN,  NONE)       \
-    ROW(X, log1p,       ANALYTIC, IN,  NONE)       \
-    ROW(X, sqrt,        ANALYTIC, OUT, NONE)       \
-    ROW(X, rsqrt,       ANALYTIC, OUT, NONE)       \
-    ROW(X, reciprocal,  ANALYTIC, OUT, NONE)       \
-    ROW(X, sinh,        ANALYTIC, IN,  NONE)       \
-    ROW(X, cosh,        ANALYTIC, IN,  NONE)       \
-    ROW(X, tanh,        ANALYTIC, OUT, NONE)       \
-    ROW(X, sigmoid,     ANALYTIC, OUT, NONE)       \
-    ROW(X, sin,         ANALYTIC, IN,  NONE)       \
-    ROW(X, cos,         ANALYTIC, IN,  NONE)       \
-    ROW(X, tan,         ANALYTIC, OUT, NONE)       \
-    ROW(X, asin,        ANALYTIC, IN,  NONE)       \
-    ROW(X, acos,        ANALYTIC, IN,  NONE)       \
-    ROW(X, atan,        ANALYTIC, IN,  NONE)       \
-    ROW(X, erf,         REAL,     IN,  NONE)       \
-    ROW(X, erfc,        REAL,     IN,  NONE)       \
-    ROW(X, gelu,        FLOATS,   IN,  CHOICE)     \
-    ROW(X, silu,        FLOATS,   IN,  NONE)       \
-    ROW(X, mish,        FLOATS,   IN,  NONE)       \
-    ROW(X, softplus,    FLOATS,   IN,  NUMBERS)    \
-    ROW(X, logsigmoid,  FLOATS,   IN,  NONE)       \
-    ROW(X, elu,         FLOATS,   IN,  NUMBERS)    \
-    ROW(X, celu,        FLOATS,   IN,  NUMBERS)    \
-    ROW(X, selu,        FLOATS,   IN,  NONE)       \
-    ROW(X, leaky_relu,  FLOATS,   IN,  NUMBERS)    \
-    ROW(X, relu6,       FLOATS,   IN,  NONE)       \
-    ROW(X, hardtanh,    FLOATS,   IN,  NUMBERS)    \
-    ROW(X, hardsigmoid, FLOATS,   IN,  NONE)       \
-    ROW(X, hardswish,   FLOATS,   IN,  NONE)
+#define STNI_UNARY_LIST(ROW, X)                         \
+    ROW(X, square,      NUMBERS,  IN,  NONE,    ZERO)   \
+    ROW(X, relu,        REALS,    OUT, NONE,    ZERO)   \
+    ROW(X, exp,         ANALYTIC, OUT, NONE,    ZERO)   \
+    ROW(X, exp2,        ANALYTIC, OUT, NONE,    ZERO)   \
+    ROW(X, expm1,       ANALYTIC, OUT, NONE,    ZERO)   \
+    ROW(X, log,         ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, log2,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, log1p,       ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, sqrt,        ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, rsqrt,       ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, reciprocal,  ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, sinh,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, cosh,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, tanh,        ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, sigmoid,     ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, sin,         ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, cos,         ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, tan,         ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, asin,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, acos,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, atan,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, erf,         REAL,     IN,  NONE,    OPS)    \
+    ROW(X, erfc,        REAL,     IN,  NONE,    OPS)    \
+    ROW(X, gelu,        FLOATS,   IN,  CHOICE,  OPS)    \
+    ROW(X, silu,        FLOATS,   IN,  NONE,    OPS)    \
+    ROW(X, mish,        FLOATS,   IN,  NONE,    OPS)    \
+    ROW(X, softplus,    FLOATS,   IN,  NUMBERS, OPS)    \
+    ROW(X, logsigmoid,  FLOATS,   IN,  NONE,    OPS)    \
+    ROW(X, elu,         FLOATS,   IN,  NUMBERS, OPS)    \
+    ROW(X, celu,        FLOATS,   IN,  NUMBERS, OPS)    \
+    ROW(X, selu,        FLOATS,   IN,  NONE,    OPS)    \
+    ROW(X, leaky_relu,  FLOATS,   IN,  NUMBERS, ZERO)   \
+    ROW(X, relu6,       FLOATS,   IN,  NONE,    ZERO)   \
+    ROW(X, hardtanh,    FLOATS,   IN,  NUMBERS, ZERO)   \
+    ROW(X, hardsigmoid, FLOATS,   IN,  NONE,    ZERO)   \
+    ROW(X, hardswish,   FLOATS,   IN,  NONE,    ZERO)
 
 /* The names of a row's ops, for the op table. */
-#define STNI_UNARY_NAMES(X, name, class, reads, attributes) X(name) X(name##_) X(name##_backward) X(name##_double_backward)
+#define STNI_UNARY_NAMES(X, name, class, reads, attributes, third) X(name) X(name##_) X(name##_backward) X(name##_double_backward)
 
 #endif

@@ -3,6 +3,7 @@
  * other operand (the function's input or output) is the double backward op. */
 #include "core/tensor/tensor.h"
 #include "ops/elementwise/unary_rule.h"
+#include "ops/elementwise/unary_third.h"
 #include "ops/elementwise/pointwise.h"
 #include "ops/common/call.h"
 
@@ -35,10 +36,23 @@ static stn_tensor *backward_by_operand(const stn_backward_call *call, stn_tensor
     return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
 }
 
-static stn_tensor *third_derivative(const stn_backward_call *call, stn_tensor *grad)
+/* The double backward op is linear in both cotangents: its gradient with respect to one of them is the op again. */
+static stn_tensor *double_by_first(const stn_backward_call *call, stn_tensor *grad)
 {
-    return stni_call_fail(grad, STN_ERR_UNSUPPORTED, "%s: there is no third derivative",
-                          stn_op_descriptor(call->op)->name);
+    stn_tensor *in[] = {grad, stni_conjugate(call->in[1]), stni_conjugate(call->in[2])};
+    return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
+}
+
+static stn_tensor *double_by_second(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *in[] = {grad, stni_conjugate(call->in[0]), stni_conjugate(call->in[2])};
+    return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
+}
+
+static stn_tensor *double_by_operand(const stn_backward_call *call, stn_tensor *grad)
+{
+    stn_tensor *cotangents = stn_mul(stni_conjugate(grad), stn_mul(call->in[0], call->in[1]));
+    return rule_of(call)->third(cotangents, stni_conjugate(call->in[2]), call->attrs);
 }
 
 /* Attributes */
@@ -100,6 +114,9 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 #define FROM_NUMBERS .numbers = read_ab,
 #define FROM_CHOICE .numbers = read_choice,
 
+#define THIRD_ZERO(name) {NULL, STNI_READS_NOTHING}}
+#define THIRD_OPS(name)                                                                         \
+    {double_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_IN(2)}}, .third = stni_third_##name
 #define NEXT(name) .backward = STNI_OP_##name##_backward, .double_backward = STNI_OP_##name##_double_backward
 
 #define DESCRIPTOR(name_, inputs, rule, flags_, ...)                                                                           \
@@ -108,7 +125,7 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
     };
 
 /* Four ops of a row: the function, the same in place, and the two derivatives. */
-#define DESCRIPTORS(unused, name_, class, reads, attributes)                                                                   \
+#define DESCRIPTORS(unused, name_, class, reads, attributes, third_)                                                           \
     static const struct stni_pointwise_rule name_##_rule = {                                                                   \
         .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                                            \
         .derivative = {{value_derivative, READS_##reads}},                                                                     \
@@ -120,8 +137,9 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
     static const struct stni_pointwise_rule name_##_double_backward_rule = {                                                   \
         .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class, .linear = {1, 2},                            \
         FROM_##attributes NEXT(name_),                                                                                         \
-        .derivative = {{third_derivative, STNI_READS_NOTHING}, {third_derivative, STNI_READS_NOTHING},                         \
-                       {third_derivative, STNI_READS_NOTHING}},                                                                \
+        .derivative = {{double_by_first, STNI_READS_IN(1) | STNI_READS_IN(2)},                                                 \
+                       {double_by_second, STNI_READS_IN(0) | STNI_READS_IN(2)},                                                \
+                       THIRD_##third_(name_),                                                                                  \
     };                                                                                                                         \
     DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_) SIGNATURE_##attributes)                    \
     DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_) SIGNATURE_##attributes)   \
