@@ -125,7 +125,7 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
     };
 
 /* Four ops of a row: the function, the same in place, and the two derivatives. */
-#define DESCRIPTORS(unused, name_, class, reads, attributes, third_)                                                           \
+#define DESCRIPTORS(unused, name_, class, reads, attributes, third_)                                                  \
     static const struct stni_pointwise_rule name_##_rule = {                                                                   \
         .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                                            \
         .derivative = {{value_derivative, READS_##reads}},                                                                     \
@@ -137,9 +137,9 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
     static const struct stni_pointwise_rule name_##_double_backward_rule = {                                                   \
         .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class, .linear = {1, 2},                            \
         FROM_##attributes NEXT(name_),                                                                                         \
-        .derivative = {{double_by_first, STNI_READS_IN(1) | STNI_READS_IN(2)},                                                 \
-                       {double_by_second, STNI_READS_IN(0) | STNI_READS_IN(2)},                                                \
-                       THIRD_##third_(name_),                                                                                  \
+        .derivative = {{double_by_first, STNI_READS_IN(1) | STNI_READS_IN(2)},                                        \
+                       {double_by_second, STNI_READS_IN(0) | STNI_READS_IN(2)},                                       \
+                       THIRD_##third_(name_),                                                                         \
     };                                                                                                                         \
     DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_) SIGNATURE_##attributes)                    \
     DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_) SIGNATURE_##attributes)   \

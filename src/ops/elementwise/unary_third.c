@@ -184,7 +184,8 @@ STNI_THIRD(mish)
     stn_tensor *s = stn_sigmoid(v), *p = slope_of_sigmoid(s);
     stn_tensor *t = stn_tanh(stn_softplus(v, 1, 20)), *w = line(-1, stn_square(t), 1);
     stn_tensor *ts = stn_mul(t, s), *bend = stn_sub(p, stn_mul_number(stn_mul(ts, s), 2));
-    stn_tensor *other = stn_add(stn_mul(stn_mul(w, s), stn_square(s)), stn_mul(ts, stn_add(stn_mul_number(p, 2), bend)));
+    stn_tensor *other = stn_mul(ts, stn_add(stn_mul_number(p, 2), bend));
+    other = stn_add(other, stn_mul(stn_mul(w, s), stn_square(s)));
     stn_tensor *third = stn_sub(stn_mul(p, line(-2, s, 1)), stn_mul_number(other, 2));
     return stn_mul(stn_mul(x, w), stn_add(stn_mul_number(bend, 3), stn_mul(v, third)));
 }
