@@ -81,7 +81,7 @@ class Devices(unittest.TestCase):
             self.assertEqual(numbers(x * 2), [0, 2, 4, 6])
             self.assertIn(x.data_ptr, held)
             with self.assertRaises(MemoryError):
-                kept = [context.factory("zeros", context.spec(None, None, (n << 16,))) for n in range(1, 9)]
+                kept = [context.factory("zeros", context.spec(None, None, (n << 19,))) for n in range(1, 17)]
                 self.fail(kept)
         del x
         self.assertEqual(held, {})
