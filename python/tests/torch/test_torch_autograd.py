@@ -4,7 +4,8 @@ import itertools
 import math
 import unittest
 
-from torch_ranks import Partial, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import (Partial, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread,
+                         torch)
 import torch.nn.functional as F
 
 from shardtensor.torch import checkpoint, gathered, world
@@ -274,6 +275,7 @@ class Autograd(TestCase):
                 for got, wanted in zip(*found):
                     self.close(got, wanted)
 
+    @on_cpu  # whose formulas are all devices'
     @on_ranks(1, 3)
     def test_derivatives_of_any_order(self, mesh):
         functions = [getattr(torch, name) for name in ("exp", "log1p", "rsqrt", "sinh", "tanh", "sin", "asin", "atan")]
@@ -305,6 +307,7 @@ class Autograd(TestCase):
         for got, wanted in zip(*found):
             self.close(got, wanted)
 
+    @on_cpu
     @on_ranks(1, 3)
     def test_what_reads_its_result_keeps_no_input(self, mesh):
         """On the long way, which the first call may take, and on the short one; with derivatives of gradients."""

@@ -144,7 +144,7 @@ def main(ranks, backends):
         print("skipped: STN_TEST_CUDA_FOLDER does not say where the CUDA module is")
         return 77
     os.environ["STN_TEST_BACKENDS"] = backends
-    results = start(__file__, "", ranks, communicators()[-1], 300 if ON_STANDIN else 140)
+    results = start(__file__, "", ranks, communicators()[-1], 480 if ON_STANDIN else 140)
     for status, text in results:
         print(text)
     return next((status for status, _ in results if status), 0)

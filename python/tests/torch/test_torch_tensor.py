@@ -5,7 +5,7 @@ import pickle
 import unittest
 import warnings
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -330,6 +330,7 @@ class Operands(TestCase):
             self.close(torch.linalg.det(x), torch.linalg.det(full(x)))
         self.assertGreaterEqual(gathered["aten._linalg_det.default"], count + 2)
 
+    @on_cpu
     def test_gathers_are_told_once(self):
         warn_gather(True)
         try:
