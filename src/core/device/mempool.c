@@ -1,7 +1,6 @@
 /* The caching allocator's small blocks: one LIFO stack of free blocks per size class.
  *
- * Up to 512 bytes the classes are the multiples of 64; above, each power of two is divided into eight, so that less
- * than 1/8 is lost. Free blocks are listed outside themselves: queued kernels may still be writing to them, and a
+ * Less than 1/8 is lost. Free blocks are listed outside themselves: queued kernels may still be writing to them, and a
  * device's memory may not be the host's to write. */
 #include "core/device/mempool_large.h"
 

@@ -114,9 +114,10 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 #define FROM_NUMBERS .numbers = read_ab,
 #define FROM_CHOICE .numbers = read_choice,
 
-#define THIRD_ZERO(name) {NULL, STNI_READS_NOTHING}}
-#define THIRD_OPS(name)                                                                         \
-    {double_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_IN(2)}}, .third = stni_third_##name
+#define BY_OPERAND_ZERO {NULL, STNI_READS_NOTHING}
+#define BY_OPERAND_OPS {double_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1) | STNI_READS_IN(2)}
+#define THIRD_ZERO(name) NULL
+#define THIRD_OPS(name) stni_third_##name
 #define NEXT(name) .backward = STNI_OP_##name##_backward, .double_backward = STNI_OP_##name##_double_backward
 
 #define DESCRIPTOR(name_, inputs, rule, flags_, ...)                                                                           \
@@ -126,25 +127,28 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 
 /* Four ops of a row: the function, the same in place, and the two derivatives. */
 #define DESCRIPTORS(unused, name_, class, reads, attributes, third_)                                                  \
-    static const struct stni_pointwise_rule name_##_rule = {                                                                   \
-        .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                                            \
-        .derivative = {{value_derivative, READS_##reads}},                                                                     \
-    };                                                                                                                         \
-    static const struct stni_pointwise_rule name_##_backward_rule = {                                                          \
-        .op = STNI_POINTWISE_##name_##_backward, .dtypes = DTYPES_##class, .linear = {1}, FROM_##attributes NEXT(name_),       \
-        .derivative = {{backward_by_grad, STNI_READS_IN(1)}, {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}},      \
-    };                                                                                                                         \
-    static const struct stni_pointwise_rule name_##_double_backward_rule = {                                                   \
-        .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class, .linear = {1, 2},                            \
-        FROM_##attributes NEXT(name_),                                                                                         \
+    static const struct stni_pointwise_rule name_##_rule = {                                                          \
+        .op = STNI_POINTWISE_##name_, VALUE_##class, FROM_##attributes NEXT(name_),                                   \
+        .derivative = {{value_derivative, READS_##reads}},                                                            \
+    };                                                                                                                \
+    static const struct stni_pointwise_rule name_##_backward_rule = {                                                 \
+        .op = STNI_POINTWISE_##name_##_backward, .dtypes = DTYPES_##class, .linear = {1},                             \
+        FROM_##attributes NEXT(name_),                                                                                \
+        .derivative = {{backward_by_grad, STNI_READS_IN(1)},                                                          \
+                       {backward_by_operand, STNI_READS_IN(0) | STNI_READS_IN(1)}},                                   \
+    };                                                                                                                \
+    static const struct stni_pointwise_rule name_##_double_backward_rule = {                                          \
+        .op = STNI_POINTWISE_##name_##_double_backward, .dtypes = DTYPES_##class, .linear = {1, 2},                   \
+        FROM_##attributes NEXT(name_),                                                                                \
         .derivative = {{double_by_first, STNI_READS_IN(1) | STNI_READS_IN(2)},                                        \
-                       {double_by_second, STNI_READS_IN(0) | STNI_READS_IN(2)},                                       \
-                       THIRD_##third_(name_),                                                                         \
-    };                                                                                                                         \
-    DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_) SIGNATURE_##attributes)                    \
-    DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_) SIGNATURE_##attributes)   \
-    DESCRIPTOR(name_##_backward, backward_inputs, name_##_backward_rule, STN_OP_INTERNAL, ATTRS_##attributes(name_))           \
-    DESCRIPTOR(name_##_double_backward, double_backward_inputs, name_##_double_backward_rule, STN_OP_INTERNAL,                 \
+                       {double_by_second, STNI_READS_IN(0) | STNI_READS_IN(2)}, BY_OPERAND_##third_},                 \
+        .third = THIRD_##third_(name_),                                                                               \
+    };                                                                                                                \
+    DESCRIPTOR(name_, stni_unary_inputs, name_##_rule, 0, ATTRS_##attributes(name_) SIGNATURE_##attributes)           \
+    DESCRIPTOR(name_##_, stni_unary_inputs, name_##_rule, STN_OP_IN_PLACE, ATTRS_##attributes(name_)                  \
+               SIGNATURE_##attributes)                                                                                \
+    DESCRIPTOR(name_##_backward, backward_inputs, name_##_backward_rule, STN_OP_INTERNAL, ATTRS_##attributes(name_))  \
+    DESCRIPTOR(name_##_double_backward, double_backward_inputs, name_##_double_backward_rule, STN_OP_INTERNAL,        \
                ATTRS_##attributes(name_))
 
 STNI_UNARY_LIST(DESCRIPTORS, )
