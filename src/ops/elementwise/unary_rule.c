@@ -37,16 +37,20 @@ static stn_tensor *backward_by_operand(const stn_backward_call *call, stn_tensor
 }
 
 /* The double backward op is linear in both cotangents: its gradient with respect to one of them is the op again. */
+static stn_tensor *double_by_one(const stn_backward_call *call, stn_tensor *grad, int other)
+{
+    stn_tensor *in[] = {grad, stni_conjugate(call->in[other]), stni_conjugate(call->in[2])};
+    return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
+}
+
 static stn_tensor *double_by_first(const stn_backward_call *call, stn_tensor *grad)
 {
-    stn_tensor *in[] = {grad, stni_conjugate(call->in[1]), stni_conjugate(call->in[2])};
-    return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
+    return double_by_one(call, grad, 1);
 }
 
 static stn_tensor *double_by_second(const stn_backward_call *call, stn_tensor *grad)
 {
-    stn_tensor *in[] = {grad, stni_conjugate(call->in[0]), stni_conjugate(call->in[2])};
-    return stni_call(rule_of(call)->double_backward, 3, in, call->attrs);
+    return double_by_one(call, grad, 0);
 }
 
 static stn_tensor *double_by_operand(const stn_backward_call *call, stn_tensor *grad)
