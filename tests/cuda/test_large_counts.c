@@ -90,7 +90,7 @@ static void check_rows(stn_context *context, stn_tensor *x, int64_t n)
 /* Whether the device has the memory for it, which it then keeps. */
 static int fits(stn_context *context, int64_t n)
 {
-    enum { AT_ONCE = 5 };
+    enum { AT_ONCE = 7 };
     const stn_spec *spec = NULL;
     stn_scope_begin(context);
     CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, &n, NULL, &spec), STN_OK);
@@ -110,7 +110,7 @@ static stn_status body(stn_context *context, void *arg)
     if (context->device->is_cpu)
         return STN_OK;
     if (!fits(context, n)) {
-        printf("five tensors of %lld i64 are more than the device's memory\n", (long long)n);
+        printf("seven tensors of %lld i64 are more than the device's memory\n", (long long)n);
         return STN_OK;
     }
     stn_scope_begin(context);

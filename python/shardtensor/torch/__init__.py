@@ -2,6 +2,11 @@
 
 Functions that the library has are one node of torch's graph each; whatever else torch does with a ShardTensor is
 right too, and slower."""
+import torch
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 11):
+    raise ImportError("shardtensor.torch: torch got %s, wanted 2.11 or later" % torch.__version__)
+
 from . import _packages, ops  # noqa: F401: functions of other packages become known
 from ._checkpoint import checkpoint
 from ._compile import keep_dynamo_out

@@ -46,15 +46,18 @@ def host_group():
 
 
 def group_of(ranks):
-    """A group of these ranks, which alone call this. torch numbers groups for their names, and counts those of a part
-    of the ranks on that part alone: from then on names would differ between ranks, which would wait for each other."""
-    numbers = dist.distributed_c10d._world
-    number, numbers.group_count = numbers.group_count, -1 - _made[ranks]
+    """A group of these ranks, which alone call this. torch makes names of groups from the count of those it has made
+    (2.15) or has (2.11), which grows on this part alone: from then on names would differ between ranks, which would
+    wait for each other. So these have names of ours, and are not counted."""
+    c10d = dist.distributed_c10d
+    count, name_of = c10d._world.group_count, c10d._hash_ranks_to_str
+    name = "shardtensor_%s_%d" % ("_".join(map(str, ranks)), _made[ranks])
     _made[ranks] += 1
+    c10d._hash_ranks_to_str = lambda ranks: name
     try:
         return dist.new_group(list(ranks), backend=host_backend(), use_local_synchronization=True)
     finally:
-        numbers.group_count = number
+        c10d._world.group_count, c10d._hash_ranks_to_str = count, name_of
 
 
 def uses_nccl(device):

@@ -83,6 +83,17 @@ def searchsorted(ordered, values, **words):
     return wrap(op.pullback([None if t is None else handle_of(t, mesh) for t in inputs], attrs, 0)[0][0])
 
 
+def constant_pad_nd(tensor, pad, value=0):
+    """Torch before 2.15 writes to a tensor that it makes, and that lies on no mesh."""
+    for i in range(len(pad) // 2):
+        dim, (before, after) = tensor.ndim - 1 - i, pad[2 * i:2 * i + 2]
+        tensor = tensor.narrow(dim, max(-before, 0), tensor.shape[dim] + min(before, 0) + min(after, 0))
+        sides = ((*tensor.shape[:dim], max(n, 0), *tensor.shape[dim + 1:]) for n in (before, after))
+        first, last = (torch.full(shape, value, dtype=tensor.dtype, device=tensor.device) for shape in sides)
+        tensor = torch.cat([first, tensor, last], dim)
+    return tensor
+
+
 def allclose(one, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     return torch.isclose(one, other, rtol, atol, equal_nan).all().item()
 
@@ -94,6 +105,7 @@ PARTS = {
     "diagonal_scatter": scattered(aten.diagonal.default), "index": index, "_unsafe_index": index,
     "index_put": index_put, "_unsafe_index_put": index_put, "put": put,
     "addbmm": addbmm, "allclose": allclose, "searchsorted": searchsorted,
+    "constant_pad_nd": constant_pad_nd,
     "avg_pool2d_backward": pool_back(aten.avg_pool2d.default),
     "avg_pool3d_backward": pool_back(aten.avg_pool3d.default),
     "_adaptive_avg_pool2d_backward": pool_back(aten._adaptive_avg_pool2d.default, 2),

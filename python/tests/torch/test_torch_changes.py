@@ -3,7 +3,7 @@ import itertools
 import operator
 import unittest
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -151,14 +151,13 @@ class Promotion(TestCase):
     @on_ranks(1, 3)
     def test_operands_of_any_dtype(self, mesh):
         values = torch.tensor([3, 1, 2, 5, 4])
-        for name, f in IN_PLACE.items():
-            for left in DTYPES:
-                for right in DTYPES:
-                    X, Y = values.to(left, copy=True), (values.flip(0) * 1.5).to(right)
-                    self.same_as_torch(name, f, rows(X, mesh), X, rows(Y, mesh), Y)
-                for number in (2, 1.5) if "addc" not in name else ():
-                    X = values.to(left, copy=True)
-                    self.same_as_torch(name, f, rows(X, mesh), X, number, number)
+        for (name, f), left, right in drawn(itertools.product(IN_PLACE.items(), DTYPES, DTYPES)):
+            X, Y = values.to(left, copy=True), (values.flip(0) * 1.5).to(right)
+            self.same_as_torch(name, f, rows(X, mesh), X, rows(Y, mesh), Y)
+        for (name, f), left, number in drawn(itertools.product(IN_PLACE.items(), DTYPES, (2, 1.5))):
+            X = values.to(left, copy=True)
+            if "addc" not in name:
+                self.same_as_torch(name, f, rows(X, mesh), X, number, number)
 
     @on_ranks(1, 2, 3)
     def test_tensors_on_memory_of_torch(self, mesh):

@@ -3,6 +3,7 @@ comes after it."""
 import contextlib
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import pickle
 import sys
@@ -14,7 +15,7 @@ if importlib.util.find_spec("networkx") is None:
     networkx.DiGraph = object
     sys.modules["networkx"] = networkx
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_ranks, spread, torch
 import shardtensor as st
 import torch.nn.functional as F
 
@@ -173,6 +174,11 @@ class Block(torch.nn.Module):
         return self.norm(F.gelu(self.linear(x)))
 
 
+# Torch 2.11 for CUDA, where there is no GPU, makes an object in the first thread that asks this, and goes on using it
+# when that thread has ended: a rank's, if not this one.
+torch._C._ensureCUDADeviceGuardSet()
+
+
 class Compile(TestCase):
     def setUp(self):
         torch._dynamo.reset()  # frees what a rank that is a thread runs: before there are any
@@ -204,27 +210,26 @@ class Compile(TestCase):
 
     # In one graph, as torch's autograd takes it apart. Each on two layouts, one of them with empty chunks.
 
-    def check_whole(self, mesh, f):
+    def check_whole(self, mesh, f, placement, sizes):
         torch._dynamo.config.recompile_limit = 64  # this thread's: ranks that are threads share what is compiled
-        whole = numbers(7, 6)
-        for placement, sizes in ((Shard(0), {0: [7] + [0] * (mesh.size - 1)}), (Shard(1), None)):
-            found = []
-            for g in (f, torch.compile(f, backend=BACKEND, fullgraph=True)):
-                for again in range(2):
-                    x = spread(whole, mesh, placement, sizes=sizes, requires_grad=True)
-                    results = g(x)
-                    sum(y.sum() for y in results if y.is_floating_point()).backward()
-                    found.append([*results, x.grad])
-            for results in found[1:]:
-                for got, wanted in zip(results, found[0]):
-                    self.assertIsInstance(got, ShardTensor, f.__name__)
-                    self.assertEqual(got._spec, wanted._spec, f.__name__)
-                    self.close(got, wanted)
+        whole, found = numbers(7, 6), []
+        for g in (f, torch.compile(f, backend=BACKEND, fullgraph=True)):
+            for again in range(2):
+                x = spread(whole, mesh, placement, sizes=sizes, requires_grad=True)
+                results = g(x)
+                sum(y.sum() for y in results if y.is_floating_point()).backward()
+                found.append([*results, x.grad])
+        for results in found[1:]:
+            for got, wanted in zip(results, found[0]):
+                self.assertIsInstance(got, ShardTensor, f.__name__)
+                self.assertEqual(got._spec, wanted._spec, f.__name__)
+                self.close(got, wanted)
 
     @on_ranks(3)
     def test_whole_graphs(self, mesh):
-        for f in WHOLE:
-            self.check_whole(mesh, f)
+        layouts = (Shard(0), {0: [7] + [0] * (mesh.size - 1)}), (Shard(1), None)
+        for f, (placement, sizes) in drawn(itertools.product(WHOLE, layouts)):
+            self.check_whole(mesh, f, placement, sizes)
 
     @on_ranks(2)
     def test_what_a_graph_cannot_have(self, mesh):

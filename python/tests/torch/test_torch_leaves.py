@@ -1,9 +1,10 @@
 """A leaf's gradient lies as the leaf does, whatever gave it, and torch's optimizers step as they do in one process, in
 each of their implementations."""
+import itertools
 import unittest
 import warnings
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, numbers, on_ranks, spread, torch
+from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, numbers, on_ranks, spread, torch
 
 from shardtensor.torch import gathered, world
 
@@ -112,16 +113,15 @@ class Optimizers(TestCase):
     @on_ranks(1, 2, 3)
     def test_steps_are_those_of_one_process(self, mesh):
         W, V = numbers(5, 4), numbers(5, 4, seed=1)
-        for name, make in OPTIMIZERS:
-            for how in ({"foreach": False}, {"foreach": True}, {"fused": True}):
-                for use in (USES[0], USES[2], USES[4]):
-                    with self.subTest(name, use=use[0], **how):
-                        one = [W.clone().requires_grad_() for _ in layouts()]
-                        ours = [spread(W, mesh, *p, sizes=sizes, requires_grad=True) for p, sizes in layouts()]
-                        self.train(one, make(one, **how), use[1], V)
-                        self.train(ours, make(ours, **how), use[1], V)
-                        for a, b in zip(ours, one):
-                            self.close(a, b)
+        ways = {"foreach": False}, {"foreach": True}, {"fused": True}
+        for (name, make), how, use in drawn(itertools.product(OPTIMIZERS, ways, (USES[0], USES[2], USES[4]))):
+            with self.subTest(name, use=use[0], **how):
+                one = [W.clone().requires_grad_() for _ in layouts()]
+                ours = [spread(W, mesh, *p, sizes=sizes, requires_grad=True) for p, sizes in layouts()]
+                self.train(one, make(one, **how), use[1], V)
+                self.train(ours, make(ours, **how), use[1], V)
+                for a, b in zip(ours, one):
+                    self.close(a, b)
 
     def train(self, leaves, optimizer, use, v):
         for _ in range(3):

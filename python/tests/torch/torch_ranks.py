@@ -2,6 +2,7 @@
 import contextlib
 import math
 import os
+import random
 import sys
 import unittest
 
@@ -18,6 +19,7 @@ from shardtensor.torch import ShardTensor, use, world
 
 torch.set_num_threads(1)
 
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 DEVICE = os.environ.get("STN_TEST_TORCH_DEVICE", "cpu")  # where the tests' tensors are; on a GPU ranks are processes
 
 
@@ -39,6 +41,14 @@ def on_ranks(*counts, mesh=None):
         run.__name__ = test.__name__
         return run
     return decorate
+
+
+def drawn(cases):
+    """Of many cases a quarter, others for each number of ranks; all of them where STN_TEST_WHOLE is set."""
+    cases = list(cases)
+    if os.environ.get("STN_TEST_WHOLE"):
+        return cases
+    return random.Random(world().size).sample(cases, -(-len(cases) // 4))
 
 
 on_cpu = unittest.skipUnless(DEVICE == "cpu", "of ranks that are threads")

@@ -179,6 +179,8 @@ static int event_passed(void *impl, void *handle)
     const int before = stni_cuda_enter(impl); /* else the runtime begins to use the thread's device */
     const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t answer = cudaEventQuery(event->event);
+    if (answer == cudaErrorNotReady)
+        cudaGetLastError(); /* which may keep it, as it would an error, for the next launch */
     stni_cuda_permit_in_capture(mode);
     stni_cuda_leave(impl, before, answer == cudaErrorNotReady ? cudaSuccess : answer);
     return answer != cudaErrorNotReady;
