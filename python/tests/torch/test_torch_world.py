@@ -254,8 +254,10 @@ class Processes(TestCase):
         one = scatter_tensor(numbers(2 * RANKS, 3) * (me + 1), me, mesh["domain"], [Shard(0)])
         total = numbers(2 * RANKS, 3) * (RANKS * (RANKS + 1) // 2)
         self.close(functional.all_reduce(one, "sum", group), total)
-        self.close(functional.all_gather_single(one, 0, group)[-3:], RANKS * numbers(2 * RANKS, 3)[-3:])
-        self.close(functional.reduce_scatter_single(one, "sum", 0, group), total[2 * me:2 * me + 2])
+        all_gather, reduce_scatter = (getattr(functional, name + ("_single" if VERSION >= (2, 15) else "_tensor"))
+                                      for name in ("all_gather", "reduce_scatter"))
+        self.close(all_gather(one, 0, group)[-3:], RANKS * numbers(2 * RANKS, 3)[-3:])
+        self.close(reduce_scatter(one, "sum", 0, group), total[2 * me:2 * me + 2])
         for started in (False, True):
             sums = one.clone()
             work = dist.all_reduce(sums, group=group, async_op=started)
