@@ -17,6 +17,7 @@ from ._special import is_special, special
 from ._traced import is_traced, seen
 from ._trees import is_in_place, mapped, sharded, tensors
 from ._values import tell_backward
+from ._world import is_here
 
 # Functions of a tensor's own that are torch's whatever it holds.
 TORCH_S = {
@@ -118,7 +119,7 @@ def by_torch(func, args, kwargs):
 
     def promoted(tensor):
         plain = getattr(tensor, "_handle", None) is None and not is_transformed(tensor)
-        if not plain or tensor.ndim == 0 or tensor.dtype not in NAMES:
+        if not plain or tensor.ndim == 0 or tensor.dtype not in NAMES or not is_here(tensor.device):
             return tensor
         # Torch's nodes keep what is made here, and would not hear of changes of a plain tensor's memory.
         return _moves.shard_tensor(tensor.clone() if keeps else tensor, mesh)

@@ -13,7 +13,7 @@ from ._dtypes import DTYPES, NAMES
 from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
                         writes_plain, written)
 from ._layout import complete
-from ._memory import laid, replicate, to_torch
+from ._memory import laid, near, replicate, to_torch
 from ._node import handle_of, wrap
 from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
@@ -242,8 +242,13 @@ def twin(func):
     return next((o for o in overloads if types(o) == types(func)), None)
 
 
+INDEXED = ("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put")
+
+
 def dispatch(func, args, kwargs):
     name = bare_name(func)
+    if name in INDEXED:
+        args = (args[0], [near(i, args[0]) for i in args[1]], *args[2:])
     if kwargs.get("device") is not None and not is_here(kwargs["device"]):
         return elsewhere(func, args, kwargs)
     if name == "_amp_foreach_non_finite_check_and_unscale_":

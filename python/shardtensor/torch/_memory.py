@@ -56,3 +56,8 @@ def laid(tensor, spec):
 def replicate(tensor, mesh):
     """A plain tensor that every rank has, as a Replicate one."""
     return laid(tensor, replicated(mesh, name_of(tensor.dtype), tensor.shape))
+
+
+def near(index, tensor):
+    """An index may be on the CPU, as in torch, whatever it is of."""
+    return index if index is None or index.device == tensor.device else index.to(tensor.device)

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
+from ._memory import near
 from ._moves import whole_of
 from ._trees import mapped
 from ._views import is_strided
@@ -283,7 +284,7 @@ def with_dtype(func, args, kwargs):
 def picked(tensor, index):
     """x[:, places, 0]: tensors of integers beside integers, slices, None and .... Negative ones count from the end."""
     at = [k for k, i in enumerate(index) if isinstance(i, torch.Tensor)]
-    places, others = [index[k] for k in at], tuple(slice(None) if k in at else i for k, i in enumerate(index))
+    places, others = [near(index[k], tensor) for k in at], tuple(slice(None) if k in at else i for k, i in enumerate(index))
     is_simple = all(i is None or i is Ellipsis or type(i) is int or isinstance(i, slice) for i in others)
     if not is_simple or any(i.dtype not in (torch.int64, torch.int32) or i.ndim == 0 for i in places):
         return NotImplemented

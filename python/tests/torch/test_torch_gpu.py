@@ -64,6 +64,11 @@ class Gpu(TestCase):
     def test_tensors_elsewhere(self, mesh):
         x = spread(numbers(5, 3), mesh, Shard(0))
         self.close(x * torch.tensor(2., device="cpu"), 2 * x)  # a number, as in torch
+        X, places = numbers(5, 3), torch.tensor([4, 0, 4], device="cpu")  # an index too
+        self.close(x[places], X[places])
+        self.close(x[places, 1], X[places, 1])
+        self.close(x.clone().index_put_((places, ), X[:3]), X.index_put((places, ), X[:3]))
+        self.close(x[X[:, 0].cpu() > 0], X[X[:, 0] > 0])
         self.assertRaisesRegex(RuntimeError, "same device", torch.add, x, torch.zeros(3, device="cpu"))
         with self.assertRaisesRegex(st.UnsupportedError, "got a tensor on cpu, wanted one on cuda:0"):
             ShardTensor.from_local(torch.zeros(3, device="cpu"), mesh, [Shard(0)])
