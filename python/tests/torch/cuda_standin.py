@@ -54,7 +54,8 @@ def down(value, memories):
     if not on_gpu(value):
         return value
     storage = value.untyped_storage()
-    place = storage.data_ptr() or id(value)  # those of no elements are each its own
+    # Those of no elements are each its own. A view that the library gives has a storage of its own, which ends with it.
+    place = (storage.data_ptr(), storage.nbytes()) if storage.data_ptr() else id(value)
     if place not in memories:
         memories[place] = Memory(storage)
     memory = memories[place]

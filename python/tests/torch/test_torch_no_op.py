@@ -168,7 +168,7 @@ COMPOSED = {
     torch.fft.hfft2(x, 6, 0), "ihfft2": lambda x: torch.view_as_real(torch.fft.ihfft2(x).resolve_conj()),
     "ihfftn": lambda x: torch.view_as_real(torch.fft.ihfftn(x, s=(4, ), norm="forward").resolve_conj()),
     "bilinear": lambda x: F.bilinear(x, x * 2, numbers(2, 4, 4, seed=3), numbers(2, seed=4)),
-    "split at": lambda x: torch.tensor_split(x, torch.tensor([1, 3])),
+    "split at": lambda x: torch.tensor_split(x, torch.tensor([1, 3], device="cpu")),
     "addbmm": lambda x: torch.addbmm(x[:, :2], x[None], W[None, :4, :2], beta=0.5, alpha=2),
     "allclose": lambda x: torch.tensor([torch.allclose(x, x + 1e-12), torch.allclose(x, x + 1)]),
     "entropy": lambda x: getattr(F, "linear_cross_entropy", linear_cross_entropy)(
