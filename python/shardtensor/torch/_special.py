@@ -284,7 +284,8 @@ def with_dtype(func, args, kwargs):
 def picked(tensor, index):
     """x[:, places, 0]: tensors of integers beside integers, slices, None and .... Negative ones count from the end."""
     at = [k for k, i in enumerate(index) if isinstance(i, torch.Tensor)]
-    places, others = [near(index[k], tensor) for k in at], tuple(slice(None) if k in at else i for k, i in enumerate(index))
+    places = [near(index[k], tensor) for k in at]
+    others = tuple(slice(None) if k in at else i for k, i in enumerate(index))
     is_simple = all(i is None or i is Ellipsis or type(i) is int or isinstance(i, slice) for i in others)
     if not is_simple or any(i.dtype not in (torch.int64, torch.int32) or i.ndim == 0 for i in places):
         return NotImplemented

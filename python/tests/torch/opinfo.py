@@ -40,9 +40,9 @@ FREE = {"sort": 1, "topk": 1, "kthvalue": 1, "argsort": 0}
 PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "python-gathered.md")
 HEAD = """# What is gathered behind torch.Tensor
 
-Of the samples that torch 2.15 has of its operators, every tensor sharded by its first dim, these run whole on each rank, in
-full or in a part of theirs, forward or backward: what they lack is an op of the library ([torch.md](torch.md), what has no op).
-Behind each stands what was gathered. Made by `python/tests/torch/opinfo.py --write`.
+Of the samples that torch 2.15 has of its operators, every tensor sharded by its first dim, these run whole on each
+rank, in full or in a part of theirs, forward or backward: what they lack is an op of the library ([torch.md](torch.md),
+what has no op). Behind each stands what was gathered. Made by `python/tests/torch/opinfo.py --write`.
 
 """
 

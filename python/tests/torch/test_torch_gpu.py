@@ -1,7 +1,8 @@
 """ShardTensors on a GPU: the cases of the programs on thread ranks, by processes of gloo that share one, and what is
 said of GPUs alone. STN_TEST_CUDA_FOLDER has the module; where the stand-in was loaded before torch, the GPU is that.
 
-usage: test_torch_gpu.py [RANKS [BACKENDS]]: BACKENDS are those of the process group, gloo if none are named"""
+usage: test_torch_gpu.py [RANKS [BACKENDS [alone]]]: BACKENDS are those of the process group, gloo if none are named;
+alone: what is said of GPUs alone"""
 import datetime
 import importlib
 import os
@@ -132,7 +133,8 @@ def run_rank():
     world(communicator(), "cuda", module_path=FOLDER)
     warnings.filterwarnings("ignore")
     loader = unittest.defaultTestLoader
-    suite = [loader.loadTestsFromModule(importlib.import_module("test_torch_" + name)) for name in PROGRAMS]
+    programs = () if os.environ["STN_TEST_CASES"] == "alone" else PROGRAMS
+    suite = [loader.loadTestsFromModule(importlib.import_module("test_torch_" + name)) for name in programs]
     runner = unittest.TextTestRunner(warnings="ignore")
     result = runner.run(unittest.TestSuite(suite + [loader.loadTestsFromTestCase(Gpu)]))
     close()
@@ -143,18 +145,18 @@ def run_rank():
     return not result.wasSuccessful()
 
 
-def main(ranks, backends):
+def main(ranks, backends, cases):
     """Starts them: the exit status of the first that failed."""
     if not FOLDER:
         print("skipped: STN_TEST_CUDA_FOLDER does not say where the CUDA module is")
         return 77
     os.environ["STN_TEST_BACKENDS"] = backends
-    results = start(__file__, "", ranks, communicators()[-1], 480 if ON_STANDIN else 140)
+    results = start(__file__, cases, ranks, communicators()[-1], 480 if ON_STANDIN else 140)
     for status, text in results:
         print(text)
     return next((status for status, _ in results if status), 0)
 
 
 if __name__ == "__main__":
-    ranks, backends = (sys.argv[1:] + ["1", "gloo"][len(sys.argv) - 1:])[:2]
-    sys.exit(run_rank() if is_rank() else main(int(ranks), backends))
+    ranks, backends, cases = (sys.argv[1:] + ["1", "gloo", "all"][len(sys.argv) - 1:])[:3]
+    sys.exit(run_rank() if is_rank() else main(int(ranks), backends, cases))
