@@ -53,7 +53,7 @@ def group_of(ranks):
     count, name_of = c10d._world.group_count, c10d._hash_ranks_to_str
     name = "shardtensor_%s_%d" % ("_".join(map(str, ranks)), _made[ranks])
     _made[ranks] += 1
-    c10d._hash_ranks_to_str = lambda ranks: name
+    c10d._hash_ranks_to_str = lambda _: name
     try:
         return dist.new_group(list(ranks), backend=host_backend(), use_local_synchronization=True)
     finally:
