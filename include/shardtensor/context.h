@@ -256,7 +256,7 @@ STN_API int stn_job_size(void);
 typedef enum stn_sync_reason {
     STN_SYNC_CALLER,     /* stn_queue_sync, or a collective that the caller waits for */
     STN_SYNC_AGREEMENT,  /* stn_agree, the end of a scope that agrees, before a backward: the ranks' hosts compare */
-    STN_SYNC_VALUES,     /* elements went to or came from the host: stn_to_host, stn_item, a norm that was asked for */
+    STN_SYNC_VALUES,     /* elements went to or came from the host: stn_to_host, stn_item, a norm, sizes */
     STN_SYNC_COUNTS,     /* how much is sent depends on values: indices routed to their owners, shapes of local tensors */
     STN_SYNC_MEMORY,     /* memory went back to its allocator, or to whoever lent it */
     STN_SYNC_EXPORT,     /* a tensor went out by DLPack */

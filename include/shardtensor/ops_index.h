@@ -134,19 +134,77 @@ STN_API stn_tensor *stn_index_copy(stn_tensor *input, int dim, stn_tensor *index
  *  Otherwise as stn_scatter_number. */
 STN_API stn_tensor *stn_index_fill(stn_tensor *input, int dim, stn_tensor *index, double value);
 
+/** Elements, or slices, that several indices name: y[p, …] = input[indices[0][p], indices[1][p], …, …]; the indices
+ * stand for the first n dims, and negative ones count from the end. A bool tensor among them, a mask, stands for as
+ * many dims as it has, and names what is true in it, in row-major order (stn_nonzero).
+ *
+ * Shapes:     indices of i64 or i32 broadcast to one shape; a mask is a line of them -> that shape and the input's
+ *             other dims. A mask alone: (how many it names, …).
+ * Placement:  as stn_index_select's; of several dims with an index, the first stays sharded, else one exchange. A mask
+ *             alone: rows that are named stay where they are, so that the result's cuts are as uneven as the mask has
+ *             them. Where no axis cuts the dims of the mask the result is cut as the mask is. Partial is reduced.
+ * Collective: as stn_index_select. With a mask: over the mesh where its dims are cut, one all-gather of a number from
+ *             each rank, and the host waits: how many it names depends on data. Refused while a step is captured.
+ *             Outside the mesh nobody knows, and one row counts, which no rank there has.
+ * Gradient:   of input: the cotangent added up by index. Twice differentiable.
+ * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_STATE (captured), STN_ERR_UNSUPPORTED (a
+ *  mask without dims beside others). (PyTorch: input[indices].) */
+STN_API stn_tensor *stn_index(stn_tensor *input, int n, stn_tensor *const *indices);
+
 /** Elements, or slices, replaced by values, or with `accumulate` added to: y[indices[0][p], indices[1][p], …] =
  *  values[p]; the indices stand for the first n dims. Negative ones count from the end; the last of several that name
  *  one element wins.
  *
- * Shapes:     indices broadcast to one shape; values to that and the input's other dims -> input's. A bool tensor may
- *             stand for the first dims that it has, alone, and where every element that it names gets the same: how
- *             many there are depends on data.
+ * Shapes:     indices broadcast to one shape, masks among them as of stn_index; values to that and the input's other
+ *             dims -> input's.
  * Placement:  other dims stay sharded. Of several dims with an index, the first stays sharded, else one exchange each
- *             way; then as stn_index_copy, stn_index_add.
+ *             way; then as stn_index_copy, stn_index_add. A mask alone: as stn_index, values go where the rows are.
+ * Collective: as stn_index_copy; with a mask, but for one alone whose elements all get the same values, as stn_index.
  * Gradient:   of input and values. Twice differentiable.
- * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_UNSUPPORTED (other masks). */
+ * @return new tensor; as stn_index. */
 STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, stn_tensor *values,
                                   int accumulate);
+
+/** The elements that a mask names, in row-major order, as one dim.
+ *
+ * Shapes:     input and mask, of bool, broadcast to one shape -> (how many are true).
+ * Placement:  elements stay where they are, so that the result's cuts are as uneven as the mask has them; a tensor that
+ *             is cut in other dims than the first is flattened first (stn_flatten). Where input is whole the result is
+ *             cut as the mask is. Partial is reduced.
+ * Collective: over the mesh where one is cut: one all-gather of a number from each rank, and the host waits. Refused
+ *             while a step is captured. Outside the mesh nobody knows, and one element counts, which no rank there has;
+ *             a failure that hangs on elements is not known there before the next agreement.
+ * Gradient:   of input, twice differentiable.
+ * @return new tensor; STN_ERR_SHAPE, STN_ERR_DTYPE (mask), STN_ERR_STATE (captured), STN_ERR_MEMORY, STN_ERR_COMM. */
+STN_API stn_tensor *stn_masked_select(stn_tensor *input, stn_tensor *mask);
+
+/** The input with the elements that a mask names replaced by the first elements of `source`, in row-major order.
+ *
+ * Shapes:     input and mask broadcast to one shape, the result's; source has as many elements as are true, or more.
+ * Placement:  as stn_masked_select; elements of source go to the ranks that have those which they replace.
+ * Gradient:   of input and source, twice differentiable.
+ * @return new tensor; as stn_masked_select; STN_ERR_VALUE (source has too few). */
+STN_API stn_tensor *stn_masked_scatter(stn_tensor *input, stn_tensor *mask, stn_tensor *source);
+
+/** Where elements are not 0: their coordinates, in row-major order.
+ *
+ * Shapes:     (d0, …) of any dtype -> (how many, dims), i64.
+ * Placement, collective, errors: as stn_masked_select's. Gradient: none. */
+STN_API stn_tensor *stn_nonzero(stn_tensor *input);
+
+/** The different elements of a tensor, in ascending order. Each NaN is one of its own.
+ *
+ * Shapes:     any -> (how many there are); of input's dtype, which is not complex.
+ * Placement:  that of the flat tensor where it is sorted (stn_sort): the first of each run of equal elements stays.
+ * Collective: as stn_sort and stn_masked_select.
+ * Gradient:   none of inverse and counts; of values that of the elements that were taken, the first of each run.
+ * @param inverse  which of the values each element of the input is: input's shape, i64. May be NULL.
+ * @param counts   how often each is there, i64. May be NULL.
+ * @return values; STN_ERR_DTYPE, and as stn_masked_select. */
+STN_API stn_tensor *stn_unique(stn_tensor *input, stn_tensor **inverse, stn_tensor **counts);
+
+/** The first of each run of equal elements, in row-major order. As stn_unique, but nothing is sorted. */
+STN_API stn_tensor *stn_unique_consecutive(stn_tensor *input, stn_tensor **inverse, stn_tensor **counts);
 
 /** Every element along *dim `repeats` times, one after the other; `dim` NULL: the input is taken flat.
  *
@@ -155,7 +213,8 @@ STN_API stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *i
 STN_API stn_tensor *stn_repeat_interleave(stn_tensor *input, int64_t repeats, const int *dim);
 
 /** The same with a number for each element, `repeats` (n) or (1) or () of i64 or i32, which add up to `output_size`:
- *  what else they add up to is STN_ERR_VALUE at the next agreement.
+ *  what else they add up to is STN_ERR_VALUE at the next agreement. `output_size` -1: the sum is read first, for which
+ *  the host waits; refused while a step is captured.
  *
  * Placement:  `repeats` is gathered; the input's Shards stay, the split of the dim in proportion: what straddles is
  *             routed as by stn_index_select. */
@@ -166,7 +225,8 @@ STN_API stn_tensor *stn_repeat_interleave_each(stn_tensor *input, stn_tensor *re
  * input.
  *
  * Gradient:   none.
- * @param num_classes  at least 1; -1 is STN_ERR_UNSUPPORTED: the largest index depends on data. */
+ * @param num_classes  at least 1; -1: one more than the largest index, which is read first: collective over the mesh,
+ *  the host waits, and refused while a step is captured. */
 STN_API stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes);
 
 /** The elements whose positions along dim2 and dim1 differ by `offset`: y[…, k] = input[…, k + max(-offset, 0), …, k +

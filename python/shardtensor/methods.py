@@ -37,34 +37,43 @@ def backward(self, cotangent=None, retain_graph=False):
     self.context.backward(self, None if cotangent is None else [cotangent], retain_graph)
 
 
-_slice, _select, _unsqueeze = _c.function("slice"), _c.function("select"), _c.function("unsqueeze")
+_slice, _select, _unsqueeze, _movedim, _index = map(_c.function, ("slice", "select", "unsqueeze", "movedim", "index"))
 
 
 def position(index, size, dim):
     """Of an integer in a dim, from the front. IndexError is what ends a loop over a tensor."""
-    if isinstance(index, (bool, _c.Tensor)) or not hasattr(index, "__index__"):
-        raise TypeError("an index is %s, wanted an integer, a slice, None or ...; tensors and lists are for the ops "
-                        "index_select, gather and masked_select" % type(index).__name__)
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
+        raise TypeError("an index is %s, wanted an integer, a slice, None, ... or a tensor" % type(index).__name__)
     at = index.__index__()
     if not -size <= at < size:
         raise IndexError("index %d is out of range of dim %d, which has %d entries" % (at, dim, size))
     return at + size if at < 0 else at
 
 
-def getitem(self, index):
-    """Integers, slices of positive step, None and ...; everything else has an op: gather, index_select,
-    masked_select."""
+def width(index):
+    """How many dims it stands for: a mask for as many as it has."""
+    return index.ndim if isinstance(index, _c.Tensor) and index.dtype == "bool" else 1
+
+
+def whole_index(index, ndim):
+    """With slices in the place of ...."""
     index = index if isinstance(index, tuple) else (index,)
-    wanted = sum(i is not None and i is not Ellipsis for i in index)
-    if wanted > self.ndim:
-        raise IndexError("%d indices for a tensor of %d dims" % (wanted, self.ndim))
+    wanted = sum(width(i) for i in index if i is not None and i is not Ellipsis)
+    if wanted > ndim:
+        raise IndexError("%d indices for a tensor of %d dims" % (wanted, ndim))
     dots = [at for at, i in enumerate(index) if i is Ellipsis]
     if len(dots) > 1:
         raise IndexError("an index has ... %d times, wanted once at most" % len(dots))
     for at in dots:
-        index = index[:at] + (slice(None),) * (self.ndim - wanted) + index[at + 1:]
-    out, dim = self, 0
-    for i in index:
+        index = index[:at] + (slice(None),) * (ndim - wanted) + index[at + 1:]
+    return index
+
+
+def getitem(self, index):
+    """Integers, slices of positive step, None, ..., and tensors: integers, or masks, of which each stands for as many
+    dims as it has. The result has what tensors name where they stand, or first, where others lie between them."""
+    out, dim, tensors = self, 0, {}
+    for i in whole_index(index, self.ndim):
         if i is None:
             out, dim = _unsqueeze(out, dim), dim + 1
         elif isinstance(i, slice):
@@ -74,9 +83,23 @@ def getitem(self, index):
             if (start, stop, step) != (0, out.shape[dim], 1):
                 out = _slice(out, dim, start, max(start, stop), step)
             dim += 1
+        elif isinstance(i, _c.Tensor):
+            tensors[dim] = i
+            dim += width(i)
         else:
             out = _select(out, dim, position(i, out.shape[dim], dim))
-    return out
+    return named(out, tensors) if tensors else out
+
+
+def named(tensor, indices):
+    """indices: {dim: a tensor}. The op has their dims first."""
+    dims = [dim + k for dim, index in indices.items() for k in range(width(index))]
+    front = list(range(len(dims)))
+    found = _index(tensor if dims == front else _movedim(tensor, dims, front), list(indices.values()))
+    n = found.ndim - (tensor.ndim - len(dims))
+    if dims == front or dims != list(range(dims[0], dims[0] + len(dims))):
+        return found
+    return _movedim(found, list(range(n)), list(range(dims[0], dims[0] + n)))
 
 
 def iterate(self):

@@ -216,7 +216,16 @@ class Call(TestCase):
 
     def test_indexing(self):
         x = self.x
+        rows, columns = (make(self.context, None, None, (2,), at, "i64") for at in ([1, 0], [-1, 0]))
         for got, wanted, shape in (
+            (x[x > 2], [3, 4, 5], (3,)),
+            (x[x[:, 0] > 0], [3, 4, 5], (1, 3)),
+            (x[..., x[0] < 2], [0, 1, 3, 4], (2, 2)),
+            (x[rows], [3, 4, 5, 0, 1, 2], (2, 3)),
+            (x[rows, columns], [5, 0], (2,)),
+            (x[1, columns], [5, 3], (2,)),
+            (x[None, rows, 1:], [4, 5, 1, 2], (1, 2, 2)),
+            (x[rows, None, columns], [5, 0], (2, 1)),
             (x[1], [3, 4, 5], (3,)),
             (x[-1, 0], [3], ()),
             (x[:, 1:], [1, 2, 4, 5], (2, 2)),
@@ -229,9 +238,11 @@ class Call(TestCase):
         self.assertRaises(IndexError, lambda: x[::-1])
         for index in (2, -3, (0, 3), (..., 3), (..., 0, ...)):
             self.assertRaises(IndexError, lambda: x[index])
-        for index in (True, (0, False), 1.0, "a", [0], x):
+        for index in (True, (0, False), 1.0, "a", [0]):
             with self.assertRaisesRegex(TypeError, "an index is", msg=index):
                 x[index]
+        self.assertRaisesRegex(st.DTypeError, "'indices0' got f64", lambda: x[x])
+        self.assertRaises(IndexError, lambda: x[x > 0, 0])
         self.assertEqual([values(row) for row in x], [[0, 1, 2], [3, 4, 5]])
         self.assertEqual([row.item() for row in x[0]], [0, 1, 2])
         self.assertEqual(list(x[0:0]), [])
@@ -256,7 +267,7 @@ class Ranks(TestCase):
             y = make(one, None, None, (4, 3), [v / 3 for v in range(12)])
             for f in (lambda t: t.softmax(0), lambda t: t @ t.transpose(0, 1), lambda t: st.ops.layer_norm(t, 3),
                       lambda t: t.cumsum(0), lambda t: t[1:3].sum(0), lambda t: t.flip(0),
-                      lambda t: st.ops.cat([t, t], 0)):
+                      lambda t: st.ops.cat([t, t], 0), lambda t: t[t > 1], lambda t: t[1:, (t > 2)[2]]):
                 self.close(whole(f(x)), values(f(y)))
 
     @on_ranks(1, 3)

@@ -228,6 +228,7 @@
     X(diagonal_backward) \
     X(embedding) \
     X(gather) \
+    X(index) \
     X(index_add) \
     X(index_copy) \
     X(index_fill) \
@@ -235,9 +236,11 @@
     X(index_read) \
     X(index_select) \
     X(index_write) \
+    X(masked_scatter) \
     X(masked_select) \
     X(nonzero) \
     X(one_hot) \
+    X(one_hot_of) \
     X(put_keys) \
     X(repeat_index) \
     X(repeat_interleave) \
@@ -245,7 +248,9 @@
     X(scatter_add) \
     X(scatter_reduce) \
     X(take_along_dim) \
+    X(true_places) \
     X(unique) \
+    X(unique_consecutive) \
     /* Random numbers, and tensors made of nothing. */ \
     X(dropout) \
     X(dropout_backward) \

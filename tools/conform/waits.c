@@ -9,25 +9,45 @@ static const char *const reasons[STN_SYNC_REASONS] = {
 };
 
 /* What each of these sends to which rank is known from indices or from the order of elements alone. */
-static int depends_on_values(const char *op)
+static const char *const counting[] = {"argsort",
+                                       "embedding",
+                                       "gather",
+                                       "index",
+                                       "index_add",
+                                       "index_copy",
+                                       "index_fill",
+                                       "index_put",
+                                       "index_select",
+                                       "knn",
+                                       "radius_search",
+                                       "scatter",
+                                       "repeat_interleave",
+                                       "scatter_add",
+                                       "scatter_reduce",
+                                       "sort",
+                                       "signed_distance_field",
+                                       "take_along_dim",
+                                       "topk",
+                                       "unique",
+                                       NULL};
+
+/* The shape of the result follows from elements, but where it is given. */
+static const char *const shapeless[] = {"index",   "index_put", "masked_scatter",    "masked_select",      "nonzero",
+                                        "one_hot", "unique",    "repeat_interleave", "unique_consecutive", NULL};
+
+static int is_among(const char *op, const char *const *ops)
 {
-    static const char *const ops[] = {"argsort",       "embedding",         "gather",
-                                      "index_add",     "index_copy",        "index_fill",
-                                      "index_put",     "index_select",      "knn",
-                                      "radius_search", "repeat_interleave", "scatter",
-                                      "scatter_add",   "scatter_reduce",    "signed_distance_field",
-                                      "sort",          "take_along_dim",    "topk"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(op, ops[i]) == 0)
-            return 1;
-    return 0;
+    while (*ops && strcmp(op, *ops) != 0)
+        ops++;
+    return *ops != NULL;
 }
 
 /* A request over a communicator that moves memory of the host is waited for by the caller. */
 static int may_wait(const char *op, const stn_stats *stats, int reason)
 {
     switch (reason) {
-    case STN_SYNC_COUNTS: return depends_on_values(op);
+    case STN_SYNC_COUNTS: return is_among(op, counting);
+    case STN_SYNC_VALUES: return is_among(op, shapeless);
     case STN_SYNC_CALLER: return stats->host_syncs_by[STN_SYNC_STAGING] > 0;
     default: return reasons[reason] == NULL;
     }

@@ -39,6 +39,16 @@ static stn_status rank_error(const struct call_outcome *o)
     return STN_OK;
 }
 
+int call_hangs_on_elements(const stn_op_desc *op)
+{
+    static const char *const ops[] = {"index",   "index_put", "masked_scatter",    "masked_select", "nonzero",
+                                      "one_hot", "unique",    "repeat_interleave", "unique_consecutive"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(op->name, ops[i]) == 0)
+            return 1;
+    return 0;
+}
+
 int call_aborted(int n, const struct call_outcome *ranks)
 {
     for (int r = 0; r < n; r++)
@@ -184,9 +194,25 @@ static int replicas_differ(const struct judge *j, int64_t *compared)
     return 0;
 }
 
+/* Whether a rank does not know how the call ended, nor what it gave. */
+static int knows_nothing(const struct judge *j, int rank)
+{
+    const struct call_outcome *o = &j->ranks[rank];
+    return call_hangs_on_elements(j->call->op) && o->n_outputs > 0 && o->outputs[0].outside;
+}
+
+/* The first rank that does. */
+static int first_inside(const struct judge *j)
+{
+    int r = 0;
+    while (r + 1 < j->n && knows_nothing(j, r))
+        r++;
+    return r;
+}
+
 static int differ_from_one(const struct judge *j, int64_t *compared)
 {
-    const struct call_outcome *a = j->alone, *b = &j->ranks[0];
+    const struct call_outcome *a = j->alone, *b = &j->ranks[first_inside(j)];
     if (status_differs(j, "call", a->status, a->text, b->status, b->text))
         return 1;
     if (a->status != STN_OK || b->status != STN_OK)
@@ -199,6 +225,8 @@ static int differ_from_one(const struct judge *j, int64_t *compared)
         return 1;
     for (int r = 0; r < j->n; r++) {
         const struct call_outcome *many = &j->ranks[r];
+        if (knows_nothing(j, r))
+            continue;
         if (results_differ(j, 0, a->n_outputs, a->outputs, r, many->outputs, compared))
             return 1;
         if (a->gradient == STN_OK && many->gradient == STN_OK &&
@@ -212,8 +240,9 @@ int call_judge(const struct call *call, const struct call_outcome *alone, const 
                const struct call_outcome *ranks, char *text, size_t size, int64_t *compared)
 {
     const struct judge judge = {call, alone, perturbed, ranks, n, text, size};
-    const int per_rank = (call->op->flags & STN_OP_PER_RANK) != 0;
-    if (fails_by_itself(&judge) || (!per_rank && !call_aborted(n, ranks) && differ_between_ranks(&judge)))
+    const int per_rank = (call->op->flags & STN_OP_PER_RANK) != 0,
+              alike = !per_rank && (n == 0 || first_inside(&judge) == 0);
+    if (fails_by_itself(&judge) || (alike && !call_aborted(n, ranks) && differ_between_ranks(&judge)))
         return 1;
     if (n > 0 && !call_aborted(n, ranks) && gives_replicas(call->op->name) && is_over_all_ranks(call))
         return replicas_differ(&judge, compared);

@@ -204,7 +204,8 @@ static void read_result(stn_tensor *tensor, struct call_result *result)
     stn_tensor *whole = mesh ? stn_full_tensor(tensor) : tensor;
     if (stn_tensor_is_error(whole))
         return;
-    if (mesh && !stn_mesh_contains_me(mesh))
+    result->outside = mesh && !stn_mesh_contains_me(mesh);
+    if (result->outside)
         return;
     result->data = calloc(1, bytes + 16);
     if (result->data && stn_to_host(whole, result->data, bytes) != STN_OK) {
@@ -271,9 +272,9 @@ static void after_failure(struct run *run)
             fault(run, "failed, and output %d is no error tensor", k);
     if (take(run, run->outcome->text) != status)
         fault(run, "returns another status than it keeps");
-    if (!(run->call->op->flags & STN_OP_PER_RANK))
+    if (!(run->call->op->flags & STN_OP_PER_RANK) && !call_hangs_on_elements(run->call->op))
         return;
-    /* Ranks outside of its mesh know nothing of a per-rank collective's failure. */
+    /* Ranks outside of its mesh know nothing of its failure. */
     if ((run->outcome->later = stn_agree(run->context, status, run->outcome->text)) != STN_OK)
         take(run, run->outcome->later_text);
 }

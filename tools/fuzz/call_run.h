@@ -8,7 +8,7 @@ enum { CALL_TEXT = 512, CALL_FAULT = 256, CALL_MOST_READ = 1 << 20 /* elements *
 
 /** A tensor as read. */
 struct call_result {
-    int present;
+    int present, outside; /* of its mesh is this rank */
     stn_dtype dtype;
     int ndim;
     int64_t shape[STN_MAX_NDIM];
@@ -48,6 +48,9 @@ struct call_pair {
 
 /** The first number that differs by more than rounding explains; -1: none does. */
 int64_t call_pair_differs(const struct call_pair *pair);
+
+/** Whether the length of its result, or a failure, hangs on elements, which ranks outside the mesh are not told. */
+int call_hangs_on_elements(const stn_op_desc *op);
 
 /** 1 where the ranks cannot go on after it. */
 int call_aborted(int n, const struct call_outcome *ranks);

@@ -126,6 +126,10 @@ int draw_folded(struct draft *d, const struct generator *g);
 int draw_gaussian(struct draft *d, const struct generator *g);
 int draw_histogram(struct draft *d, const struct generator *g);
 int draw_logical(struct draft *d, const struct generator *g);
+int draw_mask(struct draft *d, int t); /* of the term's shape, or one that is repeated to it */
+int draw_alike(struct draft *d, const struct generator *g);
+int draw_indexed(struct draft *d, const struct generator *g);
+int draw_named(struct draft *d, const struct generator *g);
 int draw_one_hot(struct draft *d, const struct generator *g);
 int draw_pairs(struct draft *d, const struct generator *g);
 int draw_poisson(struct draft *d, const struct generator *g);

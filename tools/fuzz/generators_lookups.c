@@ -102,11 +102,56 @@ int draw_put(struct draft *d, const struct generator *g)
     return 1;
 }
 
+/* One index of integers, or two, or a mask of the first dims. */
+int draw_indexed(struct draft *d, const struct generator *g)
+{
+    const struct want want = {.min_ndim = 1, .max_ndim = 4, .lo = -HUGE_VAL, .hi = HUGE_VAL, .min_size = 1};
+    const int t = draw_term(d, &want);
+    (void)g;
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int n = draw_between(d, 1, term->ndim < 2 ? term->ndim : 2);
+    const int64_t shape[] = {draw_between(d, 1, 3), draw_between(d, 1, 5)};
+    if (draw_chance(d, 3))
+        return put_input(d, draw_leaf(d, FILL_BOOL, n, term->shape, 0, 1));
+    for (int i = 0; i < n; i++)
+        if (!put_input(d, draw_leaf(d, FILL_INDEX, draw_between(d, 1, 2), i > 0 ? shape + 1 : shape, 0,
+                                    (double)term->shape[i])))
+            return 0;
+    return 1;
+}
+
+/* Elements that a mask names, and what replaces them. */
+int draw_named(struct draft *d, const struct generator *g)
+{
+    const int t = draw_first(d, g, 0, 4);
+    if (!put_input(d, t) || !put_input(d, draw_mask(d, t)))
+        return 0;
+    if (!is(g, "masked_scatter"))
+        return 1;
+    int64_t numel = 1;
+    for (int i = 0; i < term_of(d, t)->ndim; i++)
+        numel *= term_of(d, t)->shape[i];
+    return put_input(d, draw_leaf(d, FILL_REAL, 1, &numel, -2, 2));
+}
+
+/* Whole numbers, of which many are alike or 0: those of others are a matter of rounding. */
+int draw_alike(struct draft *d, const struct generator *g)
+{
+    const int64_t shape[] = {draw_between(d, 1, 5), draw_between(d, 1, 4), draw_between(d, 1, 3)};
+    if (strncmp(g->op, "unique", 6) == 0) {
+        put_bool(d, "return_inverse", draw_below(d, 2));
+        put_bool(d, "return_counts", draw_below(d, 2));
+    }
+    return put_input(d, draw_leaf(d, FILL_INDEX, draw_between(d, 0, 3), shape, 0, 4));
+}
+
 int draw_one_hot(struct draft *d, const struct generator *g)
 {
     const int64_t shape[] = {draw_between(d, 1, 6), draw_between(d, 1, 4)}, classes = draw_between(d, 1, 5);
     (void)g;
-    put_int(d, "num_classes", classes);
+    put_int(d, "num_classes", draw_chance(d, 4) ? -1 : classes);
     return put_input(d, draw_leaf(d, FILL_INDEX, draw_between(d, 0, 2), shape, 0, (double)classes));
 }
 

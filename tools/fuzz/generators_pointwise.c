@@ -50,7 +50,7 @@ int draw_three(struct draft *d, const struct generator *g)
            put_input(d, draw_partner(d, t, is(g, "addcdiv") ? 0.4 : -9, 9));
 }
 
-static int draw_mask(struct draft *d, int t)
+int draw_mask(struct draft *d, int t)
 {
     const struct term *term = term_of(d, t);
     for (int other = d->p->n_terms - 1; other >= 0; other--) {

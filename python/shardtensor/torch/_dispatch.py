@@ -7,11 +7,12 @@ from torch.utils._mode_utils import no_dispatch
 
 from .. import DTypeError, LayoutError, StateError, UnsupportedError
 from ._apart import parts_of, taken_apart
-from ._binding import NotOurs, bind
+from ._binding import NotOurs, bind, op_of
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
 from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
                         writes_plain, written)
+from ._index import unique
 from ._layout import complete
 from ._memory import laid, near, replicate, to_torch
 from ._node import handle_of, wrap
@@ -159,6 +160,7 @@ OWN = {
     "unsafe_split": apart("split"), "unsafe_split_with_sizes": apart("split_with_sizes"),
     "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
+    "_unique2": unique, "unique_consecutive": unique,
     "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
     "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM
 }
@@ -284,7 +286,7 @@ def dispatch(func, args, kwargs):
         alike = of_one_shape(func, args, kwargs)
         if alike is not None:
             return on_chunks(func, *alike)
-    if in_place(func) and twin(func) is not None and parts_of(twin(func)) is not None:
+    if in_place(func) and twin(func) is not None and (op_of(twin(func)) or parts_of(twin(func))):
         return promoted(func, args, kwargs)
     result = taken_apart(func, args, kwargs)
     return result if result is not NotImplemented else on_whole(func, args, kwargs)

@@ -81,7 +81,8 @@ _stages, _lock = {}, threading.Lock()
 
 def stage():
     """A context that has this rank's place in a world where nothing moves. Specs, and so the shapes of chunks, are the
-    same there: no op of the library has a shape or a layout that depends on elements, but one (call_traced)."""
+    same there, but of ops whose results have shapes or layouts that depend on elements, which are in no graph
+    (depends_on_elements)."""
     rank, size = world().rank, world().size
     with _lock:
         if (rank, size) not in _stages:

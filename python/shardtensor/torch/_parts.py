@@ -1,10 +1,12 @@
 """Functions of aten's that torch takes apart in no way that serves us, as calls of ops."""
+import math
+
 import torch
 
-from ._binding import bind
+from ._binding import NotOurs, bind
+from ._index import picked
 from ._layout import complete, replicated
 from ._node import handle_of, wrap
-from ._special import picked
 from ._through import placed, places
 from ._trees import sharded
 from ._world import world
@@ -47,8 +49,18 @@ def index(tensor, places):
         return picked(tensor, [slice(None) if i is None else i for i in places])
 
 
+def columns(places):
+    """An index, or what a mask is as integers, one for each dim."""
+    is_mask = places is not None and places.dtype == torch.bool
+    return torch.nonzero(places).unbind(1) if is_mask else [places]
+
+
 def index_put(tensor, places, values, accumulate=False):
-    """The op has places in the first dims, and of several shapes."""
+    """The op has places in the first dims, and of several shapes. A mask is the places that it names."""
+    if sum(i is not None for i in places) > 1 or places[0] is None:
+        places = [i for place in places for i in columns(place)]
+    if len(places) == 1 and places[0].dtype == torch.bool:
+        raise NotOurs("index_put")
     dims, places = [d for d, i in enumerate(places) if i is not None], [i for i in places if i is not None]
     shape = torch.broadcast_shapes(*(i.shape for i in places))
     sizes = [n for d, n in enumerate(tensor.shape) if d not in dims]
@@ -56,6 +68,12 @@ def index_put(tensor, places, values, accumulate=False):
     values = values.expand(*sizes[:first], *shape, *sizes[first:])
     values = values.movedim(list(range(first, first + len(shape))), list(range(len(shape))))
     return torch.index_put(tensor.movedim(dims, front), places, values, accumulate).movedim(front, dims)
+
+
+def masked_scatter_back(grad, mask, shape):
+    """The gradient of what is scattered, which may have more elements than the mask names."""
+    found = torch.masked_select(grad, mask)
+    return torch.cat([found, found.new_zeros(math.prod(shape) - found.numel())]).reshape(shape)
 
 
 def put(tensor, places, values, accumulate=False):
@@ -104,6 +122,7 @@ PARTS = {
     "slice_scatter": scattered(aten.slice.Tensor), "select_scatter": scattered(aten.select.int),
     "diagonal_scatter": scattered(aten.diagonal.default), "index": index, "_unsafe_index": index,
     "index_put": index_put, "_unsafe_index_put": index_put, "put": put,
+    "masked_scatter_backward": masked_scatter_back,
     "addbmm": addbmm, "allclose": allclose, "searchsorted": searchsorted,
     "constant_pad_nd": constant_pad_nd,
     "avg_pool2d_backward": pool_back(aten.avg_pool2d.default),

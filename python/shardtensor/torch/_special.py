@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
-from ._memory import near
 from ._moves import whole_of
 from ._trees import mapped
 from ._views import is_strided
@@ -281,84 +280,6 @@ def with_dtype(func, args, kwargs):
     return func(args[0].to(dtype), *args[1:], **rest).to(dtype)
 
 
-def picked(tensor, index):
-    """x[:, places, 0]: tensors of integers beside integers, slices, None and .... Negative ones count from the end."""
-    at = [k for k, i in enumerate(index) if isinstance(i, torch.Tensor)]
-    places = [near(index[k], tensor) for k in at]
-    others = tuple(slice(None) if k in at else i for k, i in enumerate(index))
-    is_simple = all(i is None or i is Ellipsis or type(i) is int or isinstance(i, slice) for i in others)
-    if not is_simple or any(i.dtype not in (torch.int64, torch.int32) or i.ndim == 0 for i in places):
-        return NotImplemented
-    named = sum(i is not None and i is not Ellipsis for i in others)
-    widths = [tensor.ndim - named if i is Ellipsis else int(type(i) is not int) for i in others]
-    dims = [sum(widths[:k]) for k in at]
-    if any(i is not Ellipsis and i != slice(None) for i in others):
-        tensor = tensor[others]
-    tensor, flat, dim = (tensor, places[0], dims[0]) if len(dims) == 1 else at_one_dim(tensor, places, dims)
-    if not getattr(flat, "keeps_routes", False):
-        flat = torch.where(flat < 0, flat + tensor.shape[dim], flat)
-    found = ask("index_select", [tensor, flat.reshape(-1)], dim=dim)
-    if flat.ndim == 1:
-        return found
-    return found.reshape(*tensor.shape[:dim], *flat.shape, *tensor.shape[dim + 1:]).clone()
-
-
-def at_one_dim(tensor, places, dims):
-    """Several dims as one, the places there, and which one it is: the first, where others lie between them."""
-    if dims != list(range(dims[0], dims[-1] + 1)):
-        tensor, dims = tensor.movedim(dims, list(range(len(dims)))), list(range(len(dims)))
-    flat, outside = 0, torch.zeros((), dtype=torch.bool, device=tensor.device)
-    for i, n in zip(places, tensor.shape[dims[0]:]):
-        place = torch.where(i < 0, i + n, i).to(torch.int64)
-        flat, outside = flat * n + place, torch.logical_or(outside, place.clamp(0, n - 1) != place)
-    tensor = tensor.flatten(dims[0], dims[-1])
-    return tensor, torch.where(outside, tensor.shape[dims[0]], flat), dims[0]
-
-
-def basic(index, ndim):
-    """An index of integers, slices, None and ..., with slices in the place of ...; None of another one."""
-    index = index if isinstance(index, tuple) else (index,)
-    plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
-    if not plain or sum(i is Ellipsis for i in index) > 1 or any(
-            isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
-            for i in index):
-        return None
-    wanted = sum(i is not None and i is not Ellipsis for i in index)
-    if wanted > ndim:
-        raise IndexError("too many indices for tensor of dimension %d" % ndim)
-    if Ellipsis in index:
-        at = index.index(Ellipsis)
-        index = index[:at] + (slice(None),) * (ndim - wanted) + index[at + 1:]
-    return index
-
-
-def getitem(func, args, kwargs):
-    """Integers, slices, None and ..., and tensors of integers; others as indices are torch's."""
-    tensor, index = args
-    places = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(i, torch.Tensor) for i in places) and hasattr(tensor, "_handle"):
-        return picked(tensor, places)
-    index = basic(index, tensor.ndim)
-    if index is None:
-        return NotImplemented
-    out, dim = tensor, 0
-    for i in index:
-        if i is None:
-            out, dim = ask("unsqueeze", [out], dim=dim), dim + 1
-        elif isinstance(i, slice):
-            start, stop, step = i.indices(out.shape[dim])
-            if step < 1:
-                raise ValueError("step must be greater than zero")
-            if (start, stop, step) != (0, out.shape[dim], 1):
-                out = ask("slice", [out], dim=dim, start=start, end=max(start, stop), step=step)
-            dim += 1
-        else:
-            if not -out.shape[dim] <= i < out.shape[dim]:
-                raise IndexError("index %d is out of bounds for dimension %d with size %d" % (i, dim, out.shape[dim]))
-            out = ask("select", [out], dim=dim, index=i)
-    return out.view_as(out) if out is tensor else out
-
-
 def hermitian(func, args, kwargs):
     """Fourier transforms of several dims of what is Hermitian in the last: of the others they are complex ones."""
     back, two = func.__name__.startswith("fft_ihfft"), func.__name__.endswith("2")
@@ -432,7 +353,7 @@ SPECIAL = {
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,
-    "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm, "__getitem__": getitem,
+    "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "resolve_conj": resolved, "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
     "view_as": shaped_as("view"), "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,

@@ -6,9 +6,10 @@ import weakref
 import torch
 
 from .. import LayoutError, StateError
+from ._index import basic
 from ._layout import complete
 from ._node import call, recorded, wrap
-from ._special import SPECIAL, basic
+from ._special import SPECIAL
 from ._trees import is_in_place, tensors
 from ._views import TURNS, completed, known_views, part_copies, refuse_turn, taken, views_of
 from ._world import world

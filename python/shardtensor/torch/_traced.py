@@ -177,10 +177,21 @@ def chunk_of(value):
     return value._chunk if is_traced(value) else value
 
 
+def depends_on_elements(op, inputs, attrs):
+    """Whether shape or layout of its result do, which no rehearsal knows then."""
+    if op.name == "index":
+        return any(places.dtype == torch.bool for places in inputs[1:])
+    if op.name == "repeat_interleave":
+        return len(inputs) > 1 and inputs[1] is not None
+    if op.name == "one_hot":
+        return attrs.get("num_classes", -1) == -1
+    return op.name in ("masked_select", "nonzero", "unique", "unique_consecutive")
+
+
 def call_traced(op, inputs, attrs):
     """Calls an op of traced ShardTensors among others: what it returns."""
-    if op.name == "repeat_interleave" and inputs[1:] and inputs[1] is not None:
-        raise NotOurs("repeat_interleave")  # the layout of whose result depends on the values of repeats
+    if depends_on_elements(op, inputs, attrs):
+        raise NotOurs(op.name)
     places, values = [], []
     for value in inputs:
         places.append(None if value is None else len(values))

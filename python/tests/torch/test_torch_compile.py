@@ -145,6 +145,14 @@ def draws(x):
     return torch.bernoulli(x.sigmoid())
 
 
+def masks(x):
+    return x[x > 0].exp() + (x * 2).masked_select(x > 0)
+
+
+def differs(x):
+    return torch.unique((x * 2).long()) * 2
+
+
 def repeats(x):
     return x.repeat_interleave(torch.tensor([1, 0, 2, 1, 1, 3, 1]), 0).cos()
 
@@ -234,12 +242,14 @@ class Compile(TestCase):
     @on_ranks(2)
     def test_what_a_graph_cannot_have(self, mesh):
         whole = numbers(7, 6)
-        for f, text in ((sets, "add_: a graph has no"), (draws, "random numbers"), (repeats, "data-dependent")):
+        for f, text in ((sets, "add_: a graph has no"), (draws, "random numbers"), (repeats, "data-dependent"),
+                        (masks, "data-dependent"), (differs, "data-dependent")):
             x = spread(whole, mesh, Shard(0))
             with self.assertRaisesRegex(torch._dynamo.exc.Unsupported, text):
                 torch.compile(f, backend=BACKEND, fullgraph=True)(x)
         # Without fullgraph the graph ends there. A view that leaves it is a copy, and nobody writes to it in vain.
-        self.close(torch.compile(repeats, backend=BACKEND)(spread(whole, mesh, Shard(0))), repeats(whole))
+        for f in (repeats, masks, differs):
+            self.close(torch.compile(f, backend=BACKEND)(spread(whole, mesh, Shard(0))), f(whole))
         with self.assertRaisesRegex(st.StateError, "left a graph"):
             torch.compile(sets, backend=BACKEND)(spread(whole, mesh, Shard(0)))
 

@@ -3,66 +3,13 @@ order, in any layout, against torch. On one rank all lies whole, and torch's fun
 import itertools
 import unittest
 
-from torch_ranks import DEVICE, Replicate, Shard, TestCase, drawn, full, numbers, on_ranks, spread, torch
+from torch_ranks import AgainstTorch, DEVICE, Shard, drawn, full, layouts, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
 
 from shardtensor.torch import gathered, world
 
-CUTS = {
-    1: {5: [5], 4: [4], 3: [3]},
-    2: {5: [4, 1], 4: [0, 4], 3: [1, 2]},
-    3: {5: [4, 0, 1], 4: [1, 3, 0], 3: [0, 2, 1]}
-}
 
-
-def layouts(tensor, mesh, **how):
-    """Each layout over one axis of a tensor, its cuts uneven."""
-    for dim, n in enumerate(tensor.shape):
-        sizes = CUTS[world().size].get(n)
-        if n == 1 or sizes:
-            yield spread(tensor, mesh, Shard(dim), sizes=None if n == 1 else {dim: sizes}, **how)
-    yield spread(tensor, mesh, Replicate(), **how)
-
-
-class NoOp(TestCase):
-    def setUp(self):
-        self.before = gathered.copy()
-
-    def stays(self):
-        self.assertEqual({name for name in gathered - self.before}, set())
-
-    def derivatives(self, results, leaves):
-        """Of the first and the second order; what torch says, in some versions, where it has none."""
-        total = sum((r * r).sum() for r in results if r.requires_grad)
-        if not isinstance(total, torch.Tensor):
-            return []
-        try:
-            grads = torch.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
-        except RuntimeError as error:
-            self.assertRegex(str(error), "derivative for .* is not implemented")
-            return [torch.tensor(list(str(error).encode()))]
-        again = sum((g * g).sum() for g in grads if g is not None and g.requires_grad)
-        if not isinstance(again, torch.Tensor):
-            return grads
-        return [*grads, *torch.autograd.grad(again, leaves, allow_unused=True)]
-
-    def same(self, f, inputs, laid, what):
-        found = []
-        for tensors in ([t.clone().requires_grad_(t.is_floating_point()) for t in inputs],
-                        [t.clone().detach().requires_grad_(t.is_floating_point()) for t in laid]):
-            results = f(*tensors)
-            results = list(results) if isinstance(results, (tuple, list)) else [results]
-            found.append((results, self.derivatives(results, [t for t in tensors if t.requires_grad])))
-        (wanted, wanted_grads), (got, grads) = found
-        for a, b in zip([*got, *grads], [*wanted, *wanted_grads], strict=True):
-            if b is None or a is None:
-                self.assertTrue(a is b or not full(b if a is None else a).count_nonzero(), what)
-                continue
-            self.assertEqual((a.shape, a.dtype), (b.shape, b.dtype), what)
-            torch.testing.assert_close(full(a), full(b), equal_nan=True, msg=lambda text: "%s: %s" % (what, text))
-
-
-class Pointwise(NoOp):
+class Pointwise(AgainstTorch):
     @on_ranks(1, 3)
     def test_operands_of_several_shapes(self, mesh):
         calls = (torch.fmax, torch.copysign, torch.logaddexp, torch.special.xlog1py, torch.nextafter,
@@ -136,7 +83,7 @@ VIEWS = {
 }
 
 
-class Views(NoOp):
+class Views(AgainstTorch):
     @on_ranks(2, 3)
     def test_gradients_and_writes(self, mesh):
         X = numbers(5, 4)
@@ -182,7 +129,7 @@ COMPOSED = {
 }
 
 
-class Composed(NoOp):
+class Composed(AgainstTorch):
     @on_ranks(3)
     def test_functions(self, mesh):
         X = numbers(5, 4)
@@ -208,7 +155,7 @@ class Composed(NoOp):
                 self.assertRaises((RuntimeError, IndexError), f)
 
 
-class Apart(NoOp):
+class Apart(AgainstTorch):
     @on_ranks(3)
     def test_functions(self, mesh):
         X = numbers(5, 4)

@@ -15,7 +15,7 @@ except ImportError as error:
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard  # noqa: F401: for the tests
 
 import shardtensor as st
-from shardtensor.torch import ShardTensor, use, world
+from shardtensor.torch import ShardTensor, gathered, use, world
 
 torch.set_num_threads(1)
 
@@ -76,3 +76,58 @@ class TestCase(unittest.TestCase):
     def close(self, got, wanted, **tolerance):
         self.assertGreater(wanted.numel(), 0, "nothing to compare")
         torch.testing.assert_close(full(got), full(wanted), **tolerance)
+
+
+CUTS = {
+    1: {5: [5], 4: [4], 3: [3]},
+    2: {5: [4, 1], 4: [0, 4], 3: [1, 2]},
+    3: {5: [4, 0, 1], 4: [1, 3, 0], 3: [0, 2, 1]}
+}
+
+
+def layouts(tensor, mesh, **how):
+    """Each layout over one axis of a tensor, its cuts uneven."""
+    for dim, n in enumerate(tensor.shape):
+        sizes = CUTS[world().size].get(n)
+        if n == 1 or sizes:
+            yield spread(tensor, mesh, Shard(dim), sizes=None if n == 1 else {dim: sizes}, **how)
+    yield spread(tensor, mesh, Replicate(), **how)
+
+
+class AgainstTorch(TestCase):
+    """The same functions of ShardTensors and of plain tensors: results, and gradients of two orders."""
+    def setUp(self):
+        self.before = gathered.copy()
+
+    def stays(self):
+        self.assertEqual({name for name in gathered - self.before}, set())
+
+    def derivatives(self, results, leaves):
+        """Of the first and the second order; what torch says, in some versions, where it has none."""
+        total = sum((r * r).sum() for r in results if r.requires_grad)
+        if not isinstance(total, torch.Tensor):
+            return []
+        try:
+            grads = torch.autograd.grad(total, leaves, create_graph=True, allow_unused=True)
+        except RuntimeError as error:
+            self.assertRegex(str(error), "derivative for .* is not implemented")
+            return [torch.tensor(list(str(error).encode()))]
+        again = sum((g * g).sum() for g in grads if g is not None and g.requires_grad)
+        if not isinstance(again, torch.Tensor):
+            return grads
+        return [*grads, *torch.autograd.grad(again, leaves, allow_unused=True)]
+
+    def same(self, f, inputs, laid, what):
+        found = []
+        for tensors in ([t.clone().requires_grad_(t.is_floating_point()) for t in inputs],
+                        [t.clone().detach().requires_grad_(t.is_floating_point()) for t in laid]):
+            results = f(*tensors)
+            results = list(results) if isinstance(results, (tuple, list)) else [results]
+            found.append((results, self.derivatives(results, [t for t in tensors if t.requires_grad])))
+        (wanted, wanted_grads), (got, grads) = found
+        for a, b in zip([*got, *grads], [*wanted, *wanted_grads], strict=True):
+            if b is None or a is None:
+                self.assertTrue(a is b or not full(b if a is None else a).count_nonzero(), what)
+                continue
+            self.assertEqual((a.shape, a.dtype), (b.shape, b.dtype), what)
+            torch.testing.assert_close(full(a), full(b), equal_nan=True, msg=lambda text: "%s: %s" % (what, text))

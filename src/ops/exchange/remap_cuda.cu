@@ -67,7 +67,7 @@ STNI_CUDA_KERNELS(remap) = {
     REMAP("slice_backward"),
     STNI_CUDA_KERNEL("diagonal_backward.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
     STNI_CUDA_KERNEL("index_write.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
-    STNI_CUDA_KERNEL("one_hot.fill", dtype_bit(STN_DTYPE_I64), stni_remap_fill_args, launch_fill),
+    STNI_CUDA_KERNEL("one_hot_of.fill", dtype_bit(STN_DTYPE_I64), stni_remap_fill_args, launch_fill),
     KEPT_STREAM("dropout"),
     KEPT_STREAM("dropout_backward"),
     KEPT_STREAM("dropout_channels"),

@@ -25,6 +25,7 @@ struct stni_access_attrs {
     int64_t skip;      /* one more than the index that names nothing; 0: none */
     int64_t reads_all; /* 1: a read does not skip; its adjoint does */
     int64_t by_frequency; /* 1: of a read of slices: cotangents are divided by how often their slice is read */
+    int64_t at_home;   /* 1: each index names what its own rank has, and all is laid so that nothing moves (named.c) */
     int64_t mode;      /* stni_access_mode */
     int64_t fresh;     /* 1: what is written to counts for nothing itself */
     stn_number value;  /* SET without values */
@@ -41,6 +42,7 @@ static inline struct stni_access_attrs stni_access_like(const struct stni_access
                                       .what = attrs->what,
                                       .quiet = 1, /* the first one has reported */
                                       .skip = attrs->skip,
+                                      .at_home = attrs->at_home,
                                       .mode = mode,
                                       .value = {STN_NUMBER_INT, 0, 0}};
 }
@@ -101,6 +103,9 @@ stn_tensor *stni_index_write(stn_tensor *table, stn_tensor *index, stn_tensor *v
 /* The same on zeros of the shape and dims of `like`, in values' dtype. */
 stn_tensor *stni_index_write_zeros(const stn_spec *like, stn_tensor *index, stn_tensor *values,
                                    const struct stni_access_attrs *attrs);
+
+/* A cotangent, where indices are at home laid as what it is of. */
+stn_tensor *stni_index_cotangent(stn_tensor *cotangent, const stn_spec *forward, const struct stni_access_attrs *attrs);
 
 /* How often each row of a table that lies as `table` is named, as a column of f64. */
 stn_tensor *stni_index_count_reads(stn_context *context, stn_tensor *index, const stn_spec *table,

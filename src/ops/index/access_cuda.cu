@@ -321,6 +321,6 @@ STNI_CUDA_KERNELS(access) = {
     {sizeof(stn_kernel), "index_write.write", "cuda", ALL_DTYPES, sizeof(stni_access_write_args),
      launch_reporting_row<stni_access_write_args, launch_write>, write_workspace},
     STNI_CUDA_KERNEL("index_write.convert", dtype_bit(STN_DTYPE_F32), stni_access_convert_args, launch_convert),
-    STNI_CUDA_REPORTING_KERNEL("one_hot.write", dtype_bit(STN_DTYPE_I64), stni_access_write_args, launch_write),
+    STNI_CUDA_REPORTING_KERNEL("one_hot_of.write", dtype_bit(STN_DTYPE_I64), stni_access_write_args, launch_write),
     STNI_CUDA_KERNELS_END
 };

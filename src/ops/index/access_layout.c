@@ -314,7 +314,7 @@ stn_status stni_index_write_place(stn_op_call *call)
     int ndim;
     begin(call, &l);
     l.table.dtype = meta->dtype;
-    l.ordered = attrs->mode == STNI_ACCESS_SET;
+    l.ordered = attrs->mode == STNI_ACCESS_SET && !attrs->at_home;
     ndim = stni_access_shape(&l.dims, l.table.ndim, l.table.shape, l.index.shape, shape);
     if (given)
         l.values = given->layout;

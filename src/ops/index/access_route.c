@@ -41,7 +41,8 @@ void stni_access_make(const stn_op_call *call, const stn_tensor *table, const st
     struct stni_access *a = &out->all;
     *out = (struct stni_access_here){.call = call, .table = table, .index = index, .values = values};
     out->dims = stni_access_dims(attrs, &index->spec->layout);
-    out->axes = stni_layout_axes_mask(&table->spec->layout, out->dims.dim) & index->spec->shard_axes;
+    out->axes =
+        attrs->at_home ? 0 : stni_layout_axes_mask(&table->spec->layout, out->dims.dim) & index->spec->shard_axes;
     out->apart = out->axes && call->context->device->is_cpu; /* elsewhere all indices are sorted in any case */
     a->report = (struct stni_access_report){.on = !attrs->quiet, .op = (int)attrs->what};
     a->ndim = make_positions(out, a->shape, a->report.offset);

@@ -96,6 +96,13 @@ stn_status stni_index_is_line(const stn_op_call *call)
     return stn_op_fail(call, STN_ERR_SHAPE, "'index' got %d dims, wanted 1", index->ndim);
 }
 
+stn_status stni_index_read_number(stn_tensor *tensor, int64_t *out)
+{
+    stn_tensor *whole = stn_cast(stn_full_tensor(tensor), STN_DTYPE_I64);
+    const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(tensor));
+    return mesh && !stn_mesh_contains_me(mesh) ? STN_OK : stn_to_host(whole, out, sizeof *out);
+}
+
 stn_tensor *stni_index_with_dims(stn_tensor *tensor)
 {
     int64_t one = 1;

@@ -26,6 +26,9 @@ stn_status stni_index_fits(const stn_op_call *call, int dim);
 /* An index of one dim, or of none. */
 stn_status stni_index_is_line(const stn_op_call *call);
 
+/* The whole number of a tensor of one element, on every rank of its mesh; outside *out stays. The host waits. */
+stn_status stni_index_read_number(stn_tensor *tensor, int64_t *out);
+
 /* `tensor` with at least one dim. */
 stn_tensor *stni_index_with_dims(stn_tensor *tensor);
 

@@ -1,11 +1,12 @@
-/* index_put: elements, or slices, named by several indices, one for each of the first dims. These dims are merged
- * into one, and the indices into one index, so that index_write does the rest. */
-#include "ops/index/arguments.h"
+/* index_put: elements, or slices, named by several indices, one for each of the first dims, or by masks. These dims are
+ * merged into one, and the indices into one index, so that index_write does the rest. */
+#include "ops/index/access.h"
+#include "ops/index/masks.h"
+#include "ops/index/named.h"
 #include "ops/index/put_keys.h"
 
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
-#include "ops/placement/pointwise.h"
 
 #include <shardtensor/ops.h>
 
@@ -31,66 +32,29 @@ stn_tensor *stn_index_put(stn_tensor *input, int n, stn_tensor *const *indices, 
     return stni_call(STNI_OP_index_put, FIRST + n, in, &attrs);
 }
 
-static int n_indices(const stn_op_call *call)
-{
-    return call->n_in - FIRST;
-}
-
-static stn_status unknown_shape(const stn_op_call *call, int i)
-{
-    return stn_op_fail(call, STN_ERR_UNSUPPORTED,
-                       "'indices%d' got bool, wanted i64 or i32: how many elements a mask names depends on data",
-                       i - FIRST);
-}
-
-static stn_status check_broadcast(const stn_op_call *call)
-{
-    stn_meta common;
-    char got[STNI_SHAPE_TEXT], before[STNI_SHAPE_TEXT];
-    int i = stni_pointwise_misfit(n_indices(call), call->in_spec + FIRST, &common);
-    if (i < 0)
-        return STN_OK;
-    const struct stni_layout *index = &call->in_spec[FIRST + i]->layout;
-    return stn_op_fail(call, STN_ERR_SHAPE, "'indices%d' got shape %s, wanted one that broadcasts with %s", i,
-                       stni_shape_text(index->ndim, index->shape, got),
-                       stni_shape_text(common.ndim, common.shape, before));
-}
-
-static stn_status check(const stn_op_call *call)
+static stn_status check(const stn_op_call *call, struct stni_masks *masks)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout, *values = &call->in_spec[VALUES]->layout;
-    if (n_indices(call) < 1 || n_indices(call) > input->ndim)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'indices' got %d tensors, wanted 1 to the %d dims of 'input'",
-                           n_indices(call), input->ndim);
     if (values->dtype != input->dtype)
         return stn_op_fail(call, STN_ERR_DTYPE, "'values' got %s, wanted the dtype of 'input', %s",
                            stn_dtype_name(values->dtype), stn_dtype_name(input->dtype));
-    for (int i = FIRST; i < call->n_in; i++) {
-        stn_dtype dtype = call->in_spec[i]->layout.dtype;
-        if (dtype == STN_DTYPE_BOOL && n_indices(call) > 1)
-            return unknown_shape(call, i);
-        if (dtype != STN_DTYPE_BOOL && !(STNI_INDEX_DTYPES >> dtype & 1))
-            return stn_op_fail(call, STN_ERR_DTYPE, "'indices%d' got %s, wanted i64 or i32", i - FIRST,
-                               stn_dtype_name(dtype));
-    }
-    return check_broadcast(call);
+    return stni_masks_check(call, INPUT, FIRST, masks);
 }
 
-/* How many elements a mask names depends on data, but where all of them get the same value that number is not
- * needed. */
-static stn_status put_masked(stn_op_call *call)
+/* Whether all that a mask names gets the same values: how many there are need not be known then. */
+static int are_for_all(const stn_op_call *call)
 {
-    const struct stni_layout *input = &call->in_spec[INPUT]->layout, *mask = &call->in_spec[FIRST]->layout,
-                             *values = &call->in_spec[VALUES]->layout;
+    const struct stni_layout *mask = &call->in_spec[FIRST]->layout, *values = &call->in_spec[VALUES]->layout;
+    const int rest = call->in_spec[INPUT]->layout.ndim - mask->ndim;
+    return values->ndim <= rest || (values->ndim == rest + 1 && values->shape[0] == 1);
+}
+
+static stn_status put_for_all(stn_op_call *call)
+{
+    const struct stni_layout *input = &call->in_spec[INPUT]->layout, *mask = &call->in_spec[FIRST]->layout;
     const struct put_attrs *attrs = call->attrs;
     stn_tensor *where = call->in[FIRST], *from = call->in[VALUES];
-    int one = values->ndim == input->ndim - mask->ndim + 1 && values->shape[0] == 1;
-    if (mask->ndim <= input->ndim && values->ndim > input->ndim - mask->ndim + one)
-        return unknown_shape(call, FIRST);
-    if (mask->ndim > input->ndim || memcmp(mask->shape, input->shape, (size_t)mask->ndim * sizeof *mask->shape) != 0)
-        return stn_op_fail(call, STN_ERR_SHAPE, "'indices0' got a mask of %d dims, wanted the first dims of 'input'",
-                           mask->ndim);
-    if (one)
+    if (call->in_spec[VALUES]->layout.ndim > input->ndim - mask->ndim)
         from = stn_select(from, 0, 0);
     for (int d = mask->ndim; d < input->ndim; d++)
         where = stn_unsqueeze(where, -1);
@@ -101,16 +65,18 @@ static stn_status put_masked(stn_op_call *call)
     return STN_OK;
 }
 
-/* The values, expanded to one slice per index. `n`: how many indices; `shape`: that of the table, whose first dim
- * they stand for. */
-static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const int64_t *shape, int ndim,
+/* The values, expanded to one slice per index. `keys`: the shape of the indices; `shape`: that of the table, whose
+ * first dim they stand for. */
+static stn_status take_values(const stn_op_call *call, int n_keys, const int64_t *keys, const int64_t *shape, int ndim,
                               stn_tensor **out)
 {
     const struct stni_layout *values = &call->in_spec[VALUES]->layout;
-    int64_t full[2 * STN_MAX_NDIM], flat[STN_MAX_NDIM], n = stn_spec_numel(stn_tensor_spec(keys));
-    int n_keys = stn_tensor_ndim(keys), n_full = n_keys + ndim - 1, fits = values->ndim <= n_full;
+    int64_t full[2 * STN_MAX_NDIM], flat[STN_MAX_NDIM], n = 1;
+    int n_full = n_keys + ndim - 1, fits = values->ndim <= n_full;
     char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
-    memcpy(full, stn_tensor_shape(keys), (size_t)n_keys * sizeof *full);
+    for (int d = 0; d < n_keys; d++)
+        n *= keys[d];
+    memcpy(full, keys, (size_t)n_keys * sizeof *full);
     memcpy(full + n_keys, shape + 1, (size_t)(ndim - 1) * sizeof *full);
     for (int d = 0; d < values->ndim && fits; d++)
         fits = values->shape[d] == 1 || values->shape[d] == full[n_full - values->ndim + d];
@@ -125,23 +91,42 @@ static stn_status take_values(const stn_op_call *call, stn_tensor *keys, const i
     return STN_OK;
 }
 
-static stn_status put(stn_op_call *call)
+/* A value for each element, or slice, that a mask names. */
+static stn_status put_named(stn_op_call *call)
+{
+    const struct stni_layout *input = &call->in_spec[INPUT]->layout;
+    const int accumulate = ((const struct put_attrs *)call->attrs)->accumulate != 0;
+    struct stni_named named;
+    stn_tensor *values = NULL;
+    STNI_TRY(stni_named_find(call->in[INPUT], call->in[FIRST], &named));
+    if (named.outside) {
+        call->out[0] = call->in[INPUT];
+        return STN_OK;
+    }
+    const struct stni_layout *rows = &named.rows->spec->layout;
+    const int64_t n = stni_named_count(&named);
+    STNI_TRY(take_values(call, 1, &n, rows->shape, rows->ndim, &values));
+    call->out[0] = stn_reshape(stni_named_write(&named, values, accumulate), input->ndim, input->shape);
+    return STN_OK;
+}
+
+static stn_status put(stn_op_call *call, int n, stn_tensor *const *indices)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout;
     struct stni_access_attrs attrs = {.slices = 1, .what = STNI_OP_index_put};
-    int n = n_indices(call), ndim = input->ndim - n + 1;
+    int ndim = input->ndim - n + 1;
     int64_t shape[STN_MAX_NDIM] = {1}, flat;
-    stn_tensor *keys = call->in[FIRST], *values = NULL, *table = call->in[INPUT];
+    stn_tensor *keys = indices[0], *values = NULL, *table = call->in[INPUT];
     for (int d = 0; d < n; d++)
         shape[0] *= input->shape[d];
     memcpy(shape + 1, input->shape + n, (size_t)(ndim - 1) * sizeof *shape);
     if (n > 1) {
-        keys = stni_put_keys(n, call->in + FIRST, input->shape);
+        keys = stni_put_keys(n, indices, input->shape, STNI_OP_index_put);
         table = stn_reshape(table, ndim, shape);
     }
     if (stn_tensor_is_error(keys))
         return stn_context_status(call->context);
-    STNI_TRY(take_values(call, keys, shape, ndim, &values));
+    STNI_TRY(take_values(call, stn_tensor_ndim(keys), stn_tensor_shape(keys), shape, ndim, &values));
     flat = stn_spec_numel(stn_tensor_spec(keys));
     attrs.mode = ((const struct put_attrs *)call->attrs)->accumulate ? STNI_ACCESS_ADD : STNI_ACCESS_SET;
     attrs.wrap = n == 1;
@@ -153,8 +138,16 @@ static stn_status put(stn_op_call *call)
 
 static stn_status index_put(stn_op_call *call)
 {
-    STNI_TRY(check(call));
-    return call->in_spec[FIRST]->layout.dtype == STN_DTYPE_BOOL ? put_masked(call) : put(call);
+    struct stni_masks masks;
+    STNI_TRY(check(call, &masks));
+    if (masks.alone)
+        return are_for_all(call) ? put_for_all(call) : put_named(call);
+    STNI_TRY(stni_masks_find(call, FIRST, &masks));
+    if (masks.outside) {
+        call->out[0] = call->in[INPUT];
+        return STN_OK;
+    }
+    return put(call, masks.n, masks.indices);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "values"}, {.name = "indices", .variadic = 1}};

@@ -1,5 +1,6 @@
 /* one_hot: zeros, and a one in the place along a new last dim that an index names. */
 #include "ops/index/access.h"
+#include "ops/index/arguments.h"
 
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
@@ -23,26 +24,68 @@ stn_tensor *stn_one_hot(stn_tensor *input, int64_t num_classes)
     return stni_call(STNI_OP_one_hot, 1, &input, &attrs);
 }
 
-static stn_status check(stn_op_call *call)
+static stn_status check_input(const stn_op_call *call)
 {
-    int64_t n = ((const struct one_hot_attrs *)call->attrs)->num_classes;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    stn_meta *meta = &call->out_meta[0];
     if (!(STNI_INDEX_DTYPES >> in->dtype & 1))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted i64 or i32", stn_dtype_name(in->dtype));
     if (in->ndim == STN_MAX_NDIM)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at most %d", in->ndim, STN_MAX_NDIM - 1);
-    if (n == -1)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED,
-                           "'num_classes' got -1, wanted their number: the largest index, and so the shape of the "
-                           "result, depends on data");
-    if (n < 1)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_classes' got %" PRId64 ", wanted at least 1", n);
+    return STN_OK;
+}
+
+/* One more than the largest index. */
+static stn_status count_classes(const stn_op_call *call, int64_t *out)
+{
+    if (call->in_spec[0]->numel == 0)
+        return stn_op_fail(call, STN_ERR_ARGUMENT,
+                           "'num_classes' got -1 for an 'input' without elements, wanted their number");
+    *out = 0;
+    STNI_TRY(stni_index_read_number(stn_max(call->in[0]), out));
+    *out = *out < 0 ? 1 : *out + 1; /* what is below 0 is reported as it is written */
+    return STN_OK;
+}
+
+static stn_status one_hot(stn_op_call *call)
+{
+    struct one_hot_attrs attrs = *(const struct one_hot_attrs *)call->attrs;
+    STNI_TRY(check_input(call));
+    if (attrs.num_classes == -1)
+        STNI_TRY(count_classes(call, &attrs.num_classes));
+    if (attrs.num_classes < 1)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'num_classes' got %" PRId64 ", wanted at least 1, or -1",
+                           attrs.num_classes);
+    call->out[0] = stni_call(STNI_OP_one_hot_of, 1, call->in, &attrs);
+    return STN_OK;
+}
+
+static const stn_input_schema inputs[] = {{.name = "input"}};
+static const stn_attr_schema schema[] = {
+    {"num_classes", STN_ATTR_INT, offsetof(struct one_hot_attrs, num_classes), NULL}};
+static const struct one_hot_attrs attrs_init = {-1};
+
+const stn_op_desc stni_op_one_hot = {
+    .size = sizeof(stn_op_desc),
+    .name = "one_hot",
+    STN_INPUTS(inputs),
+    STN_ATTRS(schema, struct one_hot_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .impl = &(const stn_op_impl){.compose = one_hot},
+};
+
+/* one_hot_of: of so many classes. */
+
+static stn_status check(stn_op_call *call)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    stn_meta *meta = &call->out_meta[0];
+    STNI_TRY(check_input(call));
     call->reports = 1;
     meta->dtype = STN_DTYPE_I64;
     meta->ndim = in->ndim + 1;
     memcpy(meta->shape, in->shape, sizeof meta->shape);
-    meta->shape[in->ndim] = n;
+    meta->shape[in->ndim] = ((const struct one_hot_attrs *)call->attrs)->num_classes;
     return STN_OK;
 }
 
@@ -79,7 +122,7 @@ static void make_write(const stn_op_call *call, struct stni_access_write_args *a
     a->key_shape[0] = a->n = out->spec->layout.shape[a->ndim];
     a->key_strides[0] = out->strides[a->ndim];
     a->report.on = 1;
-    a->report.op = stn_op_number(call->op);
+    a->report.op = STNI_OP_one_hot;
     args->mode = STNI_ACCESS_SET;
     args->dtype = STN_DTYPE_I64;
     args->value = (stn_number){STN_NUMBER_INT, 1, 1};
@@ -99,10 +142,6 @@ static stn_status run(stn_op_call *call)
     return stn_op_launch(call, WRITE, STN_DTYPE_I64, &write, sizeof write);
 }
 
-static const stn_input_schema inputs[] = {{.name = "input"}};
-static const stn_attr_schema schema[] = {
-    {"num_classes", STN_ATTR_INT, offsetof(struct one_hot_attrs, num_classes), NULL}};
-static const struct one_hot_attrs attrs_init = {-1};
 static const stn_kernel_slot slots[] = {
     [FILL] = {"fill", sizeof(struct stni_remap_fill_args)},
     [WRITE] = {"write", sizeof(struct stni_access_write_args)},
@@ -114,12 +153,13 @@ static const stn_kernel kernels[] = {
 
 static const stn_op_impl impl = {.check = check, .place = place, .run = run, STN_SLOTS(slots), STN_KERNELS(kernels)};
 
-const stn_op_desc stni_op_one_hot = {
+const stn_op_desc stni_op_one_hot_of = {
     .size = sizeof(stn_op_desc),
-    .name = "one_hot",
+    .name = "one_hot_of",
     STN_INPUTS(inputs),
     STN_ATTRS(schema, struct one_hot_attrs),
     .attrs_init = &attrs_init,
     .n_outputs = 1,
+    .flags = STN_OP_INTERNAL,
     .impl = &impl,
 };

@@ -1,4 +1,4 @@
-/* put_keys: merges the indices of index_put into one. Pointwise. */
+/* put_keys: merges the indices of index and index_put into one. Pointwise. */
 #include "ops/index/put_keys.h"
 
 #include "ops/index/access.h"
@@ -11,11 +11,12 @@
 
 struct keys_attrs {
     stn_ints sizes; /* of the dims that the indices stand for */
+    int64_t what;   /* the op that users called, for value errors */
 };
 
-stn_tensor *stni_put_keys(int n, stn_tensor *const *indices, const int64_t *shape)
+stn_tensor *stni_put_keys(int n, stn_tensor *const *indices, const int64_t *shape, int what)
 {
-    struct keys_attrs attrs = {{.n = n}};
+    struct keys_attrs attrs = {.sizes = {.n = n}, .what = what};
     memcpy(attrs.sizes.v, shape, (size_t)n * sizeof *shape);
     return stni_call(STNI_OP_put_keys, n, indices, &attrs);
 }
@@ -62,7 +63,7 @@ static stn_status run(stn_op_call *call)
     memcpy(args.offset, spec->local_offset, sizeof args.offset);
     memcpy(args.strides, out->strides, sizeof args.strides);
     args.keys = out->data;
-    args.op = STNI_OP_index_put;
+    args.op = (int)((const struct keys_attrs *)call->attrs)->what;
     for (int i = 0; i < call->n_in; i++)
         take_operand(call->in[i], spec, ((const struct keys_attrs *)call->attrs)->sizes.v[i], &args.operand[i]);
     return stn_op_launch(call, 0, STN_DTYPE_I64, &args, sizeof args);

@@ -1,6 +1,7 @@
 /* What a read by index has to do backward: cotangents are added where the elements came from. */
 #include "ops/index/access.h"
 
+#include "autograd/leaf.h"
 #include "core/shard/spec.h"
 
 #include <shardtensor/ops.h>
@@ -34,10 +35,20 @@ static stn_tensor *over_frequency(const stn_backward_call *call, stn_tensor *gra
     return stn_tensor_is_error(grad) ? grad : stn_cast(stn_div(grad, times), stn_tensor_dtype(grad));
 }
 
+stn_tensor *stni_index_cotangent(stn_tensor *cotangent, const stn_spec *forward, const struct stni_access_attrs *attrs)
+{
+    const stn_spec *spec;
+    if (!attrs->at_home || !forward->layout.mesh)
+        return cotangent;
+    if (stni_gradient_spec(forward, &spec) != STN_OK)
+        return forward->context->error_tensor;
+    return stn_redistribute(cotangent, spec);
+}
+
 stn_status stni_index_read_backward(stn_backward_call *call)
 {
     struct stni_access_attrs attrs = stni_access_like(call->attrs, STNI_ACCESS_ADD);
-    stn_tensor *grad = call->grad_out[0];
+    stn_tensor *grad = stni_index_cotangent(call->grad_out[0], call->out_spec[0], call->attrs);
     if (((const struct stni_access_attrs *)call->attrs)->by_frequency)
         grad = over_frequency(call, grad);
     call->grad_in[STNI_ACCESS_TABLE] =

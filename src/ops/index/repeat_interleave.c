@@ -52,11 +52,23 @@ static stn_tensor *by_number(stn_tensor *x, int dim, int64_t times)
     return stn_flatten(stn_expand(stn_unsqueeze(x, dim + 1), ndim + 1, shape), dim, dim + 1);
 }
 
+/* How many elements there are then; one number is for all n. One below 0 is reported where it is used. */
+static stn_status count_repeats(const stn_op_call *call, int64_t n, int64_t *out)
+{
+    int64_t sum = 1;
+    STNI_TRY(stni_index_read_number(stn_sum(call->in[REPEATS], 0, NULL, 0), &sum));
+    sum = sum < 0 ? 0 : sum;
+    if (__builtin_mul_overflow(sum, call->in_spec[REPEATS]->numel == 1 ? n : 1, out))
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'repeats' got %" PRId64 " for %" PRId64 " elements, wanted a size below 2^63", sum, n);
+    return STN_OK;
+}
+
 static stn_status by_tensor(stn_op_call *call, stn_tensor *x, int dim)
 {
     const struct interleave_attrs *attrs = call->attrs;
     const struct stni_layout *repeats = &call->in_spec[REPEATS]->layout;
-    const struct index_attrs find = {dim, attrs->output_size};
+    struct index_attrs find = {dim, attrs->output_size};
     struct stni_access_attrs read = {.dim = dim, .slices = 1, .what = STNI_OP_repeat_interleave, .quiet = 1};
     int64_t n = stn_tensor_shape(x)[dim];
     STNI_TRY(stni_index_dtype(call, REPEATS));
@@ -64,10 +76,8 @@ static stn_status by_tensor(stn_op_call *call, stn_tensor *x, int dim)
         return stn_op_fail(call, STN_ERR_SHAPE,
                            "'repeats' got %" PRId64 " elements in %d dims, wanted %" PRId64 " in 1",
                            call->in_spec[REPEATS]->numel, repeats->ndim, n);
-    if (attrs->output_size < 0)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED,
-                           "'output_size' got nothing, wanted the sum of 'repeats': without it the shape of the "
-                           "result depends on data");
+    if (find.output_size < 0)
+        STNI_TRY(count_repeats(call, n, &find.output_size));
     stn_tensor *index = stni_call(STNI_OP_repeat_index, 2, (stn_tensor *[]){call->in[REPEATS], x}, &find);
     call->out[0] = stni_index_read(x, index, &read);
     return STN_OK;

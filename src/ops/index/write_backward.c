@@ -107,7 +107,7 @@ stn_status stni_index_write_backward(stn_backward_call *call)
                      call->in[STNI_ACCESS_TABLE],
                      call->in[STNI_ACCESS_INDEX],
                      call->in[STNI_ACCESS_VALUES],
-                     call->grad_out[0]};
+                     stni_index_cotangent(call->grad_out[0], call->out_spec[0], attrs)};
     stn_tensor **table = &call->grad_in[STNI_ACCESS_TABLE], **values = &call->grad_in[STNI_ACCESS_VALUES];
     backward_of[attrs->mode](&p, call->needs >> STNI_ACCESS_TABLE & 1 ? table : NULL,
                              call->needs >> STNI_ACCESS_VALUES & 1 ? values : NULL);

@@ -298,6 +298,8 @@ static stn_status repeats_body(stn_context *context, void *arg)
         for (int64_t k = 0; k < each.shape[0]; k++)
             a.output_size += (int64_t)op.in[INDEX].values[k];
         against_one_check(context, &state, random_mesh(&state, context), &op);
+        a.output_size = -1; /* read from the numbers, by the mesh's ranks */
+        against_one_check(context, &state, test_mesh(context, stn_context_size(context), 0), &op);
         against_one_differences(context, &state, &op);
         free_case(&op);
     }

@@ -1,0 +1,128 @@
+"""Indices: x[...], and what elements themselves decide: masks, elements that are not 0, different ones."""
+import torch
+
+from ._memory import near
+from ._node import wrap
+from ._special import SPECIAL, ask
+from ._world import world
+
+INDICES = {torch.int64, torch.int32, torch.bool}
+
+
+def dims_of(places):
+    """How many dims an index stands for: a mask for as many as it has."""
+    return places.ndim if places.dtype == torch.bool else 1
+
+
+def picked(tensor, index):
+    """x[:, places, mask, 0]: tensors of integers and masks beside integers, slices, None and .... Negative ones count
+    from the end."""
+    at = [k for k, i in enumerate(index) if isinstance(i, torch.Tensor)]
+    places = [near(index[k], tensor) for k in at]
+    parts = [[slice(None)] * dims_of(i) if isinstance(i, torch.Tensor) else [i] for i in index]
+    others = tuple(i for part in parts for i in part)
+    is_simple = all(i is None or i is Ellipsis or type(i) is int or isinstance(i, slice) for i in others)
+    if not is_simple or any(i.dtype not in INDICES or i.ndim == 0 for i in places):
+        return NotImplemented
+    rest = tensor.ndim - sum(i is not None and i is not Ellipsis for i in others)
+    widths = [sum(rest if i is Ellipsis else int(type(i) is not int) for i in part) for part in parts]
+    dims = [sum(widths[:k]) for k in at]
+    if any(i is not Ellipsis and i != slice(None) for i in others):
+        tensor = tensor[others]
+    if any(i.dtype == torch.bool for i in places):
+        return named(tensor, places, dims)
+    tensor, flat, dim = (tensor, places[0], dims[0]) if len(dims) == 1 else at_one_dim(tensor, places, dims)
+    if not getattr(flat, "keeps_routes", False):
+        flat = torch.where(flat < 0, flat + tensor.shape[dim], flat)
+    found = ask("index_select", [tensor, flat.reshape(-1)], dim=dim)
+    if flat.ndim == 1:
+        return found
+    return found.reshape(*tensor.shape[:dim], *flat.shape, *tensor.shape[dim + 1:]).clone()
+
+
+def named(tensor, places, dims):
+    """What masks name, and integers beside them. The op has their dims first; what they give stands there, too, where
+    others lie between them, else where they were."""
+    dims = [d + k for d, i in zip(dims, places) for k in range(dims_of(i))]
+    front = list(range(len(dims)))
+    found = ask("index", [tensor if dims == front else tensor.movedim(dims, front), *places])
+    if dims[0] == 0 or dims != list(range(dims[0], dims[-1] + 1)):
+        return found
+    n = found.ndim - (tensor.ndim - len(dims))
+    return found.movedim(list(range(n)), list(range(dims[0], dims[0] + n))).clone()
+
+
+def at_one_dim(tensor, places, dims):
+    """Several dims as one, the places there, and which one it is: the first, where others lie between them."""
+    if dims != list(range(dims[0], dims[-1] + 1)):
+        tensor, dims = tensor.movedim(dims, list(range(len(dims)))), list(range(len(dims)))
+    flat, outside = 0, torch.zeros((), dtype=torch.bool, device=tensor.device)
+    for i, n in zip(places, tensor.shape[dims[0]:]):
+        place = torch.where(i < 0, i + n, i).to(torch.int64)
+        flat, outside = flat * n + place, torch.logical_or(outside, place.clamp(0, n - 1) != place)
+    tensor = tensor.flatten(dims[0], dims[-1])
+    return tensor, torch.where(outside, tensor.shape[dims[0]], flat), dims[0]
+
+
+def basic(index, ndim):
+    """An index of integers, slices, None and ..., with slices in the place of ...; None of another one."""
+    index = index if isinstance(index, tuple) else (index,)
+    plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
+    if not plain or sum(i is Ellipsis for i in index) > 1 or any(
+            isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
+            for i in index):
+        return None
+    wanted = sum(i is not None and i is not Ellipsis for i in index)
+    if wanted > ndim:
+        raise IndexError("too many indices for tensor of dimension %d" % ndim)
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        index = index[:at] + (slice(None),) * (ndim - wanted) + index[at + 1:]
+    return index
+
+
+def getitem(func, args, kwargs):
+    """Integers, slices, None and ..., and tensors of integers; others as indices are torch's."""
+    tensor, index = args
+    places = index if isinstance(index, tuple) else (index,)
+    if any(isinstance(i, torch.Tensor) for i in places) and hasattr(tensor, "_handle"):
+        return picked(tensor, places)
+    index = basic(index, tensor.ndim)
+    if index is None:
+        return NotImplemented
+    out, dim = tensor, 0
+    for i in index:
+        if i is None:
+            out, dim = ask("unsqueeze", [out], dim=dim), dim + 1
+        elif isinstance(i, slice):
+            start, stop, step = i.indices(out.shape[dim])
+            if step < 1:
+                raise ValueError("step must be greater than zero")
+            if (start, stop, step) != (0, out.shape[dim], 1):
+                out = ask("slice", [out], dim=dim, start=start, end=max(start, stop), step=step)
+            dim += 1
+        else:
+            if not -out.shape[dim] <= i < out.shape[dim]:
+                raise IndexError("index %d is out of bounds for dimension %d with size %d" % (i, dim, out.shape[dim]))
+            out = ask("select", [out], dim=dim, index=i)
+    return out.view_as(out) if out is tensor else out
+
+
+def unique(func, args, kwargs):
+    """Aten's gives all three, of which those that were not asked for are empty."""
+    names = [a.name for a in func._schema.arguments]
+    words = {**dict(zip(names, args)), **kwargs}
+    if words.get("dim") is not None or words["self"].is_complex():
+        return NotImplemented
+    asked = [bool(words.get(name, False)) for name in ("return_inverse", "return_counts")]
+    op = world().op("unique_consecutive" if "consecutive" in func._schema.name else "unique")
+    attrs = {"return_inverse": asked[0], "return_counts": asked[1]}
+    found = list(op.pullback([words["self"]._handle], attrs, 0)[0])
+    results = [wrap(found.pop(0))]
+    for is_asked in asked:
+        nothing = torch.empty(0, dtype=torch.int64, device=words["self"].device)
+        results.append(wrap(found.pop(0)) if is_asked else nothing)
+    return tuple(results)
+
+
+SPECIAL["__getitem__"] = getitem
