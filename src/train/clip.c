@@ -136,10 +136,17 @@ static stn_status scale(const struct clip *clip, enum stni_update_kind kind, dou
 static stn_status read_sum(const struct clip *clip, double *sum)
 {
     stn_queue *queue = clip->context->queue;
-    STNI_TRY(stni_context_not_captured(clip->context, "a norm or count of gradients for the host",
-                                       "where the host reads no values: pass NULL for it"));
     STNI_TRY(stni_fail_queue(clip->context, stni_queue_copy(queue, sum, clip->sum, sizeof *sum, STNI_COPY_TO_HOST)));
     return stni_context_sync(clip->context, STN_SYNC_VALUES);
+}
+
+/* Before gradients are changed. */
+static stn_status check_reader(stn_context *context, const void *out)
+{
+    if (!out)
+        return STN_OK;
+    return stni_context_not_captured(context, "a norm or count of gradients for the host",
+                                     "where the host reads no values: pass NULL for it");
 }
 
 /* One that is named twice would be counted and scaled twice. */
@@ -208,6 +215,8 @@ stn_status stn_clip_grad_norm(stn_context *context, int n, stn_tensor *const *pa
     if (status == STN_OK && !(most > 0))
         status = stni_fail(context, STN_ERR_ARGUMENT, "clip_grad_norm: most got %g, wanted more than 0", most);
     if (status == STN_OK)
+        status = check_reader(context, norm);
+    if (status == STN_OK)
         status = with_sum(&clip, clip_all, most, norm);
     return stni_action_end(context, status);
 }
@@ -224,6 +233,8 @@ stn_status stn_grad_unscale(stn_context *context, int n, stn_tensor *const *para
     if (status == STN_OK && !(scale_of_loss >= FLT_MIN && scale_of_loss <= FLT_MAX)) /* gradients may be f32 */
         status = stni_fail(context, STN_ERR_ARGUMENT, "grad_unscale: scale got %g, wanted %g to %g", scale_of_loss,
                            FLT_MIN, FLT_MAX);
+    if (status == STN_OK)
+        status = check_reader(context, finite);
     if (status == STN_OK)
         status = with_sum(&clip, unscale_all, scale_of_loss, finite ? &bad : NULL);
     status = stni_action_end(context, status);
