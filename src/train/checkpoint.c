@@ -50,6 +50,8 @@ static stn_status check_texts(stn_context *context, const stn_checkpoint *c)
 
 static stn_status check(stn_context *context, const stn_checkpoint *c)
 {
+    STNI_TRY(
+        stni_context_not_captured(context, "checkpoint", "whose repetitions know no files: do it before or after"));
     if (c->n_tensors < 0 || (c->n_tensors > 0 && !c->tensors))
         return stni_fail(context, STN_ERR_ARGUMENT, "checkpoint: tensors got %d at %p, wanted a list", c->n_tensors,
                          (const void *)c->tensors);

@@ -159,6 +159,7 @@ stn_status stni_load_find(struct stni_load *l)
 
 stn_status stni_load_check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors)
 {
+    STNI_TRY(stni_context_not_captured(context, "load", "whose repetitions would read no file: load before it begins"));
     if (!path || n < 0 || (n > 0 && !tensors))
         return stni_fail(context, STN_ERR_ARGUMENT, "load: got path '%s' and %d tensors, wanted a file and a list",
                          path ? path : "NULL", n);

@@ -168,6 +168,7 @@ static stn_status check_tensors(stn_context *context, struct stni_keys *names, i
 static stn_status check(stn_context *context, const char *path, int n, const stn_named_tensor *tensors, int n_metadata,
                         const stn_metadata *metadata)
 {
+    STNI_TRY(stni_context_not_captured(context, "save", "whose repetitions would write no file: save once it has run"));
     if (!path || !path[0] || strlen(path) >= PATH_MAX)
         return stni_fail(context, STN_ERR_ARGUMENT, "save: path got '%s', wanted a file's name", path ? path : "NULL");
     if (n < 0 || (n > 0 && !tensors) || n_metadata < 0 || (n_metadata > 0 && !metadata))

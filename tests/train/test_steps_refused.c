@@ -58,6 +58,33 @@ static void goes_beside(stn_context *context, stn_tensor *x)
                                  &request);
 }
 
+static void saves(stn_context *context, stn_tensor *x)
+{
+    stn_save(context, "/nowhere/x", 1, &(stn_named_tensor){"x", x}, 0, NULL);
+}
+
+static void loads(stn_context *context, stn_tensor *x)
+{
+    stn_load(context, "/nowhere/x", 1, &(stn_named_tensor){"x", x});
+}
+
+/* Ranks would tell each other of the streams of their meshes first. */
+static void saves_a_run(stn_context *context, stn_tensor *x)
+{
+    stn_stats before = {.size = sizeof before}, after = before;
+    (void)x;
+    stn_context_stats(context, &before);
+    stn_checkpoint_save(context, "/nowhere/x", &(stn_checkpoint){.size = sizeof(stn_checkpoint)});
+    stn_context_stats(context, &after);
+    CHECK_I64(after.collectives, before.collectives);
+}
+
+static void loads_a_run(stn_context *context, stn_tensor *x)
+{
+    (void)x;
+    stn_checkpoint_load(context, "/nowhere/x", &(stn_checkpoint){.size = sizeof(stn_checkpoint)}, NULL);
+}
+
 static void waits(stn_context *context, stn_tensor *x)
 {
     (void)x;
@@ -89,6 +116,10 @@ static const struct refusal refusals[] = {
     {"agree: not in a captured step", STN_ERR_STATE, agrees},
     {"indexing along a sharded dim: not in a captured step", STN_ERR_STATE, selects},
     {"dist_all_reduce_in_place: not in a captured step", STN_ERR_STATE, goes_beside},
+    {"save: not in a captured step", STN_ERR_STATE, saves},
+    {"load: not in a captured step", STN_ERR_STATE, loads},
+    {"checkpoint: not in a captured step", STN_ERR_STATE, saves_a_run},
+    {"checkpoint: not in a captured step", STN_ERR_STATE, loads_a_run},
     {"the host waited while a step is captured", STN_ERR_STATE, waits},
     {"add", STN_ERR_SHAPE, adds_what_does_not_fit},
     {"capture_begin: a step is being captured already", STN_ERR_STATE, begins_another},
