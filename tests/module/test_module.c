@@ -11,7 +11,10 @@ static char text[512];
 
 static stn_status open_comm(const char *module, const char *words)
 {
-    stn_comm_options options = {.size = sizeof options, .module_path = PROBE_FOLDER, .text = words, .error_text = text,
+    stn_comm_options options = {.size = sizeof options,
+                                .module_path = PROBE_FOLDER,
+                                .text = words,
+                                .error_text = text,
                                 .error_text_size = sizeof text};
     stn_comm *comm = NULL;
     text[0] = '\0';
@@ -78,6 +81,22 @@ static void entries_beyond_a_smaller_table_are_absent(void)
     check_text("core.box_copy");
 }
 
+static void entries_that_are_missing_are_named(void)
+{
+    static const char *const entries[] = {"size",       "allocate",   "deallocate",   "queue_create",  "queue_destroy",
+                                          "queue_sync", "launch",     "event_create", "event_destroy", "event_record",
+                                          "queue_wait", "event_sync", "copy"};
+    char device[32], part[64];
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        snprintf(device, sizeof device, "bare_table:%zu", i);
+        snprintf(part, sizeof part, "lacks a right %s:", entries[i]);
+        CHECK_STATUS(open_device(device), i == 0 ? STN_ERR_VERSION : STN_ERR_ARGUMENT);
+        check_text(part);
+    }
+    CHECK_STATUS(open_comm("bare_table", NULL), STN_ERR_ARGUMENT);
+    check_text("table of 0 bytes lacks a right size");
+}
+
 static void file_without_the_function_is_refused(void)
 {
     CHECK_STATUS(open_comm("no_function", NULL), STN_ERR_NOT_FOUND);
@@ -99,6 +118,7 @@ int main(int argc, char **argv)
         {"names_that_are_paths_are_refused", names_that_are_paths_are_refused},
         {"another_abi_is_refused_with_both_numbers", another_abi_is_refused_with_both_numbers},
         {"entries_beyond_a_smaller_table_are_absent", entries_beyond_a_smaller_table_are_absent},
+        {"entries_that_are_missing_are_named", entries_that_are_missing_are_named},
         {"file_without_the_function_is_refused", file_without_the_function_is_refused},
         {"what_the_module_refuses_comes_back_as_its_status", what_the_module_refuses_comes_back_as_its_status},
     };

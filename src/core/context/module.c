@@ -229,10 +229,12 @@ static stn_status open_device(const char *name, int index, int rank, const char 
                               text[0] ? text : stn_status_text(status));
     status = stni_device_create(ops, impl, name, out);
     if (status != STN_OK) {
-        if (ops->size >= STNI_DEVICE_OPS_LEAST && ops->destroy)
+        const char *missing = stni_device_ops_missing(ops);
+        const size_t size = ops ? ops->size : 0;
+        if (size >= STNI_DEVICE_OPS_LEAST && ops->destroy)
             ops->destroy(impl);
-        return stni_error_set(error, status, "module '%s': its device's table got %zu bytes, wanted at least %zu: %s",
-                              name, ops->size, STNI_DEVICE_OPS_LEAST, stn_status_text(status));
+        return stni_error_set(error, status, "module '%s': its device's table of %zu bytes%s%s: %s", name, size,
+                              missing ? " lacks a right " : "", missing ? missing : "", stn_status_text(status));
     }
     (*out)->box_copy = kernels.box_copy;
     (*out)->box_copies = kernels.box_copies;
@@ -281,11 +283,12 @@ static stn_status open_comm(const char *name, const stn_comm_options *options, s
                               text[0] ? text : stn_status_text(status));
     status = stn_comm_create(ops, impl, rank, size, out);
     if (status != STN_OK) {
-        if (ops->size >= STNI_COMM_OPS_LEAST && ops->destroy)
-            ops->destroy(impl);
         const char *missing = stn_comm_ops_missing(ops);
+        const size_t bytes = ops ? ops->size : 0;
+        if (bytes >= STNI_COMM_OPS_LEAST && ops->destroy)
+            ops->destroy(impl);
         return stni_error_set(
-            error, status, "module '%s': its communicator's table of %zu bytes%s%s, rank %d of %d: %s", name, ops->size,
+            error, status, "module '%s': its communicator's table of %zu bytes%s%s, rank %d of %d: %s", name, bytes,
             missing ? " lacks a right " : "", missing ? missing : "", rank, size, stn_status_text(status));
     }
     return STN_OK;

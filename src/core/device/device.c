@@ -22,10 +22,31 @@ static inline stn_status queue_status(const stn_queue *queue)
     return (stn_status)atomic_load_explicit(&queue->failed, memory_order_acquire);
 }
 
+const char *stni_device_ops_missing(const stn_device_ops *ops)
+{
+    return !ops || ops->size < STNI_DEVICE_OPS_LEAST ? "size"
+           : !ops->name                              ? "name"
+           : !ops->allocate                          ? "allocate"
+           : !ops->deallocate                        ? "deallocate"
+           : !ops->queue_create                      ? "queue_create"
+           : !ops->queue_destroy                     ? "queue_destroy"
+           : !ops->queue_sync                        ? "queue_sync"
+           : !ops->launch                            ? "launch"
+           : !ops->event_create                      ? "event_create"
+           : !ops->event_destroy                     ? "event_destroy"
+           : !ops->event_record                      ? "event_record"
+           : !ops->queue_wait                        ? "queue_wait"
+           : !ops->event_sync                        ? "event_sync"
+           : !ops->copy                              ? "copy"
+                                                     : NULL;
+}
+
 stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out)
 {
-    if (ops->size < STNI_DEVICE_OPS_LEAST)
+    if (!ops || ops->size < STNI_DEVICE_OPS_LEAST)
         return STN_ERR_VERSION;
+    if (stni_device_ops_missing(ops))
+        return STN_ERR_ARGUMENT;
     stn_device *device = stni_calloc(1, sizeof *device);
     if (!device)
         return STN_ERR_MEMORY;

@@ -63,7 +63,10 @@ struct stn_event {
 
 /* The built-in CPU device; memory comes from `allocator` (NULL: the C library), which is copied. */
 stn_status stni_device_create_cpu(const stn_allocator *allocator, stn_device **out);
-/* A device of a table of functions; owns `impl` on success. STN_ERR_VERSION where the table lacks entries. */
+/* The first entry that every device has and this table lacks, "size" where it ends before them; NULL: it has all. */
+const char *stni_device_ops_missing(const stn_device_ops *ops);
+/* A device of a table of functions; owns `impl` on success. STN_ERR_VERSION where the table is too short,
+ * STN_ERR_ARGUMENT where it lacks an entry. */
 stn_status stni_device_create(const stn_device_ops *ops, void *impl, const char *name, stn_device **out);
 void stni_device_destroy(stn_device **device); /* after its queues and events */
 
