@@ -130,9 +130,9 @@ typedef struct stn_comm_ops {
     void (*leave)(void *impl, stn_status status, const char *text);
 } stn_comm_ops;
 
-/** Makes a communicator of a table. `impl` is owned by it from now on, and destroyed with it; where this fails it is
- *  still the caller's. Local. @return STN_ERR_VERSION where `ops->size` is none that this library knows,
- *  STN_ERR_ARGUMENT (rank and size, or an entry that is needed is NULL: stn_comm_ops_missing names it),
+/** Makes a communicator of a table, which is copied. `impl` is owned by it from now on, and destroyed with it; where
+ *  this fails it is still the caller's. Local. @return STN_ERR_VERSION where `ops->size` is none that this library
+ *  knows, STN_ERR_ARGUMENT (rank and size, or an entry that is needed is NULL: stn_comm_ops_missing names it),
  *  STN_ERR_MEMORY. */
 STN_API stn_status stn_comm_create(const stn_comm_ops *ops, void *impl, int rank, int size, stn_comm **out);
 

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *stn_comm_ops_missing(const stn_comm_ops *ops)
 {
@@ -28,6 +29,10 @@ stn_status stni_comm_create(const stn_comm_ops *ops, stni_comm_run_fn run, void 
     if (!comm)
         return STN_ERR_MEMORY;
     comm->ops = ops;
+    if (run == stni_coll_run) { /* a table from outside may go, and the communicator that it was taken from */
+        memcpy(&comm->table, ops, ops->size);
+        comm->ops = &comm->table;
+    }
     comm->run = run;
     comm->impl = impl;
     comm->rank = rank;

@@ -73,6 +73,7 @@ typedef stn_status (*stni_comm_run_fn)(stn_comm *comm, stn_queue *queue, const s
 
 struct stn_comm {
     const stn_comm_ops *ops;
+    stn_comm_ops table; /* where `ops` is one from outside: that, as far as its size goes */
     stni_comm_run_fn run; /* stni_coll_run, which calls the entries of `ops`; the library's own communicators have a function of their own instead */
     void *impl;
     int rank, size;

@@ -58,6 +58,33 @@ static void an_entry_that_is_needed_and_absent_is_named(void)
     CHECK_I64(destroyed, 1);
 }
 
+static stn_status whole_subset(void *impl, stn_queue *queue, const int *ranks, int n_ranks, void **out)
+{
+    (void)queue, (void)ranks, (void)n_ranks;
+    *out = impl;
+    return STN_OK;
+}
+
+static void a_table_may_go_before_its_communicators(void)
+{
+    stn_comm_ops table = {.size = sizeof table,
+                          .all_reduce = no_all_reduce,
+                          .group = no_group,
+                          .subset = whole_subset,
+                          .destroy = no_destroy};
+    const int ranks[] = {0, 1};
+    int destroyed = 0;
+    int64_t one = 1;
+    stn_comm *comm = NULL, *part = NULL;
+    CHECK_STATUS(stn_comm_create(&table, &destroyed, 0, 2, &comm), STN_OK);
+    memset(&table, 0, sizeof table);
+    CHECK_STATUS(stn_comm_subset(comm, ranks, 2, &part), STN_OK);
+    stn_comm_destroy(&comm);
+    CHECK_STATUS(stn_comm_all_reduce(part, &one, &one, 1, STN_DTYPE_I64, STN_SUM, NULL), STN_OK);
+    stn_comm_destroy(&part);
+    CHECK_I64(destroyed, 2);
+}
+
 enum { RANKS = 3 };
 
 struct rank {
@@ -154,6 +181,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"an_entry_that_is_needed_and_absent_is_named", an_entry_that_is_needed_and_absent_is_named},
+        {"a_table_may_go_before_its_communicators", a_table_may_go_before_its_communicators},
         {"threads_of_the_callers_own_are_ranks", threads_of_the_callers_own_are_ranks},
         {"an_end_that_is_destroyed_early_is_known_to_those_that_wait",
          an_end_that_is_destroyed_early_is_known_to_those_that_wait},
