@@ -23,6 +23,13 @@ static stn_status check_range(stn_context *context, const char *option, double v
                      most);
 }
 
+static stn_status check_size(stn_context *context, const char *what, size_t size, size_t wanted)
+{
+    if (size == wanted)
+        return STN_OK;
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s got a struct of size %zu, wanted %zu", what, size, wanted);
+}
+
 static stn_status create(stn_context *context, const struct stni_optimizer_rule *rule,
                          const struct stni_update_numbers *numbers, stn_optimizer **out)
 {
@@ -44,6 +51,7 @@ stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, 
     if (!context || !out)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_context_failed(context));
+    STNI_TRY(check_size(context, "sgd: options", o->size, sizeof *o));
     STNI_TRY(check_range(context, "sgd: rate", o->rate, 0, INFINITY));
     STNI_TRY(check_range(context, "sgd: momentum", o->momentum, 0, 1));
     STNI_TRY(check_range(context, "sgd: dampening", o->dampening, 0, 1));
@@ -66,6 +74,7 @@ stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *optio
     if (!context || !out)
         return STN_ERR_ARGUMENT;
     STNI_TRY(stni_context_failed(context));
+    STNI_TRY(check_size(context, "adamw: options", o->size, sizeof *o));
     STNI_TRY(check_range(context, "adamw: rate", o->rate, 0, INFINITY));
     STNI_TRY(check_range(context, "adamw: beta1", o->beta1, 0, 1));
     STNI_TRY(check_range(context, "adamw: beta2", o->beta2, 0, 1));
@@ -154,6 +163,8 @@ static stn_status add_group(stn_optimizer *optimizer, const stn_parameter_group 
 {
     stn_context *context = optimizer->context;
     int before = optimizer->n;
+    if (group)
+        STNI_TRY(check_size(context, "optimizer: the group", group->size, sizeof *group));
     if (!group || group->n < 0 || (group->n > 0 && !group->parameters))
         return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: group got %d parameters at %p, wanted a list",
                          group ? group->n : 0, group ? (const void *)group->parameters : NULL);

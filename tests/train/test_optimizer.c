@@ -345,12 +345,18 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     refused(context, stn_adamw_create(context, &bad, &o), STN_ERR_ARGUMENT,
             "adamw: beta2 got 1, wanted at least 0 and less than 1");
+    CHECK_STATUS(stn_sgd_create(context, &(stn_sgd_options){.rate = 1}, &o), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "sgd: options got a struct of size 0, wanted");
+    CHECK_STATUS(stn_adamw_create(context, &(stn_adamw_options){.rate = 1}, &o), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "adamw: options got a struct of size 0, wanted");
     refused(context, stn_sgd_create(context, &nesterov, &o), STN_ERR_ARGUMENT,
             "sgd: nesterov got momentum 0 and dampening 0, wanted a momentum and no dampening");
     CHECK_STATUS(stn_adamw_create(context, NULL, &o), STN_OK);
     stn_tensor *p = parameter(context, mesh, stn_shard(0), STN_DTYPE_F32);
     CHECK_STATUS(add_one(o, "p", p), STN_OK);
     refused(context, add_one(o, "p", p), STN_ERR_ARGUMENT, "optimizer: 'p' is there already");
+    CHECK_STATUS(stn_optimizer_add_group(o, &(stn_parameter_group){.n = 0}), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "optimizer: the group got a struct of size 0, wanted");
     refused(context, add_one(o, "q", p), STN_ERR_ARGUMENT, "optimizer: 'q' is the tensor that 'p' is");
     refused(context, add_one(o, "", p), STN_ERR_ARGUMENT, "optimizer: a parameter's name got '', wanted a text");
     stn_tensor *fixed = test_tensor(context, mesh, &shard, STN_DTYPE_F32, 1, shape, NULL, start);
