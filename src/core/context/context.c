@@ -13,6 +13,43 @@
 #include <stddef.h>
 #include <string.h>
 
+static int is_for_cpu(const stn_context_options *options)
+{
+    return options->device == NULL || strcmp(options->device, "cpu") == 0;
+}
+
+static stn_status check_allocator(const stn_allocator *allocator, struct stni_error *error)
+{
+    if (allocator == NULL)
+        return STN_OK;
+    if (allocator->size < sizeof *allocator)
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "context: allocator->size got %zu bytes, wanted sizeof(stn_allocator) = %zu",
+                              allocator->size, sizeof *allocator);
+    if (allocator->allocate == NULL || allocator->deallocate == NULL)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: allocator->%s got NULL, wanted a function",
+                              allocator->allocate == NULL ? "allocate" : "deallocate");
+    return STN_OK;
+}
+
+static stn_status check_queue(const stn_context_options *options, struct stni_error *error)
+{
+    const stn_queue_options *queue = &options->queue;
+    if (queue->size == 0)
+        return STN_OK;
+    if (queue->size < offsetof(stn_queue_options, stream) || queue->size > sizeof *queue)
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "context: queue.size got %zu bytes, wanted sizeof(stn_queue_options) = %zu, or 0",
+                              queue->size, sizeof *queue);
+    if ((unsigned)queue->kind > STN_QUEUE_WORKER)
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: queue.kind got %d, wanted an stn_queue_kind",
+                              (int)queue->kind);
+    if (queue->size > offsetof(stn_queue_options, stream) && queue->stream != NULL && is_for_cpu(options))
+        return stni_error_set(error, STN_ERR_UNSUPPORTED,
+                              "context: queue.stream got %p, wanted NULL: device 'cpu' has no streams", queue->stream);
+    return STN_OK;
+}
+
 static stn_status check_device_allocator(const stn_context_options *options, struct stni_error *error)
 {
     const stn_device_allocator *allocator = options->device_allocator;
@@ -26,7 +63,7 @@ static stn_status check_device_allocator(const stn_context_options *options, str
     if (allocator->allocate == NULL || allocator->deallocate == NULL)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: device_allocator->%s got NULL, wanted a function",
                               allocator->allocate == NULL ? "allocate" : "deallocate");
-    if (options->device == NULL || strcmp(options->device, "cpu") == 0)
+    if (is_for_cpu(options))
         return stni_error_set(
             error, STN_ERR_ARGUMENT,
             "context: device_allocator got functions, wanted NULL for device 'cpu': its memory is of `allocator`");
@@ -65,7 +102,9 @@ static stn_status read_options(const stn_context_options *given, stn_context_opt
     if (options->allow_tf32 != 0 && options->allow_tf32 != 1)
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: allow_tf32 got %d, wanted 0 or 1",
                               options->allow_tf32);
+    STNI_TRY(check_allocator(options->allocator, error));
     STNI_TRY(check_device_allocator(options, error));
+    STNI_TRY(check_queue(options, error));
     unsigned without;
     return stni_foreign_read(options->without, &without, error);
 }
@@ -102,7 +141,7 @@ static stn_status adopt_allocator(stn_context *context, const stn_context_option
 static stn_status make_device(stn_context *context, const stn_context_options *options, struct stni_error *error)
 {
     stn_status status;
-    if (options->device != NULL && strcmp(options->device, "cpu") != 0) {
+    if (!is_for_cpu(options)) {
         STNI_TRY(
             stni_module_open_device(options->device, context->rank, options->module_path, &context->device, error));
     } else {

@@ -79,7 +79,20 @@ static void bad_options_are_refused_and_named(void)
     stn_allocator half = {.size = sizeof half};
     options = ranks_options();
     options.allocator = &half;
-    check_refusal(options, STN_ERR_ARGUMENT, "device");
+    check_refusal(options, STN_ERR_ARGUMENT, "allocator->allocate got NULL");
+    half.size = 8;
+    check_refusal(options, STN_ERR_ARGUMENT, "allocator->size got 8 bytes");
+}
+
+static void bad_queues_are_refused_and_named(void)
+{
+    stn_context_options options = ranks_options();
+    options.queue = (stn_queue_options){.size = 3};
+    check_refusal(options, STN_ERR_ARGUMENT, "queue.size got 3 bytes");
+    options.queue = (stn_queue_options){.size = sizeof options.queue, .kind = (stn_queue_kind)99};
+    check_refusal(options, STN_ERR_ARGUMENT, "queue.kind got 99");
+    options.queue = (stn_queue_options){.size = sizeof options.queue, .stream = &options};
+    check_refusal(options, STN_ERR_UNSUPPORTED, "wanted NULL: device 'cpu' has no streams");
 }
 
 static void refused_communicator_stays_the_callers(void)
@@ -372,6 +385,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"null_options_make_a_world_of_one", null_options_make_a_world_of_one},
         {"bad_options_are_refused_and_named", bad_options_are_refused_and_named},
+        {"bad_queues_are_refused_and_named", bad_queues_are_refused_and_named},
         {"refused_communicator_stays_the_callers", refused_communicator_stays_the_callers},
         {"first_error_is_kept_until_it_is_taken", first_error_is_kept_until_it_is_taken},
         {"every_status_has_a_text_of_its_own", every_status_has_a_text_of_its_own},
