@@ -15,7 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALLOCATOR_ALIGNMENT = 256 /* bytes; what cudaMalloc keeps, and libraries of the device are promised */ };
+enum {
+    ALLOCATOR_ALIGNMENT = 256, /* bytes; what cudaMalloc keeps, and libraries of the device are promised */
+    CPU_ALIGNMENT = 64         /* what the CPU's memory asks its allocator for */
+};
 
 static inline stn_status queue_status(const stn_queue *queue)
 {
@@ -83,12 +86,16 @@ stn_status stni_device_adopt_allocator(stn_device *device, const stn_device_allo
 STNI_COLD static stn_status refuse_misaligned(stn_device *device, void *queue, size_t bytes, void **out)
 {
     const uintptr_t address = (uintptr_t)*out;
-    device->ops->deallocate_to(device->impl, &device->allocator, queue, *out, bytes);
+    if (device->is_cpu)
+        device->ops->deallocate(device->impl, *out, bytes);
+    else
+        device->ops->deallocate_to(device->impl, &device->allocator, queue, *out, bytes);
     *out = NULL;
     if (device->context)
         stni_fail_rank(device->context, STN_ERR_CALLBACK,
-                       "device_allocator: the address of %zu bytes got %#llx, wanted a multiple of %d", bytes,
-                       (unsigned long long)address, ALLOCATOR_ALIGNMENT);
+                       "%s: the address of %zu bytes got %#llx, wanted a multiple of %d",
+                       device->is_cpu ? "allocator" : "device_allocator", bytes, (unsigned long long)address,
+                       device->is_cpu ? CPU_ALIGNMENT : ALLOCATOR_ALIGNMENT);
     return STN_ERR_CALLBACK;
 }
 
@@ -102,8 +109,11 @@ static stn_status allocate_from(stn_device *device, void *queue, size_t bytes, v
 stn_status stni_device_allocate(stn_device *device, size_t bytes, void **out)
 {
     assert(bytes > 0);
-    return device->allocator.allocate ? allocate_from(device, NULL, bytes, out)
-                                      : device->ops->allocate(device->impl, bytes, out);
+    if (device->allocator.allocate)
+        return allocate_from(device, NULL, bytes, out);
+    STNI_TRY(device->ops->allocate(device->impl, bytes, out));
+    const int is_good = !device->is_cpu || (uintptr_t)*out % CPU_ALIGNMENT == 0; /* the CPU's may be a caller's */
+    return is_good ? STN_OK : refuse_misaligned(device, NULL, bytes, out);
 }
 
 void stni_device_deallocate(stn_device *device, void *pointer, size_t bytes)

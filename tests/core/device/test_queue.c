@@ -3,6 +3,9 @@
 
 #include "core/device/device.h"
 
+#include <shardtensor/spec.h>
+#include <shardtensor/tensor.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +357,37 @@ static void memory_comes_from_the_callers_allocator(void)
     CHECK_STATUS(stni_device_create_cpu(&incomplete, &device), STN_ERR_ARGUMENT);
 }
 
+static void *odd_allocate(void *arg, size_t bytes, size_t alignment)
+{
+    char *pointer = bank_allocate(arg, bytes + alignment, alignment);
+    return pointer ? pointer + 1 : NULL;
+}
+
+static void odd_deallocate(void *arg, void *pointer, size_t bytes)
+{
+    bank_deallocate(arg, (char *)pointer - 1, bytes + 64);
+}
+
+static void memory_at_odd_addresses_goes_back_and_is_refused(void)
+{
+    struct bank bank = {0};
+    const stn_allocator allocator = {sizeof allocator, &bank, odd_allocate, odd_deallocate};
+    const stn_context_options options = {.size = sizeof options, .allocator = &allocator};
+    const int64_t n = 100;
+    const stn_spec *spec;
+    stn_context *context = NULL;
+    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        return;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 1, &n, NULL, &spec), STN_OK);
+    CHECK(stn_tensor_is_error(stn_empty(context, spec)));
+    CHECK_STATUS(stn_context_status(context), STN_ERR_CALLBACK);
+    CHECK(strncmp(stn_context_error_text(context), "allocator: the address of 4", 27) == 0);
+    CHECK(strstr(stn_context_error_text(context), ", wanted a multiple of 64") != NULL);
+    CHECK_I64(bank.live, 0);
+    stn_spec_release(&spec);
+    stn_context_destroy(&context);
+}
+
 static void memory_is_aligned_to_64_bytes_and_too_much_is_a_status(void)
 {
     stn_device *device = cpu();
@@ -396,6 +430,7 @@ int main(int argc, char **argv)
         {"failed_queue_still_lets_waiters_pass", failed_queue_still_lets_waiters_pass},
         {"copies_keep_their_place_among_kernels", copies_keep_their_place_among_kernels},
         {"memory_comes_from_the_callers_allocator", memory_comes_from_the_callers_allocator},
+        {"memory_at_odd_addresses_goes_back_and_is_refused", memory_at_odd_addresses_goes_back_and_is_refused},
         {"memory_is_aligned_to_64_bytes_and_too_much_is_a_status",
          memory_is_aligned_to_64_bytes_and_too_much_is_a_status},
         {"device_whose_table_lacks_entries_is_refused", device_whose_table_lacks_entries_is_refused},
