@@ -63,6 +63,8 @@ static void names_that_are_paths_are_refused(void)
     CHECK_STATUS(open_device("probe:1x"), STN_ERR_ARGUMENT);
     CHECK_STATUS(open_device("probe:-1"), STN_ERR_ARGUMENT);
     check_text("probe:-1");
+    CHECK_STATUS(open_device("a_name_that_is_longer_than_any_module:1"), STN_ERR_ARGUMENT);
+    check_text("device got \"a_name_that_is_longer_than_any_module:1\"");
 }
 
 static void another_abi_is_refused_with_both_numbers(void)

@@ -253,9 +253,10 @@ stn_status stni_module_open_device(const char *device, int rank, const char *pat
     if (colon && (end == colon + 1 || *end != '\0' || index < 0 || index > INT_MAX))
         return stni_error_set(error, STN_ERR_ARGUMENT, "context: device got \"%s\", wanted \"name\" or \"name:index\"",
                               device);
-    size_t length = colon ? (size_t)(colon - device) : strlen(device);
+    const size_t length = colon ? (size_t)(colon - device) : strlen(device);
     if (length >= sizeof name)
-        length = 0; /* refused as no name */
+        return stni_error_set(error, STN_ERR_ARGUMENT, "context: device got \"%s\", wanted a name below %d bytes",
+                              device, MAX_NAME);
     snprintf(name, sizeof name, "%.*s", (int)length, device);
     return open_device(name, (int)index, rank, path, out, error);
 }
