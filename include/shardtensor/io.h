@@ -30,14 +30,15 @@ STN_API stn_status stn_save(stn_context *context, const char *path, int n, const
                             int n_metadata, const stn_metadata *metadata);
 
 /** Reads tensors into the given ones, in place, by name: same shape and dtype, any layout but Partial. Others in the
- * file are left alone.
+ * file are left alone. Views are refused, and so is what a view apart
+ * shows (ops_in_place.h).
  *
  * All ranks read the same file, also while another job saves to the path.
  * Collective: over the world. Nothing is changed unless the file has all of them. Their bytes are read straight into
  * the tensors: where the disk fails meanwhile, or somebody shortens the file, the call gives STN_ERR_IO, and these hold
  * some of what they held and some of what was read.
  * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name),
- *  STN_ERR_SHAPE, STN_ERR_DTYPE, or the kept error. */
+ *  STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_STATE (a view, or seen by one apart; immutable), or the kept error. */
 STN_API stn_status stn_load(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
 
 /** The string of a key in a file's metadata, as snprintf writes it. Local.

@@ -1,7 +1,8 @@
 /* Training: optimizers over a list of parameters, schedules of the rate, averages of parameters, clipping of gradients.
  *
  * Parameters are leaves. Their state has their layout: what one rank holds of a parameter it updates alone, so that a
- * step communicates nothing. All parameters of one step are updated by few kernels. */
+ * step communicates nothing. All parameters of one step are updated by few kernels. A view apart of a parameter
+ * (ops_in_place.h) that lives on shows what it was or what it has become, as layouts have it: make it anew. */
 #ifndef SHARDTENSOR_TRAIN_H
 #define SHARDTENSOR_TRAIN_H
 

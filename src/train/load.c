@@ -174,6 +174,10 @@ stn_status stni_load_check(stn_context *context, const char *path, int n, const 
             return stni_fail(context, STN_ERR_PARTIAL, "load: '%s' is Partial, wanted Shard or Replicate", name);
         if (tensors[i].tensor->flags & STNI_TENSOR_VIEW)
             return stni_fail(context, STN_ERR_STATE, "load: '%s' is a view, which cannot be changed in place", name);
+        if (atomic_load(&tensors[i].tensor->storage->apart) > 0)
+            return stni_fail(context, STN_ERR_STATE,
+                             "load: '%s' has views that need not share its memory, and cannot be changed in place",
+                             name);
         if (tensors[i].tensor->storage->frozen)
             return stni_fail(context, STN_ERR_STATE, "load: '%s' is immutable, which nothing changes in place", name);
     }

@@ -209,6 +209,38 @@ static void tensors_of_other_contexts_are_refused(void)
     test_ranks(2, stranger_body, NULL);
 }
 
+/* What a view shows would be the old elements in one layout and the new ones in another. */
+static stn_status viewed_body(stn_context *context, void *arg)
+{
+    static const char *const places[] = {"R", "S0", "S1"};
+    const int64_t shape[] = {ROWS, COLUMNS}, turned[] = {COLUMNS, ROWS};
+    char path[128];
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        stn_scope_begin(context);
+        const stn_spec *spec = stn_spec_of(test_mesh(context, 3, 0), STN_DTYPE_F64, places[i], 2, shape);
+        stn_tensor *t = stn_zeros(context, spec), *view;
+        const stn_named_tensor named = {"t", t};
+        CHECK_STATUS(stn_save(context, file_at("viewed.safetensors", path), 1, &named, 0, NULL), STN_OK);
+        stn_scope_begin(context);
+        view = stn_view(t, 2, turned);
+        CHECK_STATUS(stn_load(context, path, 1, &named), STN_ERR_STATE);
+        CHECK_ERROR(context, STN_ERR_STATE,
+                    "load: 't' has views that need not share its memory, and cannot be changed in place");
+        CHECK(!stn_tensor_is_error(view));
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+        stn_transpose(t, 0, 1);
+        CHECK_STATUS(stn_load(context, path, 1, &named), STN_OK);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void a_tensor_that_a_view_shows_apart_is_not_loaded_into(void)
+{
+    test_ranks(3, viewed_body, NULL);
+}
+
 static void write_file(const char *name, const char *bytes, size_t size)
 {
     char path[128];
@@ -350,6 +382,7 @@ int main(int argc, char **argv)
         {"an_optimizer_goes_on_after_loading", an_optimizer_goes_on_after_loading},
         {"what_is_saved_can_be_loaded_whatever_it_is_called", what_is_saved_can_be_loaded_whatever_it_is_called},
         {"tensors_of_other_contexts_are_refused", tensors_of_other_contexts_are_refused},
+        {"a_tensor_that_a_view_shows_apart_is_not_loaded_into", a_tensor_that_a_view_shows_apart_is_not_loaded_into},
         {"pieces_of_any_length_are_written_and_read", pieces_of_any_length_are_written_and_read},
         {"damaged_files_are_refused_on_all_ranks", damaged_files_are_refused_on_all_ranks},
     };
