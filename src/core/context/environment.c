@@ -1,6 +1,9 @@
 /* Settings of a launch by its environment: a row for each variable. */
 #include "core/context/environment.h"
 
+#include "core/base/isa.h"
+#include "core/context/foreign.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -81,9 +84,14 @@ static int read_log(const char *text, struct filled *filled)
     return 1;
 }
 
-/* What the text names is checked where contexts are made. */
+/* Whether build and processor have it is found where contexts are made. */
 static int read_isa(const char *text, struct filled *filled)
 {
+    int isa = 0;
+    while (isa < STNI_ISA_COUNT && strcmp(text, stni_isa_name((enum stni_isa)isa)) != 0)
+        isa++;
+    if (isa == STNI_ISA_COUNT)
+        return 0;
     if (!filled->options->isa)
         filled->options->isa = text;
     return 1;
@@ -91,6 +99,9 @@ static int read_isa(const char *text, struct filled *filled)
 
 static int read_without(const char *text, struct filled *filled)
 {
+    unsigned without;
+    if (stni_foreign_read(text, &without, NULL) != STN_OK)
+        return 0;
     if (!filled->options->without)
         filled->options->without = text;
     return 1;
@@ -121,8 +132,8 @@ static const struct row {
     {"STN_DEADLINE", read_deadline, "seconds, not 0 (negative: no deadline)"},
     {"STN_THREADS", read_threads, "a number from 1 to 1024"},
     {"STN_LOG", read_log, "error, warning, info or debug"},
-    {"STN_ISA", read_isa, "an instruction set"},
-    {"STN_WITHOUT", read_without, "libraries"},
+    {"STN_ISA", read_isa, "base, avx2 or avx512"},
+    {"STN_WITHOUT", read_without, "names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them"},
     {"STN_ALLOW_TF32", read_allow_tf32, "0 or 1"},
     {"STN_TRACE", read_trace, "the beginning of a file's name"},
     {"STN_NVTX", read_nvtx, "0 or 1"},

@@ -89,6 +89,9 @@ static void what_is_not_understood_is_refused_with_what_would_be(void)
         {"STN_CHECKS", "on", "0 or 1"},
         {"STN_ALLOW_TF32", "yes", "0 or 1"},
         {"STN_LOG", "DEBUG", "error, warning, info or debug"},
+        {"STN_ISA", "sse9", "base, avx2 or avx512"},
+        {"STN_WITHOUT", "fftw,mkl", "names of onednn, fftw, cublaslt, cudnn, cufft, nccl with commas between them"},
+        {"STN_WITHOUT", ",", "names of onednn, fftw"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         stn_context_options options = {
