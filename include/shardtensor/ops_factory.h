@@ -14,7 +14,7 @@
 
 STN_BEGIN_DECLS
 
-/** Every element is `value` (a whole number for integers; real for complex dtypes). STN_ERR_DTYPE: a dtype of integers
+/** Every element is `value` (of integers cut towards 0; real for complex dtypes). STN_ERR_DTYPE: a dtype of integers
  *  has not the number, here and wherever one becomes an element; u8 takes those down to -255, as 256 more. */
 STN_API stn_tensor *stn_full(stn_context *context, const stn_spec *spec, double value);
 STN_API stn_tensor *stn_zeros(stn_context *context, const stn_spec *spec); /**< 0 */

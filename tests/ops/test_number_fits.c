@@ -145,11 +145,46 @@ static void random_numbers_that_elements_have_not_are_refused(void)
     test_ranks(2, drawn_body, NULL);
 }
 
+static stn_status steps_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    char text[200];
+    (void)arg;
+    for (size_t d = 0; d < sizeof ends / sizeof *ends; d++) {
+        const double least = ends[d].least, most = ends[d].most;
+        const struct {
+            double start, step;
+            int fits;
+        } steps[] = {{least, 0, 1},        {most, 0, 1},       {most, (least - most) / 4, 1}, {most * 2 + 2, -1, 0},
+                     {0, most / 2 + 1, 0}, {least * 2, -1, 0}, {0, least, 0},                 {0, NAN, 0}};
+        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+            stn_scope_begin(context);
+            const stn_spec *spec = stn_tensor_spec(line(context, mesh, ends[d].dtype, 5));
+            const stn_spec *none = stn_tensor_spec(line(context, mesh, ends[d].dtype, 0));
+            stn_tensor *made = stn_arange(context, spec, steps[i].start, steps[i].step);
+            CHECK_I64(!stn_tensor_is_error(made), steps[i].fits);
+            snprintf(text, sizeof text, "arange: got %g to %g, wanted numbers that %s has", steps[i].start,
+                     steps[i].start + 4 * steps[i].step, stn_dtype_name(ends[d].dtype));
+            if (!steps[i].fits)
+                CHECK_ERROR(context, STN_ERR_DTYPE, text);
+            CHECK(!stn_tensor_is_error(stn_arange(context, none, steps[i].start, steps[i].step)));
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    }
+    return STN_OK;
+}
+
+static void steps_that_leave_the_dtype_are_refused(void)
+{
+    test_ranks(3, steps_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"numbers_that_elements_have_not_are_refused", numbers_that_elements_have_not_are_refused},
         {"random_numbers_that_elements_have_not_are_refused", random_numbers_that_elements_have_not_are_refused},
+        {"steps_that_leave_the_dtype_are_refused", steps_that_leave_the_dtype_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
 }

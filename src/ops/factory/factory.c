@@ -154,9 +154,26 @@ static stn_tensor *make_of(stn_context *context, const char *name, const stn_spe
     return stni_factory_make(context, spec, args);
 }
 
+/* Steps go one way, so that what the first and the last element fit, all do. */
+static int takes_steps(const stn_spec *spec, double start, double step)
+{
+    const int64_t n = spec->layout.ndim == 1 ? spec->layout.shape[0] : 0;
+    const double last = start + step * (double)(n - 1);
+    const stn_number ends[] = {stni_number(start), stni_number(last)};
+    if (n <= 0 || (stni_number_fits(&ends[0], spec->layout.dtype) && stni_number_fits(&ends[1], spec->layout.dtype)))
+        return 1;
+    stni_fail(spec->context, STN_ERR_DTYPE, "arange: got %g to %g, wanted numbers that %s has", start, last,
+              stn_dtype_name(spec->layout.dtype));
+    return 0;
+}
+
 stn_tensor *stn_arange(stn_context *context, const stn_spec *spec, double start, double step)
 {
     struct stni_factory_args args = {.value = STNI_FACTORY_RAMP, .a = start, .b = step};
+    if (!context)
+        return NULL;
+    if (!stni_factory_ready(context, "arange", spec) || !takes_steps(spec, start, step))
+        return context->error_tensor;
     return make_of(context, "arange", spec, 1, &args);
 }
 
