@@ -95,7 +95,8 @@ STN_API stn_tensor *stn_cross(stn_tensor *input, stn_tensor *other, const int *d
 /** Cosine of the angle between vectors along `dim`: x1 x2 / (max(|x1|, eps) max(|x2|, eps)).
  *
  * Shapes:     x1 and x2 broadcast; `dim` of their shape goes. Dtypes are promoted, integers to f32.
- * Placement:  that of stn_mul and stn_sum. Partial is reduced first, and so are the sums where `dim` is sharded.
+ * Placement:  that of stn_mul and stn_sum. Partial is reduced first, and so are the norms where `dim` is sharded; the
+ *             sum of products is left pending then, but of 16-bit floats.
  * Collective: over the mesh where a reduction is done.
  * Gradient:   yes, twice differentiable; a norm's is its own where eps stands for it, and 0 where it is 0.
  * @return new tensor; STN_ERR_SHAPE, STN_ERR_ARGUMENT (dim), STN_ERR_MEMORY, STN_ERR_COMM. */

@@ -84,9 +84,9 @@ STN_API stn_tensor *stn_logsumexp(stn_tensor *input, int n_dims, const int *dims
  *  or complex; the result is real. Powers of 16-bit floats are computed in f32, squares of f32 are added in f64. Of
  *  order 2: one pass over x, Partial is reduced first, and where a reduced dim is sharded one all-reduce of a number
  *  per result, which is Replicate. Other orders are made of stn_sum, stn_amax and stn_amin, and placed as their results
- *  when reduced; order 1 leaves its sum pending. Of a negative order a norm is 0 where an element is 0, and infinity
- *  where all are infinite. Gradient: yes, twice differentiable, of complex numbers once, as stn_abs; 0 where the norm
- *  is 0 (ord other than 1). */
+ *  when reduced, once; order 1 leaves its sum pending, those of infinity their extreme. Of a negative order a norm is 0
+ *  where an element is 0, and infinity where all are infinite. Gradient: yes, twice differentiable, of complex numbers
+ *  once, as stn_abs; 0 where the norm is 0 (ord other than 1). */
 STN_API stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim);
 
 /** Variance over dims: sum (x - mean)^2 / (n - correction); correction 1 for a sample's, 0 for that of a whole.

@@ -19,6 +19,19 @@ stn_tensor *stni_call(enum stni_op_index index, int n_in, stn_tensor *const *in,
     return NULL;
 }
 
+stn_tensor *stni_call_complete(stn_tensor *tensor)
+{
+    const stn_spec *complete;
+    if (stn_tensor_is_error(tensor))
+        return tensor;
+    struct stni_layout layout = tensor->spec->layout;
+    if (!stni_layout_reduce(&layout, 0))
+        return tensor;
+    if (stni_spec_intern(tensor->context, &layout, &complete) != STN_OK)
+        return tensor->context->error_tensor;
+    return stn_redistribute(tensor, complete);
+}
+
 stn_tensor *stni_call_error(stn_tensor *any)
 {
     stn_context *context = stn_tensor_context(any);

@@ -16,4 +16,8 @@ stn_tensor *stni_call_fail(stn_tensor *any, stn_status status, const char *forma
  * to keep it in. */
 stn_tensor *stni_call_error(stn_tensor *any);
 
+/* The tensor without what is pending, for an op made of others of which several would each reduce it. The error tensor
+ * stays one, NULL stays NULL. */
+stn_tensor *stni_call_complete(stn_tensor *tensor);
+
 #endif

@@ -97,7 +97,8 @@ static stn_status cross(stn_op_call *call)
     return STN_OK;
 }
 
-/* An operand of the shape that both broadcast to, in the dtype of the arithmetic. */
+/* An operand of the shape that both broadcast to, in the dtype of the arithmetic, and complete: a product and a norm
+ * read it. */
 static stn_tensor *full(const stn_op_call *call, int i, const stn_meta *shape)
 {
     stn_tensor *x = call->in[i];
@@ -107,6 +108,7 @@ static stn_tensor *full(const stn_op_call *call, int i, const stn_meta *shape)
         numel *= shape->shape[d];
     if (in->dtype != shape->dtype)
         x = stn_cast(x, shape->dtype);
+    x = stni_call_complete(x);
     return numel == call->in_spec[i]->numel && in->ndim == shape->ndim ? x : stn_expand(x, shape->ndim, shape->shape);
 }
 

@@ -36,6 +36,7 @@ stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int
 
 stn_tensor *stni_vector_norm_root(stn_tensor *s, double p)
 {
+    s = stni_call_complete(s);
     stn_tensor *none = stn_eq_number(s, 0);
     return stn_masked_fill(stn_pow_number(stn_masked_fill(s, none, 1), 1 / p), none, p > 0 ? 0 : INFINITY);
 }

@@ -1,4 +1,5 @@
 /* anomaly_correlation: sum w a b / sqrt(sum w a^2 sum w b^2) of two anomalies, its three sums completed together. */
+#include "ops/common/call.h"
 #include "ops/scores/score.h"
 
 #include <shardtensor/ops.h>
@@ -23,7 +24,7 @@ stn_tensor *stn_anomaly_correlation(stn_tensor *input, stn_tensor *target, stn_t
 static stn_tensor *anomaly(const stn_op_call *call, int field, stn_tensor *climatology)
 {
     stn_tensor *x = stni_score_wide(call, field);
-    return climatology ? stn_sub(x, climatology) : x;
+    return stni_call_complete(climatology ? stn_sub(x, climatology) : x);
 }
 
 static stn_status anomaly_correlation(stn_op_call *call)
@@ -34,7 +35,8 @@ static stn_status anomaly_correlation(stn_op_call *call)
     struct stni_dims_list over;
     STNI_TRY(stni_score_check(call, INPUTS));
     STNI_TRY(stni_dims_list(call, "dim", &attrs->dim, in->ndim, &over));
-    stn_tensor *climatology = stni_score_wide(call, CLIMATOLOGY), *weight = stni_score_wide(call, WEIGHT);
+    stn_tensor *climatology = stni_call_complete(stni_score_wide(call, CLIMATOLOGY));
+    stn_tensor *weight = stni_score_wide(call, WEIGHT);
     stn_tensor *a = anomaly(call, INPUT, climatology), *b = anomaly(call, TARGET, climatology);
     b = stn_expand(b, in->ndim, in->shape);
     stn_tensor *sums[] = {stni_score_sum(stn_mul(a, b), weight, &over, keepdim),

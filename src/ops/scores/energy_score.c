@@ -133,7 +133,6 @@ static stn_status energy_score(stn_op_call *call)
     e.members = whole_members(call, stni_score_wide(call, INPUT), e.dim);
     e.weight = beside_members(stni_score_wide(call, WEIGHT), e.dim, in->ndim);
     stn_tensor *norms = all_squares(&e, beside_members(stni_score_wide(call, TARGET), e.dim, in->ndim));
-    STNI_TRY(stni_score_reduce(call, &norms));
     norms = stni_vector_norm_root(norms, 2);
     stn_tensor *score = stn_mean(stn_slice(norms, e.at, 0, e.size, 1), 1, &e.at, 0);
     stn_tensor *pairs = stn_sum(stn_slice(norms, e.at, e.size, INT64_MAX, 1), 1, &e.at, 0);

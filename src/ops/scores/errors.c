@@ -73,6 +73,8 @@ static stn_status lp_loss(stn_op_call *call)
     if (!(attrs->p > 0) || isinf(attrs->p))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'p' got %g, wanted a finite number above 0", attrs->p);
     stn_tensor *weight = stni_score_wide(call, WEIGHT), *target = stni_score_wide(call, TARGET);
+    if (attrs->relative)
+        target = stni_call_complete(target);
     stn_tensor *sums[] = {power_sum(stn_sub(stni_score_wide(call, INPUT), target), weight, attrs, &over), NULL};
     if (attrs->relative) {
         sums[1] = power_sum(stn_expand(target, in->ndim, in->shape), weight, attrs, &over);

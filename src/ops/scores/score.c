@@ -43,23 +43,9 @@ stn_tensor *stni_score_sum(stn_tensor *x, stn_tensor *weight, const struct stni_
     return stn_sum(weight ? stn_mul(x, weight) : x, over->n, over->dims, keepdim);
 }
 
-stn_status stni_score_reduce(const stn_op_call *call, stn_tensor **sums)
-{
-    const stn_spec *complete;
-    if (stn_tensor_is_error(*sums))
-        return stn_context_status(call->context);
-    struct stni_layout layout = (*sums)->spec->layout;
-    if (!stni_layout_reduce(&layout, 0))
-        return STN_OK;
-    STNI_TRY(stni_spec_intern(call->context, &layout, &complete));
-    *sums = stn_redistribute(*sums, complete);
-    return stn_context_status(call->context);
-}
-
 stn_status stni_score_complete(const stn_op_call *call, int n, stn_tensor **sums)
 {
-    stn_tensor *all = stn_stack(n, sums, 0);
-    STNI_TRY(stni_score_reduce(call, &all));
+    stn_tensor *all = stni_call_complete(stn_stack(n, sums, 0));
     for (int i = 0; i < n; i++)
         sums[i] = stn_select(all, 0, i);
     return stn_context_status(call->context);

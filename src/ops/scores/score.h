@@ -22,9 +22,6 @@ stn_tensor *stni_score_sum(stn_tensor *x, stn_tensor *weight, const struct stni_
 /* Completes `n` tensors of one shape that may be pending sums: all of them by one all-reduce. */
 stn_status stni_score_complete(const stn_op_call *call, int n, stn_tensor **sums);
 
-/* The same for one tensor. */
-stn_status stni_score_reduce(const stn_op_call *call, stn_tensor **sums);
-
 /* start, start + step, … as a tensor that lies along dim `dim` of `like` and is broadcast over the others. */
 stn_status stni_score_line(const stn_op_call *call, const stn_tensor *like, int dim, double start, double step,
                            stn_tensor **out);

@@ -18,7 +18,7 @@ static stn_status degree_power(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted c64 or c128", stn_dtype_name(in->dtype));
     if (in->ndim < 2)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted at least 2", in->ndim);
-    stn_tensor *x = call->in[0];
+    stn_tensor *x = stni_call_complete(call->in[0]);
     stn_tensor *square = stn_add(stn_square(stn_real(x)), stn_square(stn_imag(x)));
     if (stn_tensor_is_error(square))
         return stn_context_status(call->context);

@@ -272,6 +272,41 @@ static void short_vectors_are_divided_by_eps(void)
     test_ranks(1, eps_body, NULL);
 }
 
+/* What is pending is reduced once, though a product and a norm read it; a product of sharded vectors stays pending. */
+static stn_status cosine_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const int64_t shape[] = {6, 4};
+    const struct {
+        stn_placement x1, x2, want;
+        int64_t collectives;
+    } cases[] = {
+        {stn_partial(STN_SUM), stn_replicate(), stn_replicate(), 1},
+        {stn_partial(STN_SUM), stn_partial(STN_SUM), stn_replicate(), 2},
+        {stn_shard(1), stn_shard(1), stn_partial(STN_SUM), 2},
+        {stn_shard(0), stn_shard(0), stn_shard(0), 0},
+    };
+    (void)arg;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stn_stats stats = {.size = sizeof stats};
+        stn_scope_begin(context);
+        stn_tensor *x1 = test_tensor(context, mesh, &cases[i].x1, STN_DTYPE_F64, 2, shape, NULL, test_value),
+                   *x2 = test_tensor(context, mesh, &cases[i].x2, STN_DTYPE_F64, 2, shape, NULL, test_value);
+        stn_context_stats_reset(context);
+        stn_tensor *cosine = stn_cosine_similarity(x1, x2, 1, 1e-8);
+        stn_context_stats(context, &stats);
+        CHECK_I64(stn_spec_placement(stn_tensor_spec(cosine), 0).kind, cases[i].want.kind);
+        CHECK_I64(stats.collectives, cases[i].collectives);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void cosines_reduce_each_vector_once(void)
+{
+    test_ranks(2, cosine_body, NULL);
+}
+
 static stn_status uneven_body(stn_context *context, void *arg)
 {
     const stn_mesh *mesh = test_mesh(context, 2, 0);
@@ -345,6 +380,7 @@ int main(int argc, char **argv)
         {"the_least_order_is_not_0", the_least_order_is_not_0},
         {"rows_stay_cut_and_features_take_one_exchange", rows_stay_cut_and_features_take_one_exchange},
         {"random_layouts_give_the_rest_of_one_process_too", random_layouts_give_the_rest_of_one_process_too},
+        {"cosines_reduce_each_vector_once", cosines_reduce_each_vector_once},
         {"short_vectors_are_divided_by_eps", short_vectors_are_divided_by_eps},
         {"the_cut_is_that_of_the_one_that_is_cut", the_cut_is_that_of_the_one_that_is_cut},
         {"bad_arguments_are_named", bad_arguments_are_named},

@@ -256,6 +256,10 @@ static stn_status moves_body(stn_context *context, void *arg)
     CHECK_I64(stats.collectives, 1);
     CHECK((int64_t)stats.peak_bytes - before < RESULTS);
     CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_REPLICATE);
+    stn_context_stats_reset(context);
+    y = stn_vector_norm(x, 3, 1, (int[]){0}, 0); /* whose sum is read twice */
+    stn_context_stats(context, &stats);
+    CHECK_I64(stats.collectives, 1);
     return stn_scope_end(context);
 }
 

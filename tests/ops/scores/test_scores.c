@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -132,6 +133,14 @@ static double weighted_sum(double (*term)(int64_t))
     return sum;
 }
 
+static double plain_sum(double (*term)(int64_t))
+{
+    double sum = 0;
+    for (int64_t i = 0; i < N; i++)
+        sum += term(i);
+    return sum;
+}
+
 static double one(int64_t i)
 {
     (void)i;
@@ -189,6 +198,8 @@ static stn_status formulas_body(stn_context *context, void *arg)
     stn_tensor *w = field(context, 2, 1, area);
     stn_context_stats_reset(context);
     check_number(context, stn_rmse(x, y, w, 0, NULL, 0), sqrt(weighted_sum(squared_error) / weighted_sum(one)));
+    check_number(context, stn_rmse(x, y, NULL, 0, NULL, 0), sqrt(plain_sum(squared_error) / N));
+    check_number(context, stn_lp_loss(x, y, NULL, 3, 0, 0, NULL, 0), cbrt(plain_sum(cubed_error)));
     check_number(context, stn_lp_loss(x, y, w, 3, 1, 0, NULL, 0),
                  cbrt(weighted_sum(cubed_error) / weighted_sum(cubed_outcome)));
     check_number(context, stn_anomaly_correlation(x, y, c, w, 0, NULL, 0),
@@ -199,6 +210,35 @@ static stn_status formulas_body(stn_context *context, void *arg)
 static void scores_are_what_their_formulas_say_by_one_collective(void)
 {
     test_ranks(6, formulas_body, NULL);
+}
+
+/* However often a score reads it. */
+static stn_status pending_body(stn_context *context, void *arg)
+{
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const stn_placement pending = stn_partial(STN_SUM), whole = stn_replicate();
+    const int64_t shape[] = {ROWS, COLS};
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, mesh, &pending, STN_DTYPE_F64, 2, shape, NULL, forecast),
+               *y = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 2, shape, NULL, outcome);
+    stn_context_stats_reset(context);
+    stn_lp_loss(y, x, NULL, 3, 1, 0, NULL, 0);
+    CHECK_I64(test_stats_reset(context).collectives, 1);
+    stn_anomaly_correlation(x, y, NULL, NULL, 0, NULL, 0);
+    CHECK_I64(test_stats_reset(context).collectives, 1);
+    stn_anomaly_correlation(y, y, x, NULL, 0, NULL, 0);
+    CHECK_I64(test_stats_reset(context).collectives, 1);
+    stn_power_spectrum(x, 0);
+    CHECK_I64(test_stats_reset(context).collectives, 1);
+    stn_degree_power(stn_complex(x, x));
+    CHECK_I64(test_stats_reset(context).collectives, 1);
+    return stn_scope_end(context);
+}
+
+static void what_is_pending_is_reduced_once(void)
+{
+    test_ranks(2, pending_body, NULL);
 }
 
 static double distance(int64_t a, int64_t b)
@@ -404,6 +444,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"random_layouts_give_what_one_process_gives", random_layouts_give_what_one_process_gives},
         {"scores_are_what_their_formulas_say_by_one_collective", scores_are_what_their_formulas_say_by_one_collective},
+        {"what_is_pending_is_reduced_once", what_is_pending_is_reduced_once},
         {"ensembles_are_scored_as_by_all_pairs", ensembles_are_scored_as_by_all_pairs},
         {"many_members_are_scored_together", many_members_are_scored_together},
         {"the_power_of_a_wave_is_half_its_squared_amplitude", the_power_of_a_wave_is_half_its_squared_amplitude},
