@@ -3,7 +3,7 @@
  * All: inputs are borrowed; the result is a new handle that the scope owns (the caller, outside a scope). A failure is
  * kept by the context, and the result is its error tensor. Inputs of one call share a context and a mesh; a local
  * tensor goes with local ones. "Partial is reduced first" means inside the call: one exchange where the result stays
- * sharded, two where every rank gets it.
+ * sharded, one all-reduce where every rank gets it.
  *
  * By family; each header may be included alone. */
 #ifndef SHARDTENSOR_OPS_H

@@ -64,8 +64,9 @@ STN_API stn_tensor *stn_argsort(stn_tensor *input, int dim, int descending);
  *
  * Shapes:     (…, n, …) -> (…, k, …), twice: values of input's dtype, which is not complex, and indices, i64.
  * Placement:  Shards of other dims are kept. Where the dim is sharded, ranks gather k candidates each, and results are
- *             Replicate; where these would be more than the elements themselves, the dim is sorted (stn_sort). Partial
- *             is reduced first.
+ *             Replicate; where these would be more than the elements themselves, the dim is sorted as by stn_sort, and
+ *             its axes shard the longest other dim, or where none is long enough the results' own. Partial is reduced
+ *             first.
  * Collective: over the mesh where the dim is sharded, or input is Partial.
  * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
  * @param indices  the second result; may be NULL.

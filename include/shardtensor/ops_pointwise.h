@@ -352,10 +352,10 @@ STN_API stn_tensor *stn_acos(stn_tensor *input);
 /** Arc tangent, -pi/2 to pi/2. */
 STN_API stn_tensor *stn_atan(stn_tensor *input);
 
-/** The error function; floating dtypes only. */
+/** The error function; not of complex numbers. */
 STN_API stn_tensor *stn_erf(stn_tensor *input);
 
-/** 1 - erf(x), exact where that is small; floating dtypes only. */
+/** 1 - erf(x), exact where that is small; not of complex numbers. */
 STN_API stn_tensor *stn_erfc(stn_tensor *input);
 
 /* Activations, of floating dtypes; relu of integers too. */

@@ -116,7 +116,8 @@ STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
 STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
 
 /** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
- *  Collective over the ranks of both meshes. One exchange, or two where a pending reduction ends replicated.
+ *  Collective over the ranks of both meshes. One exchange; where a pending reduction ends replicated one all-reduce, or
+ *  two exchanges where something else moves, too.
  *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE,
  *  STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
