@@ -114,7 +114,8 @@ typedef struct stn_op_call {
     stn_tensor **out;      /* run: made, dense in its spec's memory order, elements not set. An in-place op's out[0] is
                               in[0] */
     const stn_spec *const *in_spec; /* specs of the inputs as given */
-    const stn_spec **want;          /* place: begins as in_spec */
+    const stn_spec **want;          /* place: begins as in_spec. What place makes for want and out_spec (stn_spec_like)
+                                       it may release before it returns */
     const stn_spec **out_spec;      /* place */
     stn_meta *out_meta;             /* check */
     void *arg;                      /* the descriptor's */
