@@ -10,6 +10,8 @@
 
 #include <shardtensor/ops.h>
 
+#include <string.h>
+
 static int is_repeated(const struct stni_layout *from, const struct stni_layout *like, int d)
 {
     return from->shape[d] == 1 && like->shape[d] != 1;
@@ -31,6 +33,25 @@ static int64_t repeated_axes(const struct stni_layout *from, const struct stni_l
         axes |= INT64_C(1) << a;
     }
     return axes;
+}
+
+/* What is pending along an axis that cuts a repeated dim is completed while it is short. Repeated before, as many
+ * elements as `like` has would be brought to its chunks. */
+static stn_tensor *complete_along_cuts(stn_tensor *tensor, const struct stni_layout *like)
+{
+    struct stni_layout layout = tensor->spec->layout;
+    const stn_spec *spec;
+    for (int a = 0; a < like->mesh->ndim; a++) {
+        const stn_placement wanted = like->placement[a];
+        if (layout.placement[a].kind == STN_PLACE_PARTIAL && wanted.kind == STN_PLACE_SHARD &&
+            is_repeated(&layout, like, wanted.dim))
+            layout.placement[a] = stn_replicate();
+    }
+    if (memcmp(layout.placement, tensor->spec->layout.placement, sizeof layout.placement) == 0)
+        return tensor;
+    if (stni_spec_intern(tensor->context, &layout, &spec) != STN_OK)
+        return tensor->context->error_tensor;
+    return stn_redistribute(tensor, spec);
 }
 
 /* Of each dim that is repeated the cut of `like`, of the others that of `from`. An axis order has a meaning among
@@ -98,6 +119,8 @@ stn_tensor *stni_expand_as(stn_tensor *tensor, const stn_spec *like)
     if (stn_tensor_is_error(tensor))
         return tensor;
     const int same_mesh = like->layout.mesh && tensor->spec->layout.mesh == like->layout.mesh;
+    if (same_mesh && stn_tensor_is_error(tensor = complete_along_cuts(tensor, &like->layout)))
+        return tensor;
     const int64_t axes = same_mesh ? repeated_axes(&tensor->spec->layout, &like->layout) : -1;
     if (axes < 0)
         return stn_expand(tensor, like->layout.ndim, like->layout.shape);

@@ -5,6 +5,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
 #include "ops/reduce/reduction.h"
+#include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/placement/unshard.h"
 
@@ -194,6 +195,7 @@ stn_tensor *stni_sort_share(stn_tensor *grad, stn_tensor *input, stn_tensor *val
 {
     const int ndim = stn_tensor_ndim(input);
     const int64_t *shape = stn_tensor_shape(input);
+    value = stni_call_complete(value);
     stn_tensor *chosen = stn_logical_or(stn_eq(input, value), stn_logical_and(stn_isnan(input), stn_isnan(value)));
     return stn_mul(chosen, stn_expand(stn_div(grad, stn_sum(chosen, 0, NULL, 0)), ndim, shape));
 }

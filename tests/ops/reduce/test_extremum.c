@@ -1,6 +1,7 @@
 /* amax, amin, any, all: empty chunks of every dtype, ties, NaN, refusals. (The conformance cases run every layout.) */
 #include "ops/layouts.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 
@@ -75,6 +76,38 @@ static void the_cotangent_is_shared_by_ties_and_nan_wins(void)
     test_ranks(2, ties_body, NULL);
 }
 
+/* Of a gradient: the agreement, the extremum, the number of ties. No rank sends anything of the input's size. */
+static stn_status moves_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 600, COLUMNS = 4 };
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const stn_placement rows = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    (void)arg;
+    for (int k = 0; k < 3; k++) {
+        stn_scope_begin(context);
+        stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, shape, NULL, test_value), *grad;
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_tensor *y = k == 0   ? stn_amax(x, 1, (int[]){0}, 0)
+                        : k == 1 ? stn_vector_norm(x, INFINITY, 1, (int[]){0}, 0)
+                                 : stn_max(x);
+        const stn_placement whole = stn_replicate();
+        stn_tensor *cotangent = stn_redistribute_to(stn_ones(context, stn_tensor_spec(y)), &whole);
+        test_stats_reset(context);
+        CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &x, 0, 0, &grad), STN_OK);
+        const stn_stats stats = test_stats(context);
+        CHECK_I64(stats.collectives, 3);
+        CHECK(stats.bytes_sent < ROWS * COLUMNS);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void a_gradient_moves_no_more_than_results(void)
+{
+    test_ranks(2, moves_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     char text[512];
@@ -101,6 +134,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"an_empty_chunk_changes_no_result", an_empty_chunk_changes_no_result},
         {"the_cotangent_is_shared_by_ties_and_nan_wins", the_cotangent_is_shared_by_ties_and_nan_wins},
+        {"a_gradient_moves_no_more_than_results", a_gradient_moves_no_more_than_results},
         {"what_has_no_extremum_is_refused", what_has_no_extremum_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -2,6 +2,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,6 +124,36 @@ static void integers_and_bad_dims_are_refused(void)
     test_ranks(1, refusals_body, NULL);
 }
 
+/* What reaches a sum over a sharded dim may be pending: that is added up before it is repeated, not behind. */
+static stn_status centred_body(stn_context *context, void *arg)
+{
+    enum { ROWS = 600, COLUMNS = 4 };
+    const int64_t shape[] = {ROWS, COLUMNS};
+    const stn_placement rows = stn_shard(0);
+    const stn_mesh *mesh = test_mesh(context, 2, 0);
+    const int dim = 0;
+    (void)arg;
+    for (int k = 0; k < 2; k++) {
+        stn_scope_begin(context);
+        stn_tensor *x = test_tensor(context, mesh, &rows, STN_DTYPE_F64, 2, shape, NULL, test_value);
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_tensor *y = stn_sub(x, k == 0 ? stn_mean(x, 1, &dim, 1) : stn_sum(x, 1, &dim, 1));
+        stn_tensor *cotangent = stn_ones(context, stn_tensor_spec(y)), *grad;
+        test_stats_reset(context);
+        CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &x, 0, 0, &grad), STN_OK);
+        const stn_stats stats = test_stats(context);
+        CHECK_I64(stats.collectives, 2); /* the agreement and the sum */
+        CHECK(stats.bytes_sent < ROWS * COLUMNS);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void a_pending_cotangent_is_added_up_while_it_is_short(void)
+{
+    test_ranks(2, centred_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -131,6 +162,7 @@ int main(int argc, char **argv)
          a_sharded_dim_leaves_sums_divided_by_the_whole_count_and_moves_nothing},
         {"narrow_floats_are_summed_wide_and_of_nothing_the_mean_is_nan",
          narrow_floats_are_summed_wide_and_of_nothing_the_mean_is_nan},
+        {"a_pending_cotangent_is_added_up_while_it_is_short", a_pending_cotangent_is_added_up_while_it_is_short},
         {"integers_and_bad_dims_are_refused", integers_and_bad_dims_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
