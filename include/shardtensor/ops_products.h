@@ -8,7 +8,7 @@ STN_BEGIN_DECLS
 
 /** Matrix product, batched and broadcast as PyTorch's matmul: vectors are rows on the left, columns on the right.
  *
- * Shapes:     (…, m, k) x (…, k, n) -> (…, m, n). Dtypes are equal, floating or complex or integer.
+ * Shapes:     (…, m, k) x (…, k, n) -> (…, m, n). Dtypes are equal: floating, complex, i64 or i32.
  * Placement:  per axis: a batch dim, m or n sharded stays sharded; k sharded on both gives Partial(sum); Partial(sum)
  *             of one with the other Replicate is kept; what fits none of these is redistributed, the smaller operand
  *             first.
