@@ -67,14 +67,14 @@ static stn_status take_view(const struct stni_walk *w, stn_tensor *made, stn_ten
 }
 
 /* Whether a chunk has to be copied is each rank's own affair: what comes of it is not. A view apart may have an element
- * more than once. */
+ * more than once, and others of what was made on the way may have its memory. */
 static stn_status take_own(const struct stni_walk *w, stn_tensor *made, stn_tensor **out)
 {
-    const int kinship = kinship_of(w, made),
+    const int kinship = kinship_of(w, made), is_known = !(kinship & SHOWS) && is_known_to_others(made),
               is_apart = (made->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_SHARES)) == STNI_TENSOR_VIEW;
-    if ((kinship & HAS_MEMORY) || (is_apart && !stni_tensor_is_dense(made)))
+    if ((kinship & HAS_MEMORY) || (is_apart && (is_known || !stni_tensor_is_dense(made))))
         return stni_copy_with_history(made, out);
-    if ((kinship & SHOWS) || !is_known_to_others(made))
+    if (!is_known)
         stni_tensor_show_nothing(made);
     *out = stn_tensor_retain(made);
     return STN_OK;

@@ -186,6 +186,18 @@ static stn_tensor *transformed(stn_tensor *x)
     return stn_real(stn_fft(x, 1, 2, STN_FFT_BACKWARD));
 }
 
+/* The columns of windows that do not overlap lie as the padded image does, and the views on the way to them too. */
+static stn_tensor *columns(stn_tensor *x)
+{
+    const stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {2, 1}, .padding = {1, 0}};
+    return stn_im2col(x, &attrs);
+}
+static stn_tensor *columns_alone(stn_tensor *x)
+{
+    const stn_pool_attrs attrs = {.size = sizeof attrs, .kernel_size = {1, 1}};
+    return stn_im2col(x, &attrs);
+}
+
 static stn_tensor *(*const list[])(stn_tensor *) = {repeat_once, repeat_in_front,
                                                     repeat_one,  repeat_two,
                                                     shuffle,     shuffle_more,
@@ -206,7 +218,8 @@ static stn_tensor *(*const list[])(stn_tensor *) = {repeat_once, repeat_in_front
                                                     kth,         max_dim,
                                                     median,      pool_mean,
                                                     pool_max,    resized,
-                                                    transformed};
+                                                    transformed, columns,
+                                                    columns_alone};
 
 static double counted(int64_t i)
 {
