@@ -417,9 +417,10 @@ stn_status stni_pass_run(struct stni_pass *pass)
 stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *losses, stn_tensor *const *cotangents,
                              int retain_graph)
 {
-    if (!context || n < 0 || (n > 0 && !losses))
+    if (!context)
         return STN_ERR_ARGUMENT;
     stni_context_reap(context);
+    stni_pass_check_list(context, "stn_backward_many: losses", n, losses);
     if (context->error.status != STN_OK)
         return stni_pass_refuse(context);
     struct stni_pass pass = {.context = context, .retain_graph = retain_graph};
@@ -462,10 +463,12 @@ static void hand_out(struct stni_pass *pass, stn_tensor **grads)
 stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outputs, stn_tensor *const *cotangents,
                     int n_inputs, stn_tensor *const *inputs, int retain_graph, int create_graph, stn_tensor **grads)
 {
-    if (!context || n_outputs < 0 || n_inputs < 0 || (n_inputs > 0 && (!inputs || !grads)) ||
-        (n_outputs > 0 && !outputs))
+    if (!context)
         return STN_ERR_ARGUMENT;
     stni_context_reap(context);
+    stni_pass_check_list(context, "stn_grad: outputs", n_outputs, outputs);
+    stni_pass_check_list(context, "stn_grad: inputs", n_inputs, inputs);
+    stni_pass_check_list(context, "stn_grad: grads", n_inputs, grads);
     if (context->error.status != STN_OK)
         return stni_pass_refuse(context);
     struct stni_pass pass = {

@@ -210,3 +210,9 @@ void stni_pass_fini(struct stni_pass *pass)
     stni_free(pass->meshes);
     stni_free(pass->lines);
 }
+
+void stni_pass_check_list(stn_context *context, const char *name, int n, const void *list)
+{
+    if (context->error.status == STN_OK && (n < 0 || (n > 0 && !list)))
+        stni_fail(context, STN_ERR_ARGUMENT, "%s got %d at %p, wanted a list", name, n, list);
+}

@@ -145,6 +145,9 @@ stn_status stni_pass_leaves_ready(struct stni_pass *pass, int node);
 
 void stni_pass_fini(struct stni_pass *pass);
 
+/* Keeps an error where a caller's list of `n` entries is none; `name` is the function's and the list's. */
+void stni_pass_check_list(stn_context *context, const char *name, int n, const void *list);
+
 /* The graph touches the meshes of all collectives and crossings of the tape, and what leads to them, whether or not
  * this rank's losses reach it. First of all: it uses up the mark. */
 stn_status stni_pass_touch_crossings(struct stni_pass *pass);

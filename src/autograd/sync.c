@@ -163,7 +163,8 @@ stn_status stni_grad_tell(stn_context *context, int n, stn_tensor *const *leaves
 
 stn_status stn_grad_sync(stn_context *context, int n, stn_tensor *const *leaves)
 {
-    if (!context || n < 0 || (n > 0 && !leaves))
+    if (!context)
         return STN_ERR_ARGUMENT;
+    stni_pass_check_list(context, "stn_grad_sync: leaves", n, leaves);
     return run_on(context, complete_and_tell, n, leaves);
 }

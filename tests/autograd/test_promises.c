@@ -271,6 +271,37 @@ static void no_sync_keeps_replicas_pending_and_reduces_to_the_chunks_of_what_is_
     test_ranks(3, no_sync_body, NULL);
 }
 
+/* As every failure: what follows in the scope does nothing. */
+static stn_status lists_body(stn_context *context, void *arg)
+{
+    const stn_placement whole = stn_replicate();
+    const int64_t n = 3;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, test_mesh(context, 1, 0), &whole, STN_DTYPE_F64, 1, &n, NULL, test_value), *g;
+    CHECK_STATUS(stn_backward_many(context, -1, &x, NULL, 0), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_backward_many: losses got -1 at ");
+    CHECK_STATUS(stn_backward_many(context, 1, NULL, NULL, 0), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_backward_many: losses got 1 at ");
+    CHECK_STATUS(stn_grad(context, 1, NULL, NULL, 1, &x, 0, 0, &g), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_grad: outputs got 1 at ");
+    CHECK_STATUS(stn_grad(context, 1, &x, NULL, 1, NULL, 0, 0, &g), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_grad: inputs got 1 at ");
+    CHECK_STATUS(stn_grad(context, 1, &x, NULL, 1, &x, 0, 0, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_grad: grads got 1 at ");
+    CHECK_STATUS(stn_grad_sync(context, 1, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_grad_sync: leaves got 1 at ");
+    CHECK_STATUS(stn_grad_sync(context, -2, NULL), STN_ERR_ARGUMENT);
+    CHECK(stn_tensor_is_error(stn_exp(x)));
+    CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "stn_grad_sync: leaves got -2 at ");
+    return stn_scope_end(context);
+}
+
+static void a_list_that_is_none_is_a_kept_error(void)
+{
+    test_ranks(1, lists_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -279,6 +310,7 @@ int main(int argc, char **argv)
         {"detach_keeps_spec_and_memory_and_no_history", detach_keeps_spec_and_memory_and_no_history},
         {"no_sync_keeps_replicas_pending_and_reduces_to_the_chunks_of_what_is_cut",
          no_sync_keeps_replicas_pending_and_reduces_to_the_chunks_of_what_is_cut},
+        {"a_list_that_is_none_is_a_kept_error", a_list_that_is_none_is_a_kept_error},
     };
     return TEST_MAIN(argc, argv, cases);
 }
