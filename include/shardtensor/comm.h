@@ -171,8 +171,9 @@ STN_API int stn_comm_size(const stn_comm *comm); /**< Ranks of the group; 0 for 
  * cudaHostAlloc and its like; other memory of the host is refused on the rank that passes it (STN_ERR_ARGUMENT).
  * `request` NULL: returns when the work is done (CPU) or queued (GPU). Else the collective runs beside the caller
  * (ranks on a device may meet here first), the buffers stay untouched until stn_request_wait, and collectives of one
- * communicator run in the order of their calls. Errors of all collectives: STN_ERR_ARGUMENT, STN_ERR_MISMATCH (ranks
- * call with different arguments), STN_ERR_PEER, STN_ERR_TIMEOUT, STN_ERR_MEMORY, STN_ERR_COMM. */
+ * communicator run in the order of their calls. Errors of all collectives: STN_ERR_ARGUMENT, STN_ERR_DTYPE (none of the
+ * enum; MIN and MAX of complex numbers), STN_ERR_MISMATCH (ranks call with different arguments), STN_ERR_PEER,
+ * STN_ERR_TIMEOUT, STN_ERR_MEMORY, STN_ERR_COMM. */
 
 /** recv = op over all ranks' send, on every rank, the same bits. May be in place.
  *  @return errors of all collectives. */
