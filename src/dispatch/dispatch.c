@@ -67,12 +67,13 @@ STNI_COLD static stn_status take_other(struct stni_walk *w, int i, const stn_ten
     if (!t)
         return is_optional(w->desc, i)
                    ? STN_OK
-                   : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op, stni_input_name(w->desc, i));
+                   : stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' is missing", op,
+                               stni_input_name(w->desc, i).text);
     if (stni_is_error(t))
         return stni_fail(context, STN_ERR_STATE, "%s: input '%s' is what an earlier failure returned", op,
-                         stni_input_name(w->desc, i));
+                         stni_input_name(w->desc, i).text);
     return stni_fail(context, STN_ERR_ARGUMENT, "%s: input '%s' belongs to another context", op,
-                     stni_input_name(w->desc, i));
+                     stni_input_name(w->desc, i).text);
 }
 
 /* Guard: each input is there, healthy, and of this context. */

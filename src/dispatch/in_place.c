@@ -36,7 +36,7 @@ static stn_status check_in_place(const struct stni_walk *w)
 {
     const char *why = why_not(w);
     return why ? stni_fail(w->call.context, STN_ERR_STATE, "%s: '%s' %s and cannot be changed in place", w->desc->name,
-                           stni_input_name(w->desc, 0), why)
+                           stni_input_name(w->desc, 0).text, why)
                : STN_OK;
 }
 

@@ -44,7 +44,7 @@ static void tell(const stn_op *op, int i)
     told->told_promotion = 1;
     stni_log(context, STN_LOG_WARNING,
              "%s: input '%s' is local and others are on a mesh: it is taken for a replicated tensor", op->desc->name,
-             stni_input_name(op->desc, i));
+             stni_input_name(op->desc, i).text);
 }
 
 /* A rank outside of the mesh has nothing of it, but a history where the others have one. */

@@ -21,10 +21,10 @@ static stn_status check_meshes(const struct stni_walk *w)
             continue;
         if (!s->layout.mesh || !first->layout.mesh)
             return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others",
-                             w->desc->name, stni_input_name(w->desc, i), s->layout.mesh ? "on a mesh" : "local",
+                             w->desc->name, stni_input_name(w->desc, i).text, s->layout.mesh ? "on a mesh" : "local",
                              s->layout.mesh ? "local" : "on a mesh");
         return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others",
-                         w->desc->name, stni_input_name(w->desc, i));
+                         w->desc->name, stni_input_name(w->desc, i).text);
     }
     return STN_OK;
 }
@@ -65,7 +65,7 @@ static stn_status check_wanted(const struct stni_walk *w)
     for (int i = 0; i < w->call.n_in; i++)
         if ((w->in_spec[i] == NULL) != (w->call.want[i] == NULL))
             return stni_fail(w->call.context, STN_ERR_INTERNAL, "%s: its place wants %s of input '%s', which is %s",
-                             w->desc->name, w->call.want[i] ? "a spec" : "none", stni_input_name(w->desc, i),
+                             w->desc->name, w->call.want[i] ? "a spec" : "none", stni_input_name(w->desc, i).text,
                              w->in_spec[i] ? "there" : "absent");
     return STN_OK;
 }
@@ -94,7 +94,7 @@ static stn_status ask(struct stni_walk *w)
     STNI_TRY(stni_check_n_out(w, "place"));
     if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(call))
         return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout",
-                         w->desc->name, stni_input_name(w->desc, 0));
+                         w->desc->name, stni_input_name(w->desc, 0).text);
     /* Local tensors have nothing to gather: the op simply runs. */
     return stni_place_cache_add(call, w->attrs_size, no_rule && !call->local, &w->placed);
 }

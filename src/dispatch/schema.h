@@ -6,6 +6,8 @@
 
 #include "core/base/status.h"
 
+#include <stdio.h>
+
 enum { STNI_MAX_ATTRS_SIZE = 1024 }; /* bytes of an attribute struct */
 
 /* Fills `attrs` (desc->attrs_size bytes) with the defaults, then with the given values. The message of a failure
@@ -13,10 +15,20 @@ enum { STNI_MAX_ATTRS_SIZE = 1024 }; /* bytes of an attribute struct */
 stn_status stni_schema_fill(const stn_op_desc *desc, int n, const stn_attr *given, void *attrs,
                             struct stni_error *error);
 
-/* The name of a call's i-th input: those of a variadic one share a row. */
-static inline const char *stni_input_name(const stn_op_desc *desc, int i)
+struct stni_input_name {
+    char text[64];
+};
+
+/* The name of a call's i-th input, for a text: those of a variadic one share a row, and have a number behind it. */
+static inline struct stni_input_name stni_input_name(const stn_op_desc *desc, int i)
 {
-    return desc->inputs[i < desc->n_inputs ? i : desc->n_inputs - 1].name;
+    const int last = desc->n_inputs - 1, row = i < last ? i : last;
+    struct stni_input_name name;
+    if (desc->inputs[row].variadic)
+        snprintf(name.text, sizeof name.text, "%s%d", desc->inputs[row].name, i - last);
+    else
+        snprintf(name.text, sizeof name.text, "%s", desc->inputs[row].name);
+    return name;
 }
 
 /* Checks a descriptor before it is registered. */

@@ -46,7 +46,7 @@ stn_status stni_pointwise_broadcast(const stn_op_call *call, int n, stn_meta *me
         return STN_OK;
     const struct stni_layout *in = &call->in_spec[i]->layout;
     return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted one that broadcasts with %s",
-                       stni_input_name(stn_op_descriptor(call->op), i), stni_shape_text(in->ndim, in->shape, got),
+                       stni_input_name(stn_op_descriptor(call->op), i).text, stni_shape_text(in->ndim, in->shape, got),
                        stni_shape_text(meta->ndim, meta->shape, before));
 }
 

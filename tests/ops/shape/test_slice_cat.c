@@ -253,6 +253,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_cat(2, in, -3);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "cat: 'dim' got -3, wanted -2 <= dim < 2");
     stn_cat(0, in, 0);
+    stn_cat(2, (stn_tensor *[]){x, NULL}, 0);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "cat: input 'tensor1' is missing");
+    stn_cat(3, (stn_tensor *[]){x, x, stn_to_local(x, STN_GRAD_PER_RANK)}, 0);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "cat: input 'tensor2' is local, wanted on a mesh as the others");
     return stn_scope_end(context);
 }
 
