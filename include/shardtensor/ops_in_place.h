@@ -18,7 +18,8 @@
  * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view
  *         apart, or seen by one; a view, or viewed, where a gradient would have to follow), on every rank alike;
  *         STN_ERR_DTYPE (integers for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's
- *         is not input's), STN_ERR_LAYOUT (Partial), STN_ERR_MEMORY, STN_ERR_COMM. */
+ *         is not input's), STN_ERR_PARTIAL (a pending reduction in which the op is not linear), STN_ERR_MEMORY,
+ *         STN_ERR_COMM. */
 #ifndef SHARDTENSOR_OPS_IN_PLACE_H
 #define SHARDTENSOR_OPS_IN_PLACE_H
 
@@ -68,7 +69,7 @@ STN_API stn_tensor *stn_clamp_tensor_(stn_tensor *input, stn_tensor *min, stn_te
 STN_API stn_tensor *stn_masked_fill_(stn_tensor *input, stn_tensor *mask, double value);
 
 /** Every element becomes `value`: a whole number for integers that the dtype has (stn_full), 0 or not for bool.
- *  Placement: a Partial input takes 0 alone (STN_ERR_LAYOUT). Gradient: none reaches the old values. */
+ *  Placement: a pending sum takes 0 alone (STN_ERR_PARTIAL). Gradient: none reaches the old values. */
 STN_API stn_tensor *stn_fill_(stn_tensor *input, double value);
 
 /** input[i] = src[i], converted as stn_cast does.
