@@ -34,10 +34,11 @@
  *
  * Not in a captured step, and refused by name on all ranks alike: what reads values or waits (stn_item, stn_to_host,
  * stn_agree), files (io.h), what copies from the host's memory (stn_from_host), what depends on values for its sizes
- * (sorting and indexing along a sharded dim, but by a frozen index that keeps its routes: stn_tensor_keep_routes), what
- * would go beside the caller or did so before (collectives with a request, stn_dist_wait), gradients that results of
- * before keep (stn_retain_grad), and stn_average_swap. A redistribution that began before (stn_redistribute_begin) ends
- * before the step that uses its result. Memory that it wraps (stn_wrap) is read anew each time. */
+ * (lines that ranks sort together, as of a tensor of one dim; a sharded index into a sharded dim, unless it is frozen
+ * and keeps its routes: stn_tensor_keep_routes; what a mask names), what would go beside the caller or did so before
+ * (collectives with a request, stn_dist_wait), gradients that results of before keep (stn_retain_grad), and
+ * stn_average_swap. A redistribution that began before (stn_redistribute_begin) ends before the step that uses its
+ * result. Memory that it wraps (stn_wrap) is read anew each time. */
 #ifndef SHARDTENSOR_CAPTURE_H
 #define SHARDTENSOR_CAPTURE_H
 
