@@ -27,7 +27,6 @@ static const char *const part_names[N_PARTS] = {
     [LEAF_NODE] = "leaf_node",
     [KEEPS_GRAPH] = "keeps_graph",
     [SAVES] = "saves",
-    [UNREAD] = "unread",
     [LEAST] = "least",
     [GENERAL_BACKWARD] = "general_backward",
     [FIT] = "fit",

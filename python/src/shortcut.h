@@ -23,7 +23,6 @@ enum {
     LEAF_NODE,        /* the class of torch's nodes that add up gradients of leaves */
     KEEPS_GRAPH,      /* whether the backward that runs retains its graph */
     SAVES,            /* {name of an op: what its nodes save}: those that may save else than their inputs */
-    UNREAD,           /* {name of an op: bit i: no gradient reads input i}, of ops of several inputs */
     LEAST,            /* numbers in a result that is saved in their place */
     GENERAL_BACKWARD, /* (node, cotangent): gradients, where the short way does not serve */
     FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
@@ -63,8 +62,7 @@ enum {
 };
 
 /* What torch saves of a call, as _results.py counts it: nothing, where the gradient does not depend on its tensors; its
- * inputs, which a gradient of the gradient is a function of, but for UNREAD; nothing but what the pullback keeps; its
- * result. */
+ * inputs, which a gradient of the gradient is a function of; nothing but what the pullback keeps; its result. */
 enum { STNP_SAVES_NOTHING, STNP_SAVES_INPUTS, STNP_SAVES_KEPT, STNP_SAVES_RESULT };
 
 typedef struct stnp_shortcut {

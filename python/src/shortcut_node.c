@@ -142,26 +142,15 @@ static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, 
     return serves ? how : STNP_SAVES_INPUTS;
 }
 
-/** Bit i: no gradient reads input i. */
-static unsigned long unread_inputs(const stnp_shortcut *self, const stnp_short_call *call)
-{
-    const char *name = stn_op_descriptor(call->op->handle)->name;
-    PyObject *known = call->n_handles > 1 ? PyDict_GetItemString(self->parts[UNREAD], name) : NULL;
-    return known ? PyLong_AsUnsignedLong(known) : 0;
-}
-
-static PyObject *tensors_to_save(const stnp_shortcut *self, const stnp_short_call *call, int saves,
-                                 PyObject *const *tensors, PyObject *result)
+static PyObject *tensors_to_save(int saves, PyObject *const *tensors, int n, PyObject *result)
 {
     if (saves == STNP_SAVES_RESULT)
         return PyTuple_Pack(1, result);
-    const int n = saves == STNP_SAVES_INPUTS ? call->n_handles : 0;
-    const unsigned long unread = n > 0 ? unread_inputs(self, call) : 0;
+    n = saves == STNP_SAVES_INPUTS ? n : 0;
     PyObject *saved = saves < 0 ? NULL : PyTuple_New(n);
     for (int i = 0; saved && i < n; i++) {
-        PyObject *kept = unread >> i & 1 ? Py_None : tensors[i];
-        Py_INCREF(kept);
-        PyTuple_SetItem(saved, i, kept);
+        Py_INCREF(tensors[i]);
+        PyTuple_SetItem(saved, i, tensors[i]);
     }
     return saved;
 }
@@ -182,7 +171,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     if (!result)
         stnp_give_up_pullback(call->op->context, pullback);
     int saves = kept ? what_to_save(self, call, pullback, result) : -1;
-    PyObject *saved = tensors_to_save(self, call, saves, tensors, result);
+    PyObject *saved = tensors_to_save(saves, tensors, n, result);
     if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);

@@ -7,7 +7,7 @@ from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows, to_torch
-from ._results import FORMULAS, INPUTS, KEPT, NOTHING, RESULT, read_of, saves
+from ._results import FORMULAS, INPUTS, KEPT, NOTHING, RESULT, saves
 from ._streams import drawn_again, stand
 from ._traced import call_traced, is_traced, seen
 from ._views import note_views
@@ -38,7 +38,7 @@ def handle_of(tensor, mesh):
 
 def addresses(values, form):
     """Where the elements of plain tensors are; of others, and of those without memory, None."""
-    return [None if f is None or not f[1] or v is None else address_of(v) for v, f in zip(values, form)]
+    return [None if f is None or not f[1] else address_of(v) for v, f in zip(values, form)]
 
 
 def address_of(plain):
@@ -184,9 +184,8 @@ class Node(torch.autograd.Function):
                              for h, v in zip(handles, values))
             ctx.saves = INPUTS if ctx.repeats or form is not None else saves(
                 call.op, ctx.pullback, len(values), handles[0].spec, outputs[0].spec)
-            read = read_of(call.op, call.places, values) if ctx.saves == INPUTS else ()
-            ctx.addresses = addresses(read, ctx.form)
-            ctx.save_for_backward(*read)
+            ctx.addresses = addresses(values, ctx.form) if ctx.saves == INPUTS else ()
+            ctx.save_for_backward(*(values if ctx.saves == INPUTS else ()))
         if form is None:
             results = tuple(wrap(h) for h in outputs)
             note_views(call.op, call.attrs, values, results)
@@ -253,29 +252,20 @@ def derived(ctx, form, cotangent):
 
 def saved(ctx):
     """What a node saved. A checkpoint calls its function again for that, as it was called: with ShardTensors above
-    autograd. In place of values on which its gradients do not depend, of all where its pullback keeps no tensor,
-    zeros are."""
+    autograd. A node whose pullback keeps no tensor saves none either: its gradients do not depend on the values, in
+    whose place zeros are."""
     if ctx.saves == KEPT and not ctx.pullback.released:
         return [wrap(ctx.pullback.saved()[0])]
-    found = [None] * len(ctx.form) if ctx.saves == NOTHING else restored(ctx)
-    if ctx.saves == RESULT:
-        return found
-    return [stand_in(f) if value is None else value for value, f in zip(found, ctx.form)]
-
-
-def restored(ctx):
+    if ctx.saves == NOTHING:
+        return [None if f is None else to_torch(zeros(f[0])) if f[1] else wrap(zeros(f[0])) for f in ctx.form]
     with torch._C._EnableTorchFunction():
         return ctx.saved_tensors
-
-
-def stand_in(form):
-    return None if form is None else to_torch(zeros(form[0])) if form[1] else wrap(zeros(form[0]))
 
 
 def moved(ctx):
     """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the
     forward and makes it anew for the backward."""
-    return any(ctx.addresses) and addresses(restored(ctx), ctx.form) != ctx.addresses
+    return any(ctx.addresses) and addresses(saved(ctx), ctx.form) != ctx.addresses
 
 
 def repeat(ctx):

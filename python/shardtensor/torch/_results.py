@@ -1,5 +1,5 @@
-"""What nodes keep for derivatives of gradients, and not what torch's own nodes do not keep either: of functions whose
-gradient reads their result alone no input, of linear ones no input that no gradient reads."""
+"""Functions whose gradient reads their result alone, of which the pullback keeps the result: what else their nodes keep
+for derivatives of that gradient. Not the input, which torch's own nodes do not keep either."""
 import math
 
 # A function of the result y, the cotangent g and the attributes: the gradient, whose derivatives are torch's. Below
@@ -23,29 +23,15 @@ LEAST = 1 << 18
 # the pullback keeps, for which f(f(x)) is f(x), so that its result is as good as its input; its result.
 NOTHING, INPUTS, KEPT, RESULT = range(4)
 IDEMPOTENT = ("relu", )
-SAVES = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT)}
-# Of its inputs none that no gradient of any order reads, since the op is linear in them (bit i: input i): in place of
-# each zeros serve.
-UNREAD = {
-    "embedding": 0b10, "gather": 0b1, "index": 0b1, "index_add": 0b101, "index_copy": 0b101, "index_put": 0b11,
-    "index_select": 0b1, "masked_fill": 0b1, "masked_scatter": 0b101, "masked_select": 0b1, "scatter_add": 0b101,
-    "take_along_dim": 0b1, "where": 0b110
-}
+HOW = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT)}
 
 
 def saves(op, pullback, n, given, result):
     """Told by metadata, so that ranks agree. `given`, `result`: the specs of the first input and of the result."""
     if not pullback.saved():
         return NOTHING
-    how = SAVES.get(op.name, INPUTS)
+    how = HOW.get(op.name, INPUTS)
     is_real = result.dtype in ("f16", "bf16", "f32", "f64")
     if how == INPUTS or n != 1 or given != result or not is_real:
         return INPUTS
     return INPUTS if how == RESULT and math.prod(result.shape) < LEAST else how
-
-
-def read_of(op, places, values):
-    """The values of a node, places[i] that of input i; None for those that nothing reads."""
-    bits = UNREAD.get(op.name, 0)
-    unread = {place for i, place in enumerate(places) if bits >> i & 1}
-    return [None if at in unread else value for at, value in enumerate(values)] if unread else values
