@@ -20,7 +20,8 @@ from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
-from ._views import completed, is_alone, note_alias, note_torch_view, part_copies, refuse_change, refuse_turn
+from ._views import (base_to_write, completed, is_alone, note_alias, note_torch_view, part_copies, refuse_change,
+                     refuse_turn)
 from ._world import is_here, place, world
 
 
@@ -180,7 +181,7 @@ def by_name(func, args, kwargs):
     try:
         outputs, _ = op.pullback(handles, attrs, 0)
     except StateError:
-        if not op.in_place or not is_alone(args[0]):
+        if not op.in_place or not is_alone(args[0]) and base_to_write(args[0]) is None:
             raise
         return write(op, args[0], handles, attrs)
     if not op.in_place and not op.returns_list and len(outputs) != len(func._schema.returns):
@@ -189,9 +190,9 @@ def by_name(func, args, kwargs):
     if op.in_place:
         return args[0]
     results = [wrap(h) for h in outputs]
-    for result in results if op.aliases and func._schema.name != "aten::_unsafe_view" else ():
+    for at, result in enumerate(results if op.aliases and func._schema.name != "aten::_unsafe_view" else ()):
         if result._handle.is_view and args:
-            note_torch_view(result, args[0])
+            note_torch_view(result, args[0], (op, attrs, at))
     return results if op.returns_list else results[0] if len(results) == 1 else tuple(results)
 
 
@@ -206,6 +207,7 @@ def write(op, tensor, handles, attrs):
     else:
         (values,), _ = world().op(op.name[:-1]).pullback(handles, attrs, 0)
         check_cast(DTYPES[values.dtype], tensor)
+    handles.clear()  # one may be the last that keeps what the view shows from being written to
     put(tensor, values)
     return tensor
 

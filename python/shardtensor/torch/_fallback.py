@@ -13,8 +13,9 @@ from ._dtypes import NAMES
 from ._layout import complete, replicated
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, lent, wrap
+from ._through import placed, places
 from ._trees import mapped, sharded, tensors
-from ._views import completed, is_alone
+from ._views import base_to_write, completed, is_alone, taken
 from ._world import world
 
 gathered = collections.Counter()  # how often each function ran whole on gathered tensors
@@ -285,9 +286,28 @@ def put(tensor, value):
             return
         except StateError:
             if not is_alone(tensor):
-                raise
+                if not put_through(tensor, value):
+                    raise
+                return
     handle = tensor._handle
     value = value if value.dtype == handle.dtype else world().op("cast")(value, handle.dtype)
     value = value if value.shape == handle.shape else world().op("expand")(value, handle.shape)
     to_torch(handle).copy_(to_torch(value.redistribute(handle.spec)))
     handle.changed()
+
+
+def put_through(view, value):
+    """Writes values to a view that need not share memory with what it shows: that gets them in their places. Whether it
+    could."""
+    base = base_to_write(view)
+    if base is None:
+        return False
+    (_, step), spec = view._taken, complete(base._handle.spec)
+    new = view.clone().copy_(wrap(value))
+    whole = torch.where(places(new, spec, [step]), placed(new, spec, [step]), base)
+    view._handle, view._chunk, view._chunk_of = base._handle, None, None  # the library counts views
+    try:
+        put(base, whole._handle)
+    finally:
+        view._handle = taken(base._handle, [step])[-1]
+    return True

@@ -157,10 +157,25 @@ def life_of(tensor):
     return weakref.ref(tensor._life)
 
 
-def note_torch_view(view, base):
-    """A view that torch has taken below autograd, or what is detached from a view: only the two know."""
+def note_torch_view(view, base, step=None):
+    """A view that torch has taken below autograd, by a step, or what is detached from a view: only the two know."""
     alive = [life for life in getattr(base, "_beside", []) if life() is not None]
     base._beside, view._beside = [*alive, life_of(view)], [life_of(base)]
+    if step is not None:
+        view._taken = weakref.ref(base), step
+
+
+def base_of(view):
+    """What torch took a view of below autograd, while that lives."""
+    return getattr(view, "_taken", (no_tensor, ))[0]()
+
+
+def base_to_write(view):
+    """The same within a backward, where nothing is gathered in the place of a write to a view. None where others show
+    the elements, too, which would not show the write."""
+    base = base_of(view) if torch._C._current_graph_task_id() >= 0 else None
+    known = [getattr(tensor, "_life", None) for tensor in (None, view, base_of(base))]
+    return base if base is not None and all(life() in known for life in base._beside) else None
 
 
 def is_alone(tensor):

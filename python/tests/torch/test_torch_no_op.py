@@ -155,6 +155,28 @@ class Composed(AgainstTorch):
                 self.assertRaises((RuntimeError, IndexError), f)
 
 
+def symmetric(x):
+    return x[:4] + x[:4].t()
+
+
+# Torch's gradients of these write to views. Signs of vectors are free.
+MATRICES = {
+    "svd": lambda x: [part.abs() for part in torch.linalg.svd(x, full_matrices=False)],
+    "eigh": lambda x: [part.abs() for part in torch.linalg.eigh(symmetric(x))],
+    "eig": lambda x: [torch.view_as_real(part).square().sum(-1) for part in torch.linalg.eig(symmetric(x))],
+    "qr": torch.linalg.qr, "det": lambda x: torch.linalg.det(x[1:]), "nuclear": lambda x: torch.linalg.norm(x, "nuc"),
+    "householder": lambda x: torch.linalg.householder_product(x, x[0].tanh()),
+}
+
+
+class Matrices(AgainstTorch):
+    @on_ranks(1, 3)
+    def test_gradients(self, mesh):
+        X = numbers(5, 4)
+        for (name, f), x in drawn(itertools.product(MATRICES.items(), layouts(X, mesh))):
+            self.same(f, (X, ), (x, ), (name, x.placements))
+
+
 class Apart(AgainstTorch):
     @on_ranks(3)
     def test_functions(self, mesh):
