@@ -97,14 +97,17 @@ class ShardTensor(torch.Tensor):
         return repr(self) if self.ndim else format(self.item(), form)
 
     def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("deepcopy: got a ShardTensor that is no leaf of the graph: take detach() or clone()")
         with torch.no_grad():
             copy = ShardTensor._of(world().op("clone")(self._handle))
         copy.requires_grad_(self.requires_grad)
-        if type(self) is not ShardTensor or getattr(self, "_is_param", False):
+        is_parameter = type(self) is not ShardTensor or getattr(self, "_is_param", False)
+        if is_parameter:
             copy = torch.nn.Parameter(copy.detach(), self.requires_grad)
         memo[id(self)] = copy
         with torch._C.DisableTorchFunctionSubclass():
-            if self.grad is not None:
+            if self.grad is not None and not is_parameter:  # which torch's parameters do not copy
                 copy.grad = deepcopy(self.grad, memo)
         return copy
 
