@@ -62,8 +62,9 @@ enum {
 };
 
 /* What torch saves of a call, as _results.py counts it: nothing, where the gradient does not depend on its tensors; its
- * inputs, which a gradient of the gradient is a function of; nothing but what the pullback keeps; its result. */
-enum { STNP_SAVES_NOTHING, STNP_SAVES_INPUTS, STNP_SAVES_KEPT, STNP_SAVES_RESULT };
+ * inputs, which a gradient of the gradient is a function of; nothing but what the pullback keeps; its result; its
+ * inputs of integers and truths. */
+enum { STNP_SAVES_NOTHING, STNP_SAVES_INPUTS, STNP_SAVES_KEPT, STNP_SAVES_RESULT, STNP_SAVES_PLACES };
 
 typedef struct stnp_shortcut {
     PyObject_HEAD PyObject *parts[N_PARTS];

@@ -130,27 +130,36 @@ static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, 
     if (!pullback || !stn_pullback_saved(pullback, 0, &kept))
         return STNP_SAVES_NOTHING;
     const char *name = stn_op_descriptor(call->op->handle)->name;
-    PyObject *known = call->n_handles == 1 ? PyDict_GetItemString(self->parts[SAVES], name) : NULL;
-    PyObject *handle = known ? PyObject_GetAttr(result, self->names[STNP_HANDLE]) : NULL;
+    PyObject *known = PyDict_GetItemString(self->parts[SAVES], name);
+    const int how = known ? (int)PyLong_AsLong(known) : STNP_SAVES_INPUTS;
+    if (how == STNP_SAVES_PLACES)
+        return how;
+    PyObject *handle = known && call->n_handles == 1 ? PyObject_GetAttr(result, self->names[STNP_HANDLE]) : NULL;
     if (!handle)
         return PyErr_Occurred() ? -1 : STNP_SAVES_INPUTS;
     const stn_tensor *given = ((const stnp_tensor *)call->handles[0])->handle, *made = ((stnp_tensor *)handle)->handle;
-    const int how = (int)PyLong_AsLong(known), is_small = numbers_of(made) < PyLong_AsLongLong(self->parts[LEAST]);
+    const int is_small = numbers_of(made) < PyLong_AsLongLong(self->parts[LEAST]);
     const int serves = stn_tensor_spec(given) == stn_tensor_spec(made) && is_real(stn_tensor_dtype(made)) &&
                        !(how == STNP_SAVES_RESULT && is_small);
     Py_DECREF(handle);
     return serves ? how : STNP_SAVES_INPUTS;
 }
 
-static PyObject *tensors_to_save(int saves, PyObject *const *tensors, int n, PyObject *result)
+static int is_place(const stnp_short_call *call, int i)
+{
+    return !stn_dtype_is_differentiable(stn_tensor_dtype(((const stnp_tensor *)call->handles[i])->handle));
+}
+
+static PyObject *tensors_to_save(int saves, const stnp_short_call *call, PyObject *const *tensors, PyObject *result)
 {
     if (saves == STNP_SAVES_RESULT)
         return PyTuple_Pack(1, result);
-    n = saves == STNP_SAVES_INPUTS ? n : 0;
+    const int n = saves == STNP_SAVES_INPUTS || saves == STNP_SAVES_PLACES ? call->n_handles : 0;
     PyObject *saved = saves < 0 ? NULL : PyTuple_New(n);
     for (int i = 0; saved && i < n; i++) {
-        Py_INCREF(tensors[i]);
-        PyTuple_SetItem(saved, i, tensors[i]);
+        PyObject *tensor = saves == STNP_SAVES_INPUTS || is_place(call, i) ? tensors[i] : Py_None;
+        Py_INCREF(tensor);
+        PyTuple_SetItem(saved, i, tensor);
     }
     return saved;
 }
@@ -171,7 +180,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     if (!result)
         stnp_give_up_pullback(call->op->context, pullback);
     int saves = kept ? what_to_save(self, call, pullback, result) : -1;
-    PyObject *saved = tensors_to_save(saves, tensors, n, result);
+    PyObject *saved = tensors_to_save(saves, call, tensors, result);
     if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);

@@ -7,7 +7,7 @@ from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows, to_torch
-from ._results import FORMULAS, INPUTS, KEPT, NOTHING, RESULT, saves
+from ._results import FORMULAS, INPUTS, KEPT, NOTHING, PLACES, RESULT, saves
 from ._streams import drawn_again, stand
 from ._traced import call_traced, is_traced, seen
 from ._views import note_views
@@ -185,7 +185,7 @@ class Node(torch.autograd.Function):
             ctx.saves = INPUTS if ctx.repeats or form is not None else saves(
                 call.op, ctx.pullback, len(values), handles[0].spec, outputs[0].spec)
             ctx.addresses = addresses(values, ctx.form) if ctx.saves == INPUTS else ()
-            ctx.save_for_backward(*(values if ctx.saves == INPUTS else ()))
+            ctx.save_for_backward(*to_save(ctx.saves, values, handles))
         if form is None:
             results = tuple(wrap(h) for h in outputs)
             note_views(call.op, call.attrs, values, results)
@@ -252,14 +252,30 @@ def derived(ctx, form, cotangent):
 
 def saved(ctx):
     """What a node saved. A checkpoint calls its function again for that, as it was called: with ShardTensors above
-    autograd. A node whose pullback keeps no tensor saves none either: its gradients do not depend on the values, in
-    whose place zeros are."""
+    autograd. A node saves no values on which its gradients do not depend, as where its pullback keeps no tensor: zeros
+    are in their place."""
     if ctx.saves == KEPT and not ctx.pullback.released:
         return [wrap(ctx.pullback.saved()[0])]
     if ctx.saves == NOTHING:
-        return [None if f is None else to_torch(zeros(f[0])) if f[1] else wrap(zeros(f[0])) for f in ctx.form]
+        return list(map(zeros_for, ctx.form))
     with torch._C._EnableTorchFunction():
+        if ctx.saves == PLACES:
+            return [zeros_for(f) if t is None else t for t, f in zip(ctx.saved_tensors, ctx.form)]
         return ctx.saved_tensors
+
+
+def zeros_for(form):
+    """In the place of a value that nothing depends on; None of one that is absent."""
+    if form is None:
+        return None
+    return to_torch(zeros(form[0])) if form[1] else wrap(zeros(form[0]))
+
+
+def to_save(how, values, handles):
+    """Of the inputs what torch is to save."""
+    if how == PLACES:
+        return [None if h is None or h.dtype in DIFFERENTIABLE else v for v, h in zip(values, handles)]
+    return values if how == INPUTS else ()
 
 
 def moved(ctx):

@@ -20,10 +20,13 @@ FORMULAS = {
 LEAST = 1 << 18
 
 # What a node saves of its tensors (shortcut.h): nothing, where the pullback keeps nothing; its inputs; nothing but what
-# the pullback keeps, for which f(f(x)) is f(x), so that its result is as good as its input; its result.
-NOTHING, INPUTS, KEPT, RESULT = range(4)
+# the pullback keeps, for which f(f(x)) is f(x), so that its result is as good as its input; its result; its inputs of
+# integers and truths, where a gradient depends on these alone.
+NOTHING, INPUTS, KEPT, RESULT, PLACES = range(5)
 IDEMPOTENT = ("relu", )
-HOW = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT)}
+PLACED = ("where", "masked_fill", "masked_select", "index_select", "gather", "take_along_dim", "embedding",
+          "scatter_add", "index_add", "index_put", "index_copy", "index_fill")
+HOW = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT), **dict.fromkeys(PLACED, PLACES)}
 
 
 def saves(op, pullback, n, given, result):
@@ -31,6 +34,8 @@ def saves(op, pullback, n, given, result):
     if not pullback.saved():
         return NOTHING
     how = HOW.get(op.name, INPUTS)
+    if how == PLACES:
+        return PLACES
     is_real = result.dtype in ("f16", "bf16", "f32", "f64")
     if how == INPUTS or n != 1 or given != result or not is_real:
         return INPUTS

@@ -4,8 +4,8 @@ import itertools
 import math
 import unittest
 
-from torch_ranks import (Partial, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread,
-                         torch)
+from torch_ranks import (DEVICE, Partial, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks,
+                         spread, torch)
 import torch.nn.functional as F
 
 from shardtensor.torch import checkpoint, gathered, world
@@ -333,6 +333,32 @@ class Autograd(TestCase):
                 scale = wanted.abs().max().item() or 1
                 self.close(got / scale, wanted / scale)
             self.assertEqual(a.grad._spec, a._spec)
+
+    @on_ranks(1, 3)
+    def test_what_reads_places_alone_keeps_no_values(self, mesh):
+        """On both ways, of places that are plain and that are not: the values may change until backward."""
+        X, I = numbers(5, 4), torch.tensor([[4, 0, 2], [1, 1, 3]], device=DEVICE)
+        functions = (lambda x, i, m: torch.where(m, x, x * 2), lambda x, i, m: x.masked_fill(m, 2),
+                     lambda x, i, m: x[i], lambda x, i, m: x.index_select(0, i[0]), lambda x, i, m: x.gather(0, i),
+                     lambda x, i, m: torch.take_along_dim(x, i[:, :1], 0), lambda x, i, m: F.embedding(i, x),
+                     lambda x, i, m: x.scatter_add(0, i, x[:2, :3] * 2),
+                     lambda x, i, m: x.index_add(0, i[0], x[:3] * 2),
+                     lambda x, i, m: torch.index_put(x, (i[0],), x[:3] * 2),
+                     lambda x, i, m: x.index_fill(0, i[1], 3.), lambda x, i, m: x.index_copy(0, i[0], x[:3] * 2))
+        for f, is_plain, _ in itertools.product(functions, (False, True), range(2)):
+            found = []
+            for x in (X.clone().requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True)):
+                places = (I, X > 0)
+                if isinstance(x, ShardTensor) and not is_plain:
+                    places = [spread(t, mesh, Shard(0)) for t in places]
+                y = x * 1
+                value = f(y, *places)
+                if isinstance(x, ShardTensor):  # of torch's own functions some keep a value that they do not read
+                    y.mul_(3)
+                g, = torch.autograd.grad(value.square().sum(), x, create_graph=True)
+                found.append((g, *torch.autograd.grad(g.square().sum(), x)))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
 
     @on_ranks(1, 2)
     def test_plain_memory_may_be_freed_until_backward(self, mesh):
