@@ -1,4 +1,6 @@
 """Indices: x[...], and what elements themselves decide: masks, elements that are not 0, different ones."""
+import numbers
+
 import torch
 
 from ._memory import near
@@ -6,7 +8,24 @@ from ._node import wrap
 from ._special import SPECIAL, ask
 from ._world import world
 
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)  # of u8 torch makes masks
 INDICES = {torch.int64, torch.int32, torch.bool}
+
+
+def entry_of(entry):
+    """Integers of numpy's, and in tensors without dims, are Python's; lists and arrays of integers are tensors."""
+    is_integer = isinstance(entry, numbers.Integral) and not isinstance(entry, bool)
+    if isinstance(entry, (list, range)) and all(type(i) is int for i in entry):
+        return torch.tensor(list(entry), dtype=torch.int64)
+    if hasattr(entry, "__array_interface__") and not is_integer:
+        return torch.as_tensor(entry)
+    if type(entry) is torch.Tensor or getattr(entry, "_handle", None) is not None:
+        is_integer = entry.ndim == 0 and entry.dtype in INTEGERS
+    return int(entry) if is_integer else entry
+
+
+def entries_of(index):
+    return tuple(map(entry_of, index if isinstance(index, tuple) else (index,)))
 
 
 def dims_of(places):
@@ -66,7 +85,7 @@ def at_one_dim(tensor, places, dims):
 
 def basic(index, ndim):
     """An index of integers, slices, None and ..., with slices in the place of ...; None of another one."""
-    index = index if isinstance(index, tuple) else (index,)
+    index = entries_of(index)
     plain = all(i is None or i is Ellipsis or (isinstance(i, (int, slice)) and not isinstance(i, bool)) for i in index)
     if not plain or sum(i is Ellipsis for i in index) > 1 or any(
             isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
@@ -84,10 +103,10 @@ def basic(index, ndim):
 def getitem(func, args, kwargs):
     """Integers, slices, None and ..., and tensors of integers; others as indices are torch's."""
     tensor, index = args
-    places = index if isinstance(index, tuple) else (index,)
+    places = entries_of(index)
     if any(isinstance(i, torch.Tensor) for i in places) and hasattr(tensor, "_handle"):
         return picked(tensor, places)
-    index = basic(index, tensor.ndim)
+    index = basic(places, tensor.ndim)
     if index is None:
         return NotImplemented
     out, dim = tensor, 0

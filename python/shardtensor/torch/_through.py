@@ -6,7 +6,7 @@ import weakref
 import torch
 
 from .. import LayoutError, StateError
-from ._index import basic
+from ._index import INTEGERS, basic, dims_of, entries_of
 from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL
@@ -165,14 +165,32 @@ class Rebind(torch.autograd.Function):
 def setitem(func, args, kwargs):
     """x[index] = value, of integers, slices, None and ...: a change of a view."""
     tensor, index, value = args
-    if getattr(tensor, "_handle", None) is None or basic(index, tensor.ndim) is None:
+    if getattr(tensor, "_handle", None) is None:
         return NotImplemented
+    index = entries_of(index)
+    if basic(index, tensor.ndim) is None:
+        return set_places(tensor, index, value)
     value = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensor.dtype, device=tensor.device)
     view = tensor[index]
     while value.ndim > view.ndim and value.shape[0] == 1:  # which torch lets a value have more
         value = value.select(0, 0)
     if not is_same_view(value, view):  # x[index] += y has written to the view, and assigns it again
         view.copy_(value)
+    return None
+
+
+def set_places(tensor, index, value):
+    """x[places, 1:3] = value, of tensors of integers and masks: x[:, 1:3] is a view, and torch would take it below
+    autograd."""
+    are_places = [isinstance(i, torch.Tensor) and i.ndim > 0 and i.dtype in (*INTEGERS, torch.bool) for i in index]
+    others = [[slice(None)] * dims_of(i) if is_place else [i] for i, is_place in zip(index, are_places)]
+    others = tuple(i for part in others for i in part)
+    is_whole = all(i is Ellipsis or i == slice(None) for i in others)
+    if is_whole or not any(are_places) or basic(others, tensor.ndim) is None:
+        return NotImplemented
+    left = ((i if is_place or i is Ellipsis else slice(None)) for i, is_place in zip(index, are_places)
+            if is_place or type(i) is not int)
+    tensor[others][tuple(left)] = value
     return None
 
 

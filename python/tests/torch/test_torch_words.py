@@ -3,6 +3,7 @@ that say a shape alone."""
 import itertools
 import unittest
 
+import numpy as np
 from torch_ranks import DEVICE, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
 
@@ -223,6 +224,26 @@ class Words(TestCase):
                 for got, wanted in zip(found[1], found[0]):
                     self.close(got, wanted)
         self.assertEqual(gathered, before)
+
+    @on_ranks(2, 4, mesh=(2, -1))
+    def test_assignments_by_any_index(self, mesh):
+        """Of views that have memory of their own, which torch would take."""
+        X, i = numbers(5, 4, 3), torch.tensor([2, -1, 0], device=DEVICE)
+        for index in (np.int64(2), (slice(1, 3), np.int32(-1)), i[0], (i[1], slice(None), i[0]), (0, i), (i, 1),
+                      (i, slice(1, 3)), (slice(0, 4, 2), i), (None, i), (..., i, 1), ([0, 3], 1), ([], 1), range(2),
+                      (np.array([0, 3]), slice(1, 3)), (slice(1, 4), i, i % 3)):
+            V, found = numbers(*X[index].shape, seed=1), []
+            for x, v in ((X.clone(), V.clone()),
+                         (spread(X, mesh, Shard(0), Shard(1)), spread(V, mesh, Shard(0), Shard(0)))):
+                y, z = x.requires_grad_() * 1, x.detach().clone()
+                y[index] = v.requires_grad_()
+                y[index] += 2
+                z[index] = 3
+                y.square().sum().backward()
+                found.append((y, z, x.grad, v.grad))
+            for got, wanted in zip(found[1], found[0]):
+                if wanted.numel() > 0:
+                    self.close(got, wanted, msg=lambda text: "%s: %s" % (index, text))
 
     @on_ranks(1, 2)
     def test_places_that_are_gathered(self, mesh):
