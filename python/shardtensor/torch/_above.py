@@ -29,8 +29,9 @@ TORCH_S = {
 # Functions that go to the memory of a tensor, of which a ShardTensor shows torch none.
 REFUSED = {"share_memory_", "apply_", "__dlpack__"}
 
-# Functions whose backward in torch writes to views: gathered before it knows of them.
-WHOLE = {"index_reduce", "ormqr", "linear_cross_entropy"}
+# Functions whose backward in torch writes to views, or reads the memory of what it kept: gathered before it knows of
+# them.
+WHOLE = {"index_reduce", "ormqr", "linear_cross_entropy", "_pack_padded_sequence"}
 
 # Ops whose result is a copy, and a view in torch: not to be changed in place, which torch's input would show.
 VIEWS = {"real", "imag", "conj"}

@@ -5,6 +5,7 @@ import unittest
 
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import shardtensor as st
 from shardtensor.torch import gathered, world
@@ -346,6 +347,19 @@ class Pending(TestCase):
             for wanted, got in zip(*found):
                 self.close(got, wanted)
         self.assertEqual(gathered, before)
+
+    @on_cpu
+    @on_ranks(1, 2)
+    def test_cells_of_packed_sequences(self, mesh):
+        X, lengths = numbers(3, 5, 4), torch.tensor([2, 5, 4])
+        for cell, dim in itertools.product(self.CELLS, (0, 1)):
+            found = []
+            for x in (X.clone().requires_grad_(), spread(X, mesh, Shard(dim), requires_grad=True)):
+                packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+                result, _ = pad_packed_sequence(cell(packed)[0], batch_first=True)
+                found.append((result, *torch.autograd.grad(result.square().sum(), [x, *cell.parameters()])))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
 
     @on_ranks(2, 3)
     def test_gradients_of_activations_in_place_stay_on_chunks(self, mesh):
