@@ -11,7 +11,7 @@ from .. import CommunicationError, OutOfRangeError
 from ._binding import NotOurs
 from ._node import wrap
 from ._parts import PARTS
-from ._trees import mapped, sharded
+from ._trees import mapped, sharded, tensors
 from ._world import world
 
 _thread = threading.local()  # each has its own: ranks may be threads
@@ -65,6 +65,13 @@ def parts_of(func):
     return None if random or gives_views(func) else decomposition_table.get(func)
 
 
+def mixes_floats(func, args, kwargs):
+    """Whether what torch gives compilers would cast what torch itself refuses, as a product of f64 and f32."""
+    dtypes = {t.dtype for t in tensors((args, kwargs)) if t.is_floating_point()}
+    by_compilers = parts_of(func) is decomposition_table.get(func)
+    return len(dtypes) > 1 and by_compilers and torch.Tag.pointwise not in func.tags
+
+
 def apart_from(given, tensor):
     """A result in memory of its own, as the function itself would give it, for what changes it in place."""
     handle = getattr(tensor, "_handle", None)
@@ -79,7 +86,7 @@ def taken_apart(func, args, kwargs):
     parts, calls = parts_of(func), stack()
     if calls and is_composite(func):  # a part may write, since what it writes to is given up with the others
         parts = func.decompose
-    if parts is None or func in calls or not calls and lies_whole((args, kwargs)):
+    if parts is None or func in calls or not calls and lies_whole((args, kwargs)) or mixes_floats(func, args, kwargs):
         return NotImplemented
     calls.append(func)
     try:

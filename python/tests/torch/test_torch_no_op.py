@@ -227,7 +227,10 @@ class Apart(AgainstTorch):
         for x in layouts(numbers(5, 4), mesh):
             for f, says in ((lambda: torch.trace(x[None]), "trace: expected a matrix"),
                             (lambda: torch.vdot(x[0], x[:, 0]), "size"), (lambda: torch.rot90(x, 1, (0, 0)), "dims"),
-                            (lambda: torch.addmv(x[0], x, V), "size|shape|expand")):
+                            (lambda: torch.addmv(x[0], x, V), "size|shape|expand"),
+                            (lambda: F.linear(x, W.float()), "dtype"),
+                            (lambda: F.linear(x, W.float(), W[:, 0].float()), "dtype"),
+                            (lambda: F.layer_norm(x, (4, ), W[0].float()), "dtype|type Double")):
                 self.assertRaisesRegex(RuntimeError, says, f)
 
     @on_ranks(2)
