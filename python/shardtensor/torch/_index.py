@@ -6,6 +6,7 @@ import torch
 from ._memory import near
 from ._node import wrap
 from ._special import SPECIAL, ask
+from ._traced import is_traced
 from ._world import world
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)  # of u8 torch makes masks
@@ -19,7 +20,8 @@ def entry_of(entry):
         return torch.tensor(list(entry), dtype=torch.int64)
     if hasattr(entry, "__array_interface__") and not is_integer:
         return torch.as_tensor(entry)
-    if type(entry) is torch.Tensor or getattr(entry, "_handle", None) is not None:
+    is_real = type(entry) is torch.Tensor or getattr(entry, "_handle", None) is not None and not is_traced(entry)
+    if is_real:  # while torch.compile traces, numbers are not known
         is_integer = entry.ndim == 0 and entry.dtype in INTEGERS
     return int(entry) if is_integer else entry
 
@@ -41,7 +43,7 @@ def picked(tensor, index):
     parts = [[slice(None)] * dims_of(i) if isinstance(i, torch.Tensor) else [i] for i in index]
     others = tuple(i for part in parts for i in part)
     is_simple = all(i is None or i is Ellipsis or type(i) is int or isinstance(i, slice) for i in others)
-    if not is_simple or any(i.dtype not in INDICES or i.ndim == 0 for i in places):
+    if not is_simple or any(i.dtype not in INDICES or i.dtype == torch.bool and i.ndim == 0 for i in places):
         return NotImplemented
     rest = tensor.ndim - sum(i is not None and i is not Ellipsis for i in others)
     widths = [sum(rest if i is Ellipsis else int(type(i) is not int) for i in part) for part in parts]

@@ -15,7 +15,9 @@ if importlib.util.find_spec("networkx") is None:
     networkx.DiGraph = object
     sys.modules["networkx"] = networkx
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_ranks, spread, torch
+import numpy as np
+from torch_ranks import (DEVICE, Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_ranks, spread,
+                         torch)
 import shardtensor as st
 import torch.nn.functional as F
 
@@ -238,6 +240,14 @@ class Compile(TestCase):
         layouts = (Shard(0), {0: [7] + [0] * (mesh.size - 1)}), (Shard(1), None)
         for f, (placement, sizes) in drawn(itertools.product(WHOLE, layouts)):
             self.check_whole(mesh, f, placement, sizes)
+
+    @on_ranks(2)
+    def test_a_row_by_a_number_that_a_graph_does_not_know(self, mesh):
+        whole, row = numbers(7, 6), torch.tensor(-2, device=DEVICE)
+        for index in (row, spread(row, mesh, Replicate()), np.int64(5)):
+            for fullgraph in (False, True):
+                f = torch.compile(lambda x, i: x[i].sin(), backend=BACKEND, fullgraph=fullgraph)
+                self.close(f(spread(whole, mesh, Shard(0)), index), whole[5].sin())
 
     @on_ranks(2)
     def test_what_a_graph_cannot_have(self, mesh):
