@@ -63,8 +63,15 @@ enum {
 
 /* What torch saves of a call, as _results.py counts it: nothing, where the gradient does not depend on its tensors; its
  * inputs, which a gradient of the gradient is a function of; nothing but what the pullback keeps; its result; its
- * inputs of integers and truths. */
-enum { STNP_SAVES_NOTHING, STNP_SAVES_INPUTS, STNP_SAVES_KEPT, STNP_SAVES_RESULT, STNP_SAVES_PLACES };
+ * inputs of integers and truths; of two factors each whose other one has a gradient. */
+enum {
+    STNP_SAVES_NOTHING,
+    STNP_SAVES_INPUTS,
+    STNP_SAVES_KEPT,
+    STNP_SAVES_RESULT,
+    STNP_SAVES_PLACES,
+    STNP_SAVES_FACTORS
+};
 
 typedef struct stnp_shortcut {
     PyObject_HEAD PyObject *parts[N_PARTS];

@@ -132,7 +132,7 @@ static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, 
     const char *name = stn_op_descriptor(call->op->handle)->name;
     PyObject *known = PyDict_GetItemString(self->parts[SAVES], name);
     const int how = known ? (int)PyLong_AsLong(known) : STNP_SAVES_INPUTS;
-    if (how == STNP_SAVES_PLACES)
+    if (how == STNP_SAVES_PLACES || how == STNP_SAVES_FACTORS)
         return how;
     PyObject *handle = known && call->n_handles == 1 ? PyObject_GetAttr(result, self->names[STNP_HANDLE]) : NULL;
     if (!handle)
@@ -145,19 +145,23 @@ static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, 
     return serves ? how : STNP_SAVES_INPUTS;
 }
 
-static int is_place(const stnp_short_call *call, int i)
+/** Whether input i is among what is saved. bits: those that need a gradient. */
+static int is_saved(int saves, const stnp_short_call *call, int64_t bits, int i)
 {
-    return !stn_dtype_is_differentiable(stn_tensor_dtype(((const stnp_tensor *)call->handles[i])->handle));
+    if (saves == STNP_SAVES_PLACES)
+        return !stn_dtype_is_differentiable(stn_tensor_dtype(((const stnp_tensor *)call->handles[i])->handle));
+    return saves == STNP_SAVES_INPUTS || (i < 2 && (bits >> (1 - i) & 1));
 }
 
-static PyObject *tensors_to_save(int saves, const stnp_short_call *call, PyObject *const *tensors, PyObject *result)
+static PyObject *tensors_to_save(int saves, const stnp_short_call *call, int64_t bits, PyObject *const *tensors,
+                                 PyObject *result)
 {
     if (saves == STNP_SAVES_RESULT)
         return PyTuple_Pack(1, result);
-    const int n = saves == STNP_SAVES_INPUTS || saves == STNP_SAVES_PLACES ? call->n_handles : 0;
+    const int n = saves == STNP_SAVES_NOTHING || saves == STNP_SAVES_KEPT ? 0 : call->n_handles;
     PyObject *saved = saves < 0 ? NULL : PyTuple_New(n);
     for (int i = 0; saved && i < n; i++) {
-        PyObject *tensor = saves == STNP_SAVES_INPUTS || is_place(call, i) ? tensors[i] : Py_None;
+        PyObject *tensor = is_saved(saves, call, bits, i) ? tensors[i] : Py_None;
         Py_INCREF(tensor);
         PyTuple_SetItem(saved, i, tensor);
     }
@@ -180,7 +184,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     if (!result)
         stnp_give_up_pullback(call->op->context, pullback);
     int saves = kept ? what_to_save(self, call, pullback, result) : -1;
-    PyObject *saved = tensors_to_save(saves, call, tensors, result);
+    PyObject *saved = tensors_to_save(saves, call, bits, tensors, result);
     if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);

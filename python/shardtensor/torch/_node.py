@@ -7,7 +7,7 @@ from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
 from ._memory import own_chunk, replicate, shows, to_torch
-from ._results import FORMULAS, INPUTS, KEPT, NOTHING, PLACES, RESULT, saves
+from ._results import FACTORS, FORMULAS, INPUTS, KEPT, NOTHING, PLACES, RESULT, saves
 from ._streams import drawn_again, stand
 from ._traced import call_traced, is_traced, seen
 from ._views import note_views
@@ -38,7 +38,7 @@ def handle_of(tensor, mesh):
 
 def addresses(values, form):
     """Where the elements of plain tensors are; of others, and of those without memory, None."""
-    return [None if f is None or not f[1] else address_of(v) for v, f in zip(values, form)]
+    return [None if v is None or not f[1] else address_of(v) for v, f in zip(values, form)]
 
 
 def address_of(plain):
@@ -184,8 +184,9 @@ class Node(torch.autograd.Function):
                              for h, v in zip(handles, values))
             ctx.saves = INPUTS if ctx.repeats or form is not None else saves(
                 call.op, ctx.pullback, len(values), handles[0].spec, outputs[0].spec)
-            ctx.addresses = addresses(values, ctx.form) if ctx.saves == INPUTS else ()
-            ctx.save_for_backward(*to_save(ctx.saves, values, handles))
+            kept = to_save(ctx.saves, values, handles, ctx.bits)
+            ctx.addresses = addresses(kept, ctx.form)
+            ctx.save_for_backward(*kept)
         if form is None:
             results = tuple(wrap(h) for h in outputs)
             note_views(call.op, call.attrs, values, results)
@@ -259,7 +260,7 @@ def saved(ctx):
     if ctx.saves == NOTHING:
         return list(map(zeros_for, ctx.form))
     with torch._C._EnableTorchFunction():
-        if ctx.saves == PLACES:
+        if ctx.saves in (PLACES, FACTORS):
             return [zeros_for(f) if t is None else t for t, f in zip(ctx.saved_tensors, ctx.form)]
         return ctx.saved_tensors
 
@@ -271,17 +272,22 @@ def zeros_for(form):
     return to_torch(zeros(form[0])) if form[1] else wrap(zeros(form[0]))
 
 
-def to_save(how, values, handles):
+def to_save(how, values, handles, bits):
     """Of the inputs what torch is to save."""
     if how == PLACES:
         return [None if h is None or h.dtype in DIFFERENTIABLE else v for v, h in zip(values, handles)]
+    if how == FACTORS:
+        return [v if at < 2 and bits >> 1 - at & 1 else None for at, v in enumerate(values)]
     return values if how == INPUTS else ()
 
 
 def moved(ctx):
     """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the
     forward and makes it anew for the backward."""
-    return any(ctx.addresses) and addresses(saved(ctx), ctx.form) != ctx.addresses
+    if not any(ctx.addresses):
+        return False
+    with torch._C._EnableTorchFunction():
+        return addresses(ctx.saved_tensors, ctx.form) != ctx.addresses
 
 
 def repeat(ctx):

@@ -21,12 +21,16 @@ LEAST = 1 << 18
 
 # What a node saves of its tensors (shortcut.h): nothing, where the pullback keeps nothing; its inputs; nothing but what
 # the pullback keeps, for which f(f(x)) is f(x), so that its result is as good as its input; its result; its inputs of
-# integers and truths, where a gradient depends on these alone.
-NOTHING, INPUTS, KEPT, RESULT, PLACES = range(5)
+# integers and truths, where a gradient depends on these alone; of the factors of a product each whose other one has a
+# gradient.
+NOTHING, INPUTS, KEPT, RESULT, PLACES, FACTORS = range(6)
 IDEMPOTENT = ("relu", )
 PLACED = ("where", "masked_fill", "masked_select", "index_select", "gather", "take_along_dim", "embedding",
           "scatter_add", "index_add", "index_put", "index_copy", "index_fill")
-HOW = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT), **dict.fromkeys(PLACED, PLACES)}
+PRODUCTS = ("mul", "matmul", "mm", "bmm", "mv", "dot", "outer", "cross", "linear", "conv1d", "conv2d", "conv3d",
+            "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+HOW = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT), **dict.fromkeys(PLACED, PLACES),
+       **dict.fromkeys(PRODUCTS, FACTORS)}
 
 
 def saves(op, pullback, n, given, result):
@@ -34,8 +38,8 @@ def saves(op, pullback, n, given, result):
     if not pullback.saved():
         return NOTHING
     how = HOW.get(op.name, INPUTS)
-    if how == PLACES:
-        return PLACES
+    if how in (PLACES, FACTORS):
+        return how
     is_real = result.dtype in ("f16", "bf16", "f32", "f64")
     if how == INPUTS or n != 1 or given != result or not is_real:
         return INPUTS

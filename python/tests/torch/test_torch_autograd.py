@@ -325,7 +325,7 @@ class Autograd(TestCase):
             one = X.clone().requires_grad_()
             found = []
             for x, y, w in ((a, y, spread(W, mesh, Shard(1))), (one, f(one), W)):
-                g, = torch.autograd.grad((y * w).sum(), x, create_graph=True)
+                g, = torch.autograd.grad((y * y * y * w).sum(), x, create_graph=True)
                 g.square().sum().backward()
                 h, = torch.autograd.grad((f(x) * w).sum(), x)
                 found.append((g, x.grad, h))
@@ -353,6 +353,29 @@ class Autograd(TestCase):
                     places = [spread(t, mesh, Shard(0)) for t in places]
                 y = x * 1
                 value = f(y, *places)
+                if isinstance(x, ShardTensor):  # of torch's own functions some keep a value that they do not read
+                    y.mul_(3)
+                g, = torch.autograd.grad(value.square().sum(), x, create_graph=True)
+                found.append((g, *torch.autograd.grad(g.square().sum(), x)))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
+
+    @on_cpu
+    @on_ranks(1, 3)
+    def test_products_with_what_is_frozen_keep_no_values(self, mesh):
+        """Which may change until backward, on both ways, and have derivatives of any order."""
+        X, W = numbers(64, 24), numbers(24, 24, seed=1)
+        functions = (lambda x, w: x * w[0], lambda x, w: x @ w, lambda x, w: F.linear(x, w, w[0]),
+                     lambda x, w: x.mv(w[1]), lambda x, w: torch.outer(x[:, 0], w[0]),
+                     lambda x, w: F.conv1d(x[:, None], w[:, None, :3], w[0]),
+                     lambda x, w: F.conv_transpose1d(x[:, None], w[None, :2, :3]),
+                     lambda x, w: torch.bmm(x[None], w[None]))
+        for f, is_plain, _ in itertools.product(functions, (False, True), range(2)):
+            found = []
+            for x in (X.clone().requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True)):
+                w = spread(W, mesh, Shard(1)) if isinstance(x, ShardTensor) and not is_plain else W
+                y = x * 1
+                value = f(y, w)
                 if isinstance(x, ShardTensor):  # of torch's own functions some keep a value that they do not read
                     y.mul_(3)
                 g, = torch.autograd.grad(value.square().sum(), x, create_graph=True)
