@@ -14,6 +14,7 @@ from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chun
                         writes_plain, written)
 from ._index import unique
 from ._layout import complete
+from ._matrices import check_errors, on_matrices
 from ._memory import laid, near, replicate, to_torch
 from ._node import handle_of, wrap
 from ._random import RANDOM
@@ -92,6 +93,13 @@ def scalar(func, args, kwargs):
     return value
 
 
+def conjugate(func, args, kwargs):
+    """Torch's is a view, which nobody is to write to."""
+    result = wrap(world().op("conj")(args[0]._handle))
+    result._gathered_view = True
+    return result
+
+
 def copy_(func, args, kwargs):
     target, source = args[:2]
     if not isinstance(source, torch.Tensor):
@@ -162,7 +170,7 @@ OWN = {
     "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
     "_unique2": unique, "unique_consecutive": unique,
-    "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
+    "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
     "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
@@ -290,5 +298,8 @@ def dispatch(func, args, kwargs):
             return on_chunks(func, *alike)
     if in_place(func) and twin(func) is not None and (op_of(twin(func)) or parts_of(twin(func))):
         return promoted(func, args, kwargs)
-    result = taken_apart(func, args, kwargs)
-    return result if result is not NotImplemented else on_whole(func, args, kwargs)
+    for way in (on_matrices, taken_apart):
+        result = way(func, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return on_whole(func, args, kwargs)

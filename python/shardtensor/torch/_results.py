@@ -25,11 +25,11 @@ LEAST = 1 << 18
 # gradient.
 NOTHING, INPUTS, KEPT, RESULT, PLACES, FACTORS = range(6)
 IDEMPOTENT = ("relu", )
-PLACED = ("where", "masked_fill", "masked_select", "index_select", "gather", "take_along_dim", "embedding",
-          "scatter_add", "index_add", "index_put", "index_copy", "index_fill")
+PLACED = ("where", "masked_fill", "masked_select", "masked_scatter", "index", "index_select", "gather",
+          "take_along_dim", "embedding", "scatter_add", "index_add", "index_put", "index_copy", "index_fill")
 PRODUCTS = ("mul", "matmul", "mm", "bmm", "mv", "dot", "outer", "cross", "linear", "conv1d", "conv2d", "conv3d",
             "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-HOW = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT), **dict.fromkeys(PLACED, PLACES),
+SAVES = {**dict.fromkeys(FORMULAS, RESULT), **dict.fromkeys(IDEMPOTENT, KEPT), **dict.fromkeys(PLACED, PLACES),
        **dict.fromkeys(PRODUCTS, FACTORS)}
 
 
@@ -37,7 +37,7 @@ def saves(op, pullback, n, given, result):
     """Told by metadata, so that ranks agree. `given`, `result`: the specs of the first input and of the result."""
     if not pullback.saved():
         return NOTHING
-    how = HOW.get(op.name, INPUTS)
+    how = SAVES.get(op.name, INPUTS)
     if how in (PLACES, FACTORS):
         return how
     is_real = result.dtype in ("f16", "bf16", "f32", "f64")

@@ -6,7 +6,7 @@ from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, U
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
-from ._results import HOW, LEAST
+from ._results import LEAST, SAVES
 from ._world import before_gpu
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
@@ -58,7 +58,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         record=super(torch.autograd.Function, ShortNode).apply,
         leaf_node=_leaf_node(),
         keeps_graph=keeps_graph,
-        saves=HOW,
+        saves=SAVES,
         least=LEAST,
         general_backward=general_backward,
         fit=fit,

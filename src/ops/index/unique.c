@@ -4,6 +4,7 @@
 #include "core/tensor/tensor.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/registry.h"
+#include "ops/common/call.h"
 #include "ops/index/named.h"
 #include "ops/table.h"
 
@@ -113,14 +114,8 @@ static stn_status unique(stn_op_call *call)
 static stn_status unique_consecutive(stn_op_call *call)
 {
     const struct consecutive_attrs *attrs = call->attrs;
-    struct stni_layout layout = call->in_spec[0]->layout;
-    stn_tensor *line = call->in[0];
-    const stn_spec *complete;
-    if (stni_layout_reduce(&layout, 0)) {
-        STNI_TRY(stni_spec_intern(call->context, &layout, &complete));
-        line = stn_redistribute(line, complete);
-    }
-    return find_runs(call, stn_flatten(line, 0, -1), NULL, attrs->return_inverse != 0, attrs->return_counts != 0);
+    stn_tensor *line = stn_flatten(stni_call_complete(call->in[0]), 0, -1);
+    return find_runs(call, line, NULL, attrs->return_inverse != 0, attrs->return_counts != 0);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
