@@ -170,7 +170,8 @@ OWN = {
     "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
     "_unique2": unique, "unique_consecutive": unique,
-    "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar, "copy_": copy_, "zero_": zero_, "t": transpose,
+    "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar,
+    "copy_": copy_, "zero_": zero_, "t": transpose,
     "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
