@@ -157,6 +157,9 @@ static stn_status read_texts(struct stni_load *l, const stn_checkpoint *c, struc
 {
     STNI_TRY(check_rule(l, c));
     STNI_TRY(stni_contents_read_numbers(contents, l, "checkpoint"));
+    STNI_TRY(stni_contents_check_counts(contents, NUMBER_STEP, 1, l, "checkpoint"));
+    if (c->optimizer)
+        STNI_TRY(stni_contents_check_counts(contents, NUMBER_OPTIMIZER, 1 + c->optimizer->n, l, "checkpoint"));
     return stni_streams_read(l, contents->numbers[NUMBER_STREAM], streams);
 }
 

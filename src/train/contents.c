@@ -108,6 +108,17 @@ stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stn
     return STN_OK;
 }
 
+stn_status stni_contents_check_counts(const struct stni_contents *contents, int first, int n, struct stni_load *load,
+                                      const char *what)
+{
+    for (int i = first; i < first + n; i++)
+        if (contents->numbers[i] > INT64_MAX)
+            return stni_error_set(&load->error, STN_ERR_IO, "%s: %s: metadata '%s' is %" PRIu64 ", wanted at most %lld",
+                                  what, load->path, contents->metadata[i].key, contents->numbers[i],
+                                  (long long)INT64_MAX);
+    return STN_OK;
+}
+
 void stni_contents_fini(struct stni_contents *contents)
 {
     for (int i = 0; i < contents->n_texts; i++)

@@ -24,6 +24,10 @@ stn_status stni_contents_add_text(struct stni_contents *contents, const char *ke
  * with `what`. */
 stn_status stni_contents_read_numbers(struct stni_contents *contents, struct stni_load *load, const char *what);
 
+/* That `n` of these, from `first` on, count something. */
+stn_status stni_contents_check_counts(const struct stni_contents *contents, int first, int n, struct stni_load *load,
+                                      const char *what);
+
 /* A number as text, in digits alone, so that no locale has a say. 1 on success. */
 int stni_parse_number(const char *text, uint64_t *out);
 

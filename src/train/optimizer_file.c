@@ -44,7 +44,8 @@ static stn_status load(stn_optimizer *optimizer, const char *path, struct stni_c
     STNI_TRY(stni_optimizer_list(optimizer, c));
     STNI_TRY(stni_load_check(optimizer->context, path, c->n, c->tensors));
     struct stni_load l = {.context = optimizer->context, .path = path, .n = c->n, .tensors = c->tensors};
-    if (stni_load_open(&l) == STN_OK && stni_contents_read_numbers(c, &l, "optimizer") == STN_OK)
+    if (stni_load_open(&l) == STN_OK && stni_contents_read_numbers(c, &l, "optimizer") == STN_OK &&
+        stni_contents_check_counts(c, 0, 1 + optimizer->n, &l, "optimizer") == STN_OK)
         stni_load_find(&l);
     stn_status status = stni_load_agree(&l);
     if (status == STN_OK)

@@ -183,6 +183,17 @@ static void refused(struct run *run, const char *path, stn_checkpoint *checkpoin
     CHECK_I64(checkpoint ? checkpoint->step : 0, step_before);
 }
 
+/* A run of plain descent whose numbers somebody wrote. */
+static void write_run(struct run *run, const char *path, const char *step, const char *steps)
+{
+    const stn_named_tensor tensors[] = {
+        {"w", run->w}, {"b", run->b}, {"w.average", run->w}, {"b.average", run->b}, {"seen", run->seen}};
+    const stn_metadata numbers[] = {{"stn.step", step},       {"stn.seed", "1"}, {"stn.stream", "1"},
+                                    {"stn.rate_factor", "0"}, {"steps", "1"},    {"w.steps", steps},
+                                    {"b.steps", "1"}};
+    CHECK_STATUS(stn_save(run->context, path, 5, tensors, 7, numbers), STN_OK);
+}
+
 static stn_status refused_body(stn_context *context, void *arg)
 {
     struct run run, other;
@@ -210,6 +221,14 @@ static stn_status refused_body(stn_context *context, void *arg)
     refused(&run, path, &c, 1, STN_ERR_ARGUMENT, "'stn.seed'");
     c.texts = &(stn_metadata){"steps", "1"};
     refused(&run, path, &c, 1, STN_ERR_ARGUMENT, "has 'steps' twice");
+    write_run(&other, at("written.safetensors", path), "9223372036854775808", "1");
+    refused(&other, path, &other.checkpoint, 0, STN_ERR_IO,
+            "metadata 'stn.step' is 9223372036854775808, wanted at most");
+    write_run(&other, path, "1", "18446744073709551615");
+    refused(&other, path, &other.checkpoint, 0, STN_ERR_IO, "metadata 'w.steps' is 18446744073709551615, wanted at");
+    CHECK_STATUS(stn_optimizer_load(other.optimizer, path), STN_ERR_IO);
+    CHECK_ERROR_PART(context, STN_ERR_IO, "metadata 'w.steps' is 18446744073709551615, wanted at most");
+    at("run.safetensors", path);
     CHECK_STATUS(stn_average_swap(run.average), STN_OK);
     refused(&run, path, &run.checkpoint, 1, STN_ERR_STATE, "changed places");
     CHECK_STATUS(stn_average_swap(run.average), STN_OK);
