@@ -59,11 +59,10 @@ def apart(func, args, kwargs):
     tensor = args[0]
     copy = tensor.clone()
     func(copy, *args[1:], **kwargs)
-    first, spec, steps = tensor._path
-    whole = first()
-    if whole is None:  # nobody else has it, which other ranks need not know yet: they would wait for what is left out
+    whole, spec, steps = tensor._path
+    if whole is None:  # which shows other elements by now
         whole = wrap(world().factory("zeros", complete(spec)))
-        whole._node_views, tensor._path = [weakref.ref(tensor)], (weakref.ref(whole), spec, steps)
+        whole._node_views, tensor._path = [weakref.ref(tensor)], (whole, spec, steps)
     spec = complete(whole._handle.spec)
     new = torch.where(places(copy, spec, steps), placed(copy, spec, steps), Before.apply(whole))
     beside_views(whole, lambda: whole.copy_(new))

@@ -32,18 +32,17 @@ def note_views(op, attrs, values, results):
             first, spec, steps = path_of(base)
             view._path = first, spec, (*steps, (op, attrs, at))
             view._detached = getattr(base, "_detached", False)
-            if getattr(first(), "_is_copy", False):
-                view._first = first()  # lives on: what it is a copy of knows it alone
             note_view(view, base)
 
 
 def path_of(tensor):
-    return getattr(tensor, "_path", None) or (weakref.ref(tensor), tensor._handle.spec, ())
+    """What it shows, which lives as long, as in torch: other views of that are to see what is written to this one."""
+    return getattr(tensor, "_path", None) or (tensor, tensor._handle.spec, ())
 
 
 def note_view(view, base):
     """Has a tensor, and the first one that it is of, know a view."""
-    for shown in {id(t): t for t in (base, path_of(base)[0]()) if t is not None}.values():
+    for shown in {id(t): t for t in (base, path_of(base)[0]) if t is not None}.values():
         known = known_views(shown)
         known[:] = [*(v for v in known if v() is not None), weakref.ref(view)]
 
@@ -136,7 +135,7 @@ def part_copies(tensor):
     if it is one."""
     if not getattr(tensor, "_node_view", False) and not getattr(tensor, "_node_views", None):
         return
-    for shown in {id(t): t for t in (tensor, path_of(tensor)[0]()) if t is not None}.values():
+    for shown in {id(t): t for t in (tensor, path_of(tensor)[0]) if t is not None}.values():
         copies = [view() for view in getattr(shown, "_node_views", [])]
         for copy in [*copies, shown]:
             if getattr(copy, "_is_copy", False):
@@ -196,13 +195,13 @@ def taken(handle, steps):
 
 def views_of(tensor):
     """Those that live, of a tensor that is no view."""
-    return [view for view in living_views(tensor) if hasattr(view, "_path") and view._path[0]() is tensor]
+    return [view for view in living_views(tensor) if hasattr(view, "_path") and view._path[0] is tensor]
 
 
 def forget_views(tensor):
     """A tensor that shows other elements from here on. Its views show the old ones, which nobody else has."""
     for view in views_of(tensor):
-        view._path = no_tensor, *view._path[1:]
+        view._path = None, *view._path[1:]
     tensor._node_view, tensor._node_views = False, []
     tensor._is_copy = False
     for word in ("_path", "_same"):

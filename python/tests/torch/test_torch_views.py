@@ -353,6 +353,33 @@ class Views(TestCase):
         for got, wanted in zip(*found):
             self.close(got, wanted)
 
+    @on_ranks(1, 2, 3)
+    def test_what_views_show_lives_as_long(self, mesh):
+        """Though nobody else has it: a view of a result, and of what is detached."""
+        def beside(y):
+            view = (y * 2)[:, 1]
+            row = view[1]
+            row.mul_(3)
+            view[0] = 5
+            view[2:, :3] += 1
+            view.transpose(0, 1)[1].zero_()
+            return view, row
+
+        def detached(y):
+            y.detach().reshape(-1)[3:9].zero_()
+            y.data.transpose(0, 2)[1].mul_(2)
+            return y,
+
+        for change, placements in itertools.product((beside, detached), layouts(mesh)):
+            for follows in (False, True):
+                X, found = numbers(*SHAPE), []
+                for x in (X.clone(), spread(X, mesh, *placements)):
+                    results = change(x.requires_grad_(follows) * 1)
+                    grads = torch.autograd.grad(sum((r * r).sum() for r in results), x) if follows else ()
+                    found.append((*results, *grads))
+                for wanted, got in zip(*found):
+                    self.close(got, wanted)
+
     @on_ranks(2)
     def test_what_cannot_be_followed_is_refused(self, mesh):
         x, w = spread(numbers(*SHAPE), mesh, Shard(0)), numbers(6).requires_grad_()
