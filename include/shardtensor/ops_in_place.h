@@ -16,10 +16,10 @@
  *             stn_to_local gives. In grad mode no view is changed, nor what has views, where one of them or an
  *             operand requires grad. An operand that overlaps what is changed is read as it was.
  * @return `input` itself, no reference added; STN_ERR_STATE (a leaf that requires grad while grad mode is on; a view
- *         apart, or seen by one; a view, or viewed, where a gradient would have to follow), on every rank alike;
- *         STN_ERR_DTYPE (integers for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's
- *         is not input's), STN_ERR_PARTIAL (a pending reduction in which the op is not linear), STN_ERR_MEMORY,
- *         STN_ERR_COMM. */
+ *         apart, or seen by one; a view, or viewed, where a gradient would have to follow), on every rank alike; also
+ *         of a caller's memory that has elements in several places (stn_wrap, a stride of 0). STN_ERR_DTYPE (integers
+ *         for a floating result, real numbers for a complex one), STN_ERR_SHAPE (the result's is not input's),
+ *         STN_ERR_PARTIAL (a pending reduction in which the op is not linear), STN_ERR_MEMORY, STN_ERR_COMM. */
 #ifndef SHARDTENSOR_OPS_IN_PLACE_H
 #define SHARDTENSOR_OPS_IN_PLACE_H
 

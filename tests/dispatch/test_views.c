@@ -440,6 +440,31 @@ static void memory_that_was_lent_is_changed_through_its_local_tensor_alone(void)
     test_ranks(3, lent_body, NULL);
 }
 
+/* Twice as much three times over is not twice as much. */
+static stn_status repeated_body(stn_context *context, void *arg)
+{
+    float memory[] = {1, 2, 3, 4};
+    const int64_t shape[] = {3, 4}, one[] = {1, 4}, strides[] = {0, 1};
+    double sum = 0;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *rows = stn_wrap(context, STN_DTYPE_F32, 2, shape, strides, memory, NULL, NULL),
+               *row = stn_wrap(context, STN_DTYPE_F32, 2, one, strides, memory, NULL, NULL);
+    CHECK_REFUSED(context, stn_mul_number_(rows, 2), STN_ERR_STATE,
+                  "mul_: 'input' has elements that stand in several places and cannot be changed in place");
+    CHECK_STATUS(stn_item(stn_sum(rows, 0, NULL, 0), &sum), STN_OK);
+    CHECK_NEAR(sum, 30, 0);
+    CHECK(stn_mul_number_(row, 2) == row);
+    CHECK_STATUS(stn_item(stn_sum(rows, 0, NULL, 0), &sum), STN_OK);
+    CHECK_NEAR(sum, 60, 0);
+    return stn_scope_end(context);
+}
+
+static void elements_that_stand_in_several_places_are_not_changed(void)
+{
+    test_ranks(1, repeated_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -452,6 +477,8 @@ int main(int argc, char **argv)
         {"elements_of_the_last_dim_move_where_it_is_sharded", elements_of_the_last_dim_move_where_it_is_sharded},
         {"memory_that_was_lent_is_changed_through_its_local_tensor_alone",
          memory_that_was_lent_is_changed_through_its_local_tensor_alone},
+        {"elements_that_stand_in_several_places_are_not_changed",
+         elements_that_stand_in_several_places_are_not_changed},
         {"a_flag_is_one_handles", a_flag_is_one_handles},
         {"what_local_tensors_become_is_a_view_on_every_rank", what_local_tensors_become_is_a_view_on_every_rank},
     };
