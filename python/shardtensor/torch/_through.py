@@ -26,6 +26,8 @@ def is_change(func, args, kwargs):
         return False
     if getattr(tensor, "_gathered_view", False) or func.__name__ == "detach_":
         return False
+    if func.__name__ == "__setitem__" and is_of_view(tensor, entries_of(args[1])):
+        return False  # setitem changes that view, to which another one may be assigned
     if getattr(tensor, "_is_copy", False):
         return True
     steps = getattr(tensor, "_path", (None, None, None))[2] if is_view else ()
@@ -167,8 +169,11 @@ def setitem(func, args, kwargs):
     if getattr(tensor, "_handle", None) is None:
         return NotImplemented
     index = entries_of(index)
+    if not is_of_view(tensor, index):
+        return NotImplemented
     if basic(index, tensor.ndim) is None:
-        return set_places(tensor, index, value)
+        set_places(tensor, index, value)
+        return None
     value = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensor.dtype, device=tensor.device)
     view = tensor[index]
     while value.ndim > view.ndim and value.shape[0] == 1:  # which torch lets a value have more
@@ -178,19 +183,29 @@ def setitem(func, args, kwargs):
     return None
 
 
+def is_of_view(tensor, index):
+    """Whether x[index] = value changes a view of ours: by integers, slices, None and ..., also beside places."""
+    others = without_places(index)
+    is_whole = all(i is Ellipsis or isinstance(i, slice) and i == slice(None) for i in others)
+    return not (is_whole and any(map(is_place, index))) and basic(others, tensor.ndim) is not None
+
+
+def is_place(entry):
+    is_mask = isinstance(entry, torch.Tensor) and entry.dtype == torch.bool and entry.ndim > 0
+    return is_mask or isinstance(entry, torch.Tensor) and entry.dtype in INTEGERS
+
+
+def without_places(index):
+    """The index with slices in the place of tensors, as many as a mask has dims."""
+    parts = ([slice(None)] * dims_of(i) if is_place(i) else [i] for i in index)
+    return tuple(i for part in parts for i in part)
+
+
 def set_places(tensor, index, value):
     """x[places, 1:3] = value, of tensors of integers and masks: x[:, 1:3] is a view, and torch would take it below
     autograd."""
-    are_places = [isinstance(i, torch.Tensor) and i.ndim > 0 and i.dtype in (*INTEGERS, torch.bool) for i in index]
-    others = [[slice(None)] * dims_of(i) if is_place else [i] for i, is_place in zip(index, are_places)]
-    others = tuple(i for part in others for i in part)
-    is_whole = all(i is Ellipsis or i == slice(None) for i in others)
-    if is_whole or not any(are_places) or basic(others, tensor.ndim) is None:
-        return NotImplemented
-    left = ((i if is_place or i is Ellipsis else slice(None)) for i, is_place in zip(index, are_places)
-            if is_place or type(i) is not int)
-    tensor[others][tuple(left)] = value
-    return None
+    view = tensor[without_places(index)]
+    view[tuple(i if is_place(i) or i is Ellipsis else slice(None) for i in index if type(i) is not int)] = value
 
 
 def is_same_view(one, other):

@@ -380,6 +380,22 @@ class Views(TestCase):
                 for wanted, got in zip(*found):
                     self.close(got, wanted)
 
+    @on_ranks(1, 2)
+    def test_views_are_assigned_to_views_of_the_same(self, mesh):
+        for placements in layouts(mesh):
+            found = []
+            for x in (numbers(*SHAPE).requires_grad_(), spread(numbers(*SHAPE), mesh, *placements, requires_grad=True)):
+                y = x * 1
+                held = y[1]
+                y[0] = held
+                y[-1] = y[-2]
+                y[:, :, 0] = y[:, :, 1]
+                y[1:-1, 1:-1] = y[:-2, 1:-1] + y[2:, 1:-1]
+                y.sin().sum().backward()
+                found.append((y, held, x.grad))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
+
     @on_ranks(2)
     def test_what_cannot_be_followed_is_refused(self, mesh):
         x, w = spread(numbers(*SHAPE), mesh, Shard(0)), numbers(6).requires_grad_()
