@@ -33,14 +33,6 @@ STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtyp
                      op->slots[slot].name, stn_dtype_name(dtype), op->context->device->name);
 }
 
-/* Spans of kernels are told apart by names, which the queue does not know. */
-STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_kernel_fn kernel, const void *args,
-                                         size_t args_size)
-{
-    stni_trace_name_kernel(op->context->trace, kernel, op->slots[slot].name);
-    return stni_queue_launch(op->context->queue, kernel, args, args_size);
-}
-
 static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
     if ((unsigned)slot >= (unsigned)op->impl.n_slots || args_size != op->slots[slot].args_size)
@@ -48,9 +40,10 @@ static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, con
     stn_kernel_fn kernel = op->slots[slot].winner[dtype].function;
     if (!kernel)
         return no_kernel(op, slot, dtype);
-    if (op->context->trace)
-        return launch_named(op, slot, kernel, args, args_size);
-    return stni_queue_launch(op->context->queue, kernel, args, args_size);
+    stn_queue *queue = op->context->queue;
+    if (op->context->trace || queue->capture)
+        return stni_queue_launch_named(queue, kernel, args, args_size, op->slots[slot].name);
+    return stni_queue_launch(queue, kernel, args, args_size);
 }
 
 stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)

@@ -10,7 +10,6 @@
 #include "core/box/box_walk.h"
 #include "core/device/device.h"
 #include "core/box/nontemporal_line.h"
-#include "core/device/trace.h"
 
 #include <shardtensor/module.h>
 
@@ -192,6 +191,6 @@ stn_status stni_box_copy(stn_queue *queue, const stn_box *dst, const stn_box *sr
         if (dst->shape[d] == 0)
             return STN_OK;
     stn_box_copy_args args = {*dst, *src, element_size};
-    return stni_trace_launch(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args, sizeof args,
-                             "copy");
+    return stni_queue_launch_named(queue, queue->device->box_copy ? queue->device->box_copy : copy_kernel, &args,
+                                   sizeof args, "copy");
 }

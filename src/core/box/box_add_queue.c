@@ -2,7 +2,6 @@
 #include "core/box/box_add.h"
 
 #include "core/device/device.h"
-#include "core/device/trace.h"
 
 #include <shardtensor/module.h>
 
@@ -113,7 +112,7 @@ stn_status stni_box_add(stn_queue *queue, const stn_box *dst, const stn_box *src
     const struct add_args args = {*dst, *src, dtype};
     stn_box to = *dst, from = *src;
     if (queue->device->is_cpu)
-        return stni_trace_launch(queue, add_kernel, &args, sizeof args, "add");
+        return stni_queue_launch_named(queue, add_kernel, &args, sizeof args, "add");
     const struct stni_box_repeats repeats = stni_box_take_repeats(&to, &from);
     return is_rounded(dtype) ? add_sums(queue, &to, from, repeats, dtype, scratch)
                              : add_in_order(queue, &to, &from, &repeats, dtype);

@@ -2,7 +2,6 @@
 
 #include "core/box/box_walk.h"
 #include "core/device/device.h"
-#include "core/device/trace.h"
 
 #include <assert.h>
 
@@ -69,7 +68,7 @@ stn_status stni_box_list_launch(struct stni_box_list *list)
     if (list->args.n == 0)
         return STN_OK;
     stn_status status =
-        stni_trace_launch(list->queue, list->queue->device->box_copies, &list->args, sizeof list->args, "copies");
+        stni_queue_launch_named(list->queue, list->queue->device->box_copies, &list->args, sizeof list->args, "copies");
     list->n_dims = list->args.n = 0;
     return status;
 }

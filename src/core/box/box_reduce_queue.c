@@ -4,7 +4,6 @@
 
 #include "core/box/box_walk.h"
 #include "core/device/device.h"
-#include "core/device/trace.h"
 
 #include <shardtensor/module.h>
 
@@ -52,8 +51,8 @@ static stn_status launch(stn_queue *queue, const stn_box_reduce_args *args)
     const size_t strides = (size_t)((args->n_dst + args->n_src) * args->ndim) * sizeof *args->strides;
     if (!device->is_cpu && !device->box_reduce)
         return stn_queue_fail(queue, STN_ERR_UNSUPPORTED, "device %s has no kernel core.box_reduce", device->name);
-    return stni_trace_launch(queue, device->is_cpu ? reduce_kernel : device->box_reduce, args,
-                             offsetof(stn_box_reduce_args, strides) + strides, "reduce");
+    return stni_queue_launch_named(queue, device->is_cpu ? reduce_kernel : device->box_reduce, args,
+                                   offsetof(stn_box_reduce_args, strides) + strides, "reduce");
 }
 
 stn_status stni_box_reduce(stn_queue *queue, int n_dst, const stn_box *dst, int n_src, const stn_box *src,

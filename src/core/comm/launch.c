@@ -144,11 +144,8 @@ static stn_status run_counted(stn_queue *queue, const struct call *call, int64_t
     return status;
 }
 
-static stn_status coll_kernel(stn_queue *queue, const void *args);
-static stn_status queued_kernel(stn_queue *queue, const void *args);
-
 /* The trace gets a span that describes the collective. The span that the queue would record says only that a kernel
- * ran. */
+ * ran: it has no name, and is not shown. */
 static stn_status run_recorded(struct stni_trace *trace, stn_queue *queue, const struct call *call)
 {
     const stn_comm *comm = call->comm;
@@ -164,8 +161,6 @@ static stn_status run_recorded(struct stni_trace *trace, stn_queue *queue, const
     stn_status status = run_counted(queue, call, &args.waited);
     if (args.waited >= 0)
         stni_trace_arg_number(&args, "waited_ns", args.waited);
-    stni_trace_name_kernel(trace, coll_kernel, "");
-    stni_trace_name_kernel(trace, queued_kernel, "");
     stni_trace_add_args(trace, STNI_TRACE_COLL, stni_coll_name(coll->kind), start, &args);
     return status;
 }
@@ -255,7 +250,7 @@ static stn_status launch_queued(stn_queue *queue, const struct call *call)
         bytes = 0;
     }
     pack_arrays(queued, at);
-    return stn_queue_launch(queue, queued_kernel, &packed, sizeof *queued + bytes);
+    return stni_queue_launch_named(queue, queued_kernel, &packed, sizeof *queued + bytes, "");
 }
 
 stn_status stni_comm_fail_for_queue(stn_comm *comm, const stn_queue *queue)
@@ -328,7 +323,7 @@ stn_status stni_comm_launch(stn_comm *comm, stn_queue *queue, const struct stni_
     record(comm, coll);
     struct call call = {comm, coll, comm->sequence, request, request ? comm->queue : queue};
     if (queue->immediate)
-        return stn_queue_launch(queue, coll_kernel, &call, sizeof call);
+        return stni_queue_launch_named(queue, coll_kernel, &call, sizeof call, "");
     return queue->device->is_cpu ? launch_queued(queue, &call) : run_at_once(queue, &call);
 }
 

@@ -5,13 +5,15 @@
 #include "core/base/host_alloc.h"
 #include "core/context/context.h"
 
+#include <stdalign.h>
 #include <stddef.h>
 #include <string.h>
 
 /* One launch, its arguments behind it. */
 struct record {
-    stn_kernel_fn kernel;
-    size_t bytes; /* to the next one: a multiple of the alignment of arguments */
+    alignas(max_align_t) stn_kernel_fn kernel;
+    const char *name; /* for a trace; NULL: not told */
+    size_t bytes;     /* to the next one: a multiple of the alignment of arguments */
 };
 
 enum { ALIGNMENT = _Alignof(max_align_t) };
@@ -82,7 +84,7 @@ stn_status stni_capture_launch(stn_queue *queue, stn_kernel_fn kernel, const voi
     struct record *record = reserve(queue->capture, bytes);
     if (!record)
         return stn_queue_fail(queue, STN_ERR_MEMORY, "out of memory: a recorded kernel (%zu bytes)", bytes);
-    *record = (struct record){kernel, bytes};
+    *record = (struct record){kernel, queue->launching, bytes};
     if (args_size > 0)
         memcpy(record + 1, args, args_size);
     return STN_OK;
@@ -165,7 +167,8 @@ static stn_status run_records(stn_queue *queue, const void *args)
 static stn_status launch_each(stn_graph *graph, stn_queue *queue)
 {
     for (const struct record *record = (const void *)graph->records; record < end_of(graph); record = after(record))
-        STNI_TRY(stn_queue_launch(queue, record->kernel, record + 1, record->bytes - sizeof *record));
+        STNI_TRY(stni_queue_launch_named(queue, record->kernel, record + 1, record->bytes - sizeof *record,
+                                         record->name));
     return STN_OK;
 }
 

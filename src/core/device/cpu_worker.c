@@ -26,6 +26,7 @@ struct stni_timeline {
 struct task {
     alignas(UNIT) stn_kernel_fn kernel; /* NULL: go on at the ring's beginning */
     stn_queue *queue;                   /* NULL: runs even where the queue has failed */
+    const char *name;                   /* for a trace; NULL: not told */
     uint32_t bytes;                     /* this header included */
 };
 
@@ -110,7 +111,7 @@ static void task_run(struct stni_worker *worker, const struct task *task)
 {
     delay(worker);
     if (task->queue)
-        stni_queue_run(task->queue, task->kernel, task + 1);
+        stni_queue_run_later(task->queue, task->kernel, task + 1, task->name);
     else
         task->kernel(NULL, task + 1);
 }
@@ -219,7 +220,7 @@ void stni_worker_launch(struct stni_worker *worker, stn_queue *queue, stn_kernel
     uint32_t bytes = (uint32_t)((sizeof(struct task) + args_size + UNIT - 1) / UNIT * UNIT);
     pthread_mutex_lock(&worker->timeline->mutex);
     struct task *task = task_reserve(worker, bytes);
-    *task = (struct task){.kernel = kernel, .queue = queue, .bytes = bytes};
+    *task = (struct task){.kernel = kernel, .queue = queue, .name = queue ? queue->launching : NULL, .bytes = bytes};
     if (args_size > 0)
         memcpy(task + 1, args, args_size);
     worker->tail += bytes;

@@ -225,24 +225,29 @@ STNI_COLD static stn_status kernel_failed(stn_queue *queue, stn_status status)
 }
 
 STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel,
-                                       const void *args)
+                                       const void *args, const char *name)
 {
     int64_t start = stni_trace_now();
     stn_status status = kernel(queue, args);
-    stni_trace_add_kernel(trace, kernel, start);
+    stni_trace_add_kernel(trace, name, start);
     return status == STN_OK ? STN_OK : kernel_failed(queue, status);
 }
 
-stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
+stn_status stni_queue_run_later(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name)
 {
     stn_status status = queue_status(queue);
     if (status != STN_OK)
         return status;
     struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
     if (trace)
-        return run_traced(trace, queue, kernel, args);
+        return run_traced(trace, queue, kernel, args, name);
     status = kernel(queue, args);
     return status == STN_OK ? STN_OK : kernel_failed(queue, status);
+}
+
+stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
+{
+    return stni_queue_run_later(queue, kernel, args, queue->launching);
 }
 
 stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
@@ -256,6 +261,15 @@ stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void 
     if (queue->capture && queue->device->is_cpu)
         return stni_capture_launch(queue, kernel, args, args_size);
     return queue->device->ops->launch(queue->device->impl, queue->impl, queue, kernel, args, args_size);
+}
+
+stn_status stni_queue_launch_named(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,
+                                   const char *name)
+{
+    queue->launching = name;
+    stn_status status = stn_queue_launch(queue, kernel, args, args_size);
+    queue->launching = NULL;
+    return status;
 }
 
 stn_status stn_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)

@@ -42,6 +42,7 @@ struct stn_queue {
     atomic_int_fast64_t kernels; /* launched; any thread may read it */
     atomic_int_fast64_t waited; /* for peers, by collectives that are called from this queue, nanoseconds; any thread */
     _Atomic(struct stni_trace *) trace; /* where runs of kernels are recorded; NULL: nowhere */
+    const char *launching; /* the name of the kernel that is launched, for a trace; NULL: not told */
     int64_t syncs[STN_SYNC_REASONS]; /* waits of the host */
     stn_graph *capture;              /* what is being recorded; NULL: work runs */
     struct stni_recording *recording; /* of a step, whose stretch of kernels `capture` is; NULL: of none */
@@ -94,8 +95,15 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *option
 void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
 
 /* Runs a kernel on the calling thread unless the queue has failed; a failure of the kernel marks the queue. For
- * devices that run kernels themselves. Returns the queue's failure if there is one. */
+ * devices that run kernels themselves within their launch. Returns the queue's failure if there is one. */
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args);
+
+/* The same later, or on another thread: `name` is what queue->launching was at the launch. */
+stn_status stni_queue_run_later(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name);
+
+/* stni_queue_launch of a kernel under a name, by which a trace and a recording call it. */
+stn_status stni_queue_launch_named(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,
+                                   const char *name);
 
 /* stn_queue_launch of a kernel and arguments that are there, and no more of these than there may be: what ops launch
  * through, which takes few instructions. */

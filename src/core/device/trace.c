@@ -58,7 +58,6 @@ void stni_trace_destroy(struct stni_trace **trace)
     forget_ranges(*trace);
     pthread_mutex_destroy(&(*trace)->mutex);
     forget_spans(*trace);
-    stni_free((*trace)->kernels);
     stni_free(*trace);
     *trace = NULL;
 }
@@ -128,9 +127,9 @@ void stni_trace_add(struct stni_trace *trace, enum stni_trace_category category,
     add(trace, (struct stni_trace_span){.name = name, .start = start, .bytes = bytes, .category = category});
 }
 
-void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start)
+void stni_trace_add_kernel(struct stni_trace *trace, const char *name, int64_t start)
 {
-    add(trace, (struct stni_trace_span){.kernel = kernel, .start = start, .category = STNI_TRACE_KERNEL});
+    add(trace, (struct stni_trace_span){.name = name, .start = start, .category = STNI_TRACE_KERNEL});
 }
 
 /* Without memory the span is there without them. */
@@ -213,45 +212,11 @@ void stni_trace_mark_end(int is_begun)
         stni_nvtx_pop();
 }
 
-/* With the mutex held, or after recording. */
-static const char *kernel_name(const struct stni_trace *trace, stn_kernel_fn kernel)
-{
-    for (int i = 0; i < trace->n_kernels; i++)
-        if (trace->kernels[i].kernel == kernel)
-            return trace->kernels[i].name;
-    return NULL;
-}
-
 const char *stni_trace_span_name(const struct stni_trace *trace, const struct stni_trace_span *span)
 {
-    const char *name = span->name ? span->name : kernel_name(trace, span->kernel);
+    const char *name = span->name;
+    (void)trace;
     return !name ? "kernel" : name[0] || span->category != STNI_TRACE_KERNEL ? name : NULL;
-}
-
-/* Without memory the kernel stays nameless. */
-void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name)
-{
-    pthread_mutex_lock(&trace->mutex);
-    if (!kernel_name(trace, kernel)) {
-        if (trace->n_kernels == trace->cap_kernels) {
-            int cap = trace->cap_kernels ? 2 * trace->cap_kernels : 64;
-            struct stni_trace_kernel *more = stni_realloc(trace->kernels, (size_t)cap * sizeof *more);
-            trace->kernels = more ? more : trace->kernels;
-            trace->cap_kernels = more ? cap : trace->cap_kernels;
-        }
-        if (trace->n_kernels < trace->cap_kernels)
-            trace->kernels[trace->n_kernels++] = (struct stni_trace_kernel){kernel, name};
-    }
-    pthread_mutex_unlock(&trace->mutex);
-}
-
-stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,
-                             const char *name)
-{
-    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
-    if (trace)
-        stni_trace_name_kernel(trace, kernel, name);
-    return stn_queue_launch(queue, kernel, args, args_size);
 }
 
 /* What the caller of tracing sees. Works on a context that has failed too: then a trace is wanted most. */

@@ -73,14 +73,9 @@ const char *stni_trace_op(const struct stni_trace *trace);
 void stni_trace_range_begin(struct stni_trace *trace, const char *name);
 void stni_trace_range_end(struct stni_trace *trace);
 
-/* Spans of kernels are recorded where they run, where only the function is known: whoever launches a kernel tells
- * its name. "" stands for the kernel of a collective, which records a span of its own that tells more. */
-void stni_trace_add_kernel(struct stni_trace *trace, stn_kernel_fn kernel, int64_t start);
-void stni_trace_name_kernel(struct stni_trace *trace, stn_kernel_fn kernel, const char *name);
-
-/* stn_queue_launch of a kernel that is no op's slot, under this name. */
-stn_status stni_trace_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,
-                             const char *name);
+/* Spans of kernels are recorded where they run, under the name of their launch (stni_queue_launch_named); NULL: there
+ * was none. "" stands for the kernel of a collective, which records a span of its own that tells more. */
+void stni_trace_add_kernel(struct stni_trace *trace, const char *name, int64_t start);
 
 /* Around the work; `trace` may be NULL. `bytes` 0: not told. */
 static inline int64_t stni_trace_span_begin(const struct stni_trace *trace)

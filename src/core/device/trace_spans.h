@@ -10,18 +10,12 @@
 enum { STNI_TRACE_THREADS = 16, STNI_TRACE_RANGES = 64 };
 
 struct stni_trace_span {
-    const char *name; /* NULL: that of `kernel` */
-    stn_kernel_fn kernel;
+    const char *name; /* NULL: a kernel without one */
     int64_t start, end; /* nanoseconds */
     int64_t bytes, messages, waited;
     char *own_name, *args; /* the trace's; NULL: none */
     enum stni_trace_category category;
     int thread;
-};
-
-struct stni_trace_kernel {
-    stn_kernel_fn kernel;
-    const char *name;
 };
 
 struct stni_trace_range {
@@ -37,8 +31,6 @@ struct stni_trace {
     atomic_int records, marks;
     struct stni_trace_span *spans;
     int64_t n, cap, dropped;
-    struct stni_trace_kernel *kernels;
-    int n_kernels, cap_kernels;
     pthread_t threads[STNI_TRACE_THREADS]; /* in the order in which they first recorded; later ones count as the last */
     int n_threads;
     int64_t clock_offset; /* added to times that are written, nanoseconds */

@@ -3,7 +3,6 @@
 
 #include "core/device/device.h"
 #include "core/base/dtype.h"
-#include "core/device/trace.h"
 
 #include <shardtensor/module.h>
 
@@ -89,8 +88,8 @@ static stn_status fill(stn_queue *queue, void *data, int64_t numel, stn_dtype dt
     if (numel == 0)
         return STN_OK;
     memcpy(args.element, &value, args.element_size);
-    return stni_trace_launch(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args,
-                             "fill");
+    return stni_queue_launch_named(queue, queue->device->fill ? queue->device->fill : fill_kernel, &args, sizeof args,
+                                   "fill");
 }
 
 stn_status stni_fill_identity(stn_queue *queue, void *data, int64_t numel, stn_dtype dtype, stn_reduce_op op)

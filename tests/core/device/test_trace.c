@@ -176,7 +176,8 @@ static void trace_that_is_off_records_nothing(void)
     free(file.text);
 }
 
-/* Named before or after it ran, on the caller's thread or the queue's own. */
+/* One function under several names, as pointwise ops have it, on the caller's thread or the queue's own; and where it
+ * was recorded. */
 static void kernels_are_recorded_where_they_run_under_their_names(void)
 {
     stn_context *context = context_of_run();
@@ -186,18 +187,28 @@ static void kernels_are_recorded_where_they_run_under_their_names(void)
     stn_queue *queue = stn_context_queue(context);
     CHECK_STATUS(stn_queue_launch(queue, nothing, NULL, 0), STN_OK);
     CHECK_STATUS(stn_queue_sync(queue), STN_OK);
+    stn_graph *graph = NULL;
+    CHECK_STATUS(stn_queue_capture_begin(queue), STN_OK);
+    CHECK_STATUS(stni_queue_launch_named(queue, nothing, NULL, 0, "recorded"), STN_OK);
+    CHECK_STATUS(stn_queue_capture_end(queue, &graph), STN_OK);
     CHECK_STATUS(stn_trace_begin(context), STN_OK);
-    for (int i = 0; i < 5; i++)
-        CHECK_STATUS(stn_queue_launch(queue, nothing, NULL, 0), STN_OK);
-    stni_trace_name_kernel(context->trace, nothing, "nothing.at_all");
-    stni_trace_name_kernel(context->trace, nothing, "another name");
+    for (int i = 0; i < 5; i++) {
+        CHECK_STATUS(stni_queue_launch_named(queue, nothing, NULL, 0, "nothing.at_all"), STN_OK);
+        CHECK_STATUS(stni_queue_launch_named(queue, nothing, NULL, 0, i < 3 ? "another name" : ""), STN_OK);
+    }
+    CHECK_STATUS(stn_queue_launch(queue, nothing, NULL, 0), STN_OK);
+    CHECK_STATUS(stn_graph_launch(graph, queue), STN_OK);
     CHECK_STATUS(stn_trace_end(context, file.path), STN_OK);
+    stn_graph_destroy(&graph);
     CHECK_STATUS(stn_queue_launch(queue, nothing, NULL, 0), STN_OK);
     stn_context_destroy(&context);
     file_read(&file);
     CHECK(is_json(file.text));
     CHECK_I64(count(file.text, "{\"name\":\"nothing.at_all\",\"cat\":\"kernel\""), 5);
-    CHECK_I64(count(file.text, "\"ph\":\"X\""), 5);
+    CHECK_I64(count(file.text, "{\"name\":\"another name\",\"cat\":\"kernel\""), 3);
+    CHECK_I64(count(file.text, "{\"name\":\"recorded\",\"cat\":\"kernel\""), 1);
+    CHECK_I64(count(file.text, "{\"name\":\"kernel\",\"cat\":\"kernel\""), 1);
+    CHECK_I64(count(file.text, "\"ph\":\"X\""), 10);
     free(file.text);
 }
 
