@@ -22,7 +22,7 @@ from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
 from ._views import (base_to_write, completed, is_alone, note_alias, note_torch_view, part_copies, refuse_change,
-                     refuse_turn)
+                     refuse_turn, set_aside, views_beside)
 from ._world import is_here, place, world
 
 
@@ -190,7 +190,12 @@ def by_name(func, args, kwargs):
     try:
         outputs, _ = op.pullback(handles, attrs, 0)
     except StateError:
-        if not op.in_place or not is_alone(args[0]) and base_to_write(args[0]) is None:
+        if not op.in_place:
+            raise
+        if not getattr(args[0], "_node_view", False) and views_beside(args[0]):
+            handles.clear()
+            return set_aside(args[0], lambda: by_name(func, args, kwargs))
+        if not is_alone(args[0]) and base_to_write(args[0]) is None:
             raise
         return write(op, args[0], handles, attrs)
     if not op.in_place and not op.returns_list and len(outputs) != len(func._schema.returns):

@@ -11,7 +11,7 @@ from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL
 from ._trees import is_in_place, tensors
-from ._views import TURNS, completed, known_views, part_copies, refuse_turn, taken, views_of
+from ._views import TURNS, completed, part_copies, refuse_turn, set_aside, taken, views_of
 from ._world import world
 
 # Views that do not have each element once, or have it in another dtype.
@@ -74,18 +74,12 @@ def apart(func, args, kwargs):
 def beside_views(tensor, write):
     """What write() gives, which changes a tensor that is no view. Those of its views that live are views of the changed
     one then, for the library, which counts them, and for torch."""
-    views, known = views_of(tensor), known_views(tensor)
-    known[:] = [view for view in known if not any(view() is own for own in views)]
-    completed(tensor)
-    for view in views:
-        view._handle = tensor._handle
-        view._chunk = view._chunk_of = None  # which a function on the chunks has it keep, a view too
-    try:
-        result = write()
-    finally:
-        known += [weakref.ref(view) for view in views]
-        for view in views:
-            view._handle = taken(tensor._handle, view._path[2])[-1]
+    def write_complete():
+        completed(tensor)
+        return write()
+
+    views = views_of(tensor)
+    result = set_aside(tensor, write_complete)
     for view in views:
         if not getattr(view, "_detached", False):
             Rebind.apply(view, shown(tensor, view._path[2]))

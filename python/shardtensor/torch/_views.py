@@ -198,6 +198,34 @@ def views_of(tensor):
     return [view for view in living_views(tensor) if hasattr(view, "_path") and view._path[0] is tensor]
 
 
+def views_beside(tensor):
+    """The same, and those of what is detached from it, or it from."""
+    found = [view for view in living_views(tensor) if hasattr(view, "_path")]
+    return [view for view in found if getattr(view._path[0], "_node_views", None) is tensor._node_views]
+
+
+def take_again(tensor, views):
+    """Views of a tensor that has changed, which need not share its memory."""
+    for view in views:
+        view._handle = taken(tensor._handle, view._path[2])[-1]
+        view._chunk = view._chunk_of = None  # which a function on the chunks has it keep
+
+
+def set_aside(tensor, write):
+    """What write() gives, which changes a tensor that is no view, while none of its views, which the library counts,
+    is there."""
+    views, known = views_beside(tensor), known_views(tensor)
+    known[:] = [view for view in known if not any(view() is own for own in views)]
+    for view in views:
+        view._handle = tensor._handle
+        view._chunk = view._chunk_of = None
+    try:
+        return write()
+    finally:
+        known += [weakref.ref(view) for view in views]
+        take_again(tensor, views)
+
+
 def forget_views(tensor):
     """A tensor that shows other elements from here on. Its views show the old ones, which nobody else has."""
     for view in views_of(tensor):

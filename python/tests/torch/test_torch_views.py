@@ -380,6 +380,24 @@ class Views(TestCase):
                 for wanted, got in zip(*found):
                     self.close(got, wanted)
 
+    @on_ranks(2, 4, mesh=(2, -1))
+    def test_views_see_what_optimizers_and_backward_write(self, mesh):
+        """Below autograd, in lists, and where what is detached has the view."""
+        W, X = numbers(5, 4), numbers(5, 4, seed=1)
+        holds = (lambda w: w[0], lambda w: w.detach()[0], lambda w: w[0].detach(), lambda w: w.data.view(-1))
+        for hold, how in itertools.product(holds, ({"foreach": False}, {"foreach": True}, {"fused": True})):
+            found = []
+            for w, x in ((W.clone(), X), (spread(W, mesh, Shard(0), Shard(1)), spread(X, mesh, Shard(1), Shard(0)))):
+                w = torch.nn.Parameter(w)
+                optimizer, held = torch.optim.AdamW([w], lr=0.1, **how), hold(w)
+                (w * x).square().sum().backward()
+                grads = w.grad.view(-1), w.grad[1:]
+                optimizer.step()
+                (w * x).sum().backward()
+                found.append((w, held, w.grad, *grads))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
+
     @on_ranks(1, 2)
     def test_views_are_assigned_to_views_of_the_same(self, mesh):
         for placements in layouts(mesh):
