@@ -28,12 +28,12 @@ static const char *why_not(const struct stni_walk *w)
     const struct stni_storage *root = stni_tensor_root(t);
     if (root->frozen)
         return "is immutable";
-    if (repeats_elements(t))
-        return "has elements that stand in several places";
     if ((t->flags & STNI_TENSOR_VIEW) && !(t->flags & STNI_TENSOR_SHARES))
         return "is a view that need not share memory";
     if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
         return "has views that need not share its memory";
+    if (repeats_elements(t))
+        return "has elements that stand in several places";
     if (!stn_grad_enabled(context))
         return NULL;
     if (t->leaf && (t->flags & STNI_TENSOR_REQUIRES_GRAD))

@@ -40,10 +40,9 @@ static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, con
     stn_kernel_fn kernel = op->slots[slot].winner[dtype].function;
     if (!kernel)
         return no_kernel(op, slot, dtype);
-    stn_queue *queue = op->context->queue;
-    if (op->context->trace || queue->capture)
-        return stni_queue_launch_named(queue, kernel, args, args_size, op->slots[slot].name);
-    return stni_queue_launch(queue, kernel, args, args_size);
+    if (op->context->names_launches)
+        return stni_queue_launch_named(op->context->queue, kernel, args, args_size, op->slots[slot].name);
+    return stni_queue_launch(op->context->queue, kernel, args, args_size);
 }
 
 stn_status stn_op_launch(const stn_op_call *call, int slot, stn_dtype dtype, const void *args, size_t args_size)

@@ -32,7 +32,7 @@ static int numbers(stn_context *context, stn_dtype dtype, const int64_t *shape, 
 {
     const stn_spec *line = spec_of(context, dtype, 1, shape + 2), *plane = spec_of(context, dtype, 2, shape + 1);
     out[0] = stn_full(context, plane, 3);
-    out[1] = stn_arange(context, line, 2, 1);
+    out[1] = stn_arange(context, line, 2, dtype == STN_DTYPE_U8 || dtype == STN_DTYPE_I8 ? 0 : 1);
     out[2] = stn_linspace(context, line, 0, 100);
     out[3] = stn_eye(context, plane);
     stn_spec_release(&line);

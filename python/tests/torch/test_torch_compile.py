@@ -15,9 +15,9 @@ if importlib.util.find_spec("networkx") is None:
     networkx.DiGraph = object
     sys.modules["networkx"] = networkx
 
-import numpy as np
 from torch_ranks import (DEVICE, Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_ranks, spread,
                          torch)
+import numpy as np
 import shardtensor as st
 import torch.nn.functional as F
 

@@ -3,8 +3,8 @@ that say a shape alone."""
 import itertools
 import unittest
 
-import numpy as np
 from torch_ranks import DEVICE, Replicate, Shard, ShardTensor, TestCase, full, numbers, on_ranks, spread, torch
+import numpy as np
 import torch.nn.functional as F
 
 import shardtensor as st

@@ -233,6 +233,7 @@ static stn_status find_or_create(stn_context *context, const char *call)
     context->trace = context->idle_trace;
     context->idle_trace = NULL;
     context->trace->records = 0;
+    stni_context_name_launches(context);
     return STN_OK;
 }
 
@@ -261,6 +262,7 @@ static void use_or_lay_aside(stn_context *context)
         trace->op = NULL;
         context->idle_trace = trace;
         context->trace = NULL;
+        stni_context_name_launches(context);
     }
     atomic_store(&context->queue->trace, context->trace);
 }

@@ -92,6 +92,7 @@ stn_status stn_capture_begin(stn_context *context)
         return context->error.status;
     }
     context->capture = step;
+    stni_context_name_launches(context);
     context->capture_lost = 0;
     context->hold_for_step = hold;
     if (context->step_part != NULL)
@@ -124,6 +125,7 @@ static void finish(stn_step *step)
 {
     stn_context *context = step->context;
     context->capture = NULL;
+    stni_context_name_launches(context);
     context->hold_for_step = NULL;
     stni_context_reap(context);
     end_recording(step);
@@ -261,6 +263,7 @@ void stni_steps_close(stn_context *context)
     stn_step *given_up = context->capture;
     if (given_up != NULL) {
         context->capture = NULL;
+        stni_context_name_launches(context);
         context->hold_for_step = NULL;
         stni_recording_end(given_up->recording);
         link_step(given_up);
