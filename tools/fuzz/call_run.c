@@ -197,14 +197,14 @@ static void read_result(stn_tensor *tensor, struct call_result *result)
     result->ndim = stn_tensor_ndim(tensor);
     memcpy(result->shape, stn_tensor_shape(tensor), sizeof(int64_t) * (size_t)result->ndim);
     result->numel = numel_of(tensor);
+    const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(tensor));
+    result->outside = mesh && !stn_mesh_contains_me(mesh);
     if (result->numel > CALL_MOST_READ)
         return;
-    const stn_mesh *mesh = stn_spec_mesh(stn_tensor_spec(tensor));
     const size_t bytes = (size_t)result->numel * stn_dtype_size(result->dtype);
     stn_tensor *whole = mesh ? stn_full_tensor(tensor) : tensor;
     if (stn_tensor_is_error(whole))
         return;
-    result->outside = mesh && !stn_mesh_contains_me(mesh);
     if (result->outside)
         return;
     result->data = calloc(1, bytes + 16);
