@@ -115,10 +115,11 @@ int draw_indexed(struct draft *d, const struct generator *g)
     const int64_t shape[] = {draw_between(d, 1, 3), draw_between(d, 1, 5)};
     if (draw_chance(d, 3))
         return put_input(d, draw_leaf(d, FILL_BOOL, n, term->shape, 0, 1));
-    for (int i = 0; i < n; i++)
-        if (!put_input(d, draw_leaf(d, FILL_INDEX, draw_between(d, 1, 2), i > 0 ? shape + 1 : shape, 0,
-                                    (double)term->shape[i])))
+    for (int i = 0; i < n; i++) {
+        const int wide = draw_chance(d, 2); /* the other one is repeated for it */
+        if (!put_input(d, draw_leaf(d, FILL_INDEX, 1 + wide, wide ? shape : shape + 1, 0, (double)term->shape[i])))
             return 0;
+    }
     return 1;
 }
 
