@@ -3,16 +3,17 @@
 #include "dispatch/fallback.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/schema.h"
+#include "dispatch/services.h"
 #include "dispatch/walk.h"
 
 #include <string.h>
 
-/* All inputs are on one mesh, or all are local. A matter of specs alone, so it is looked at once per distinct call. */
-static stn_status check_meshes(const struct stni_walk *w)
+stn_status stni_check_meshes(const stn_op_call *call)
 {
+    const stn_op_desc *desc = call->op->desc;
     const stn_spec *first = NULL;
-    for (int i = 0; i < w->call.n_in; i++) {
-        const stn_spec *s = w->in_spec[i];
+    for (int i = 0; i < call->n_in; i++) {
+        const stn_spec *s = call->in_spec[i];
         if (!s)
             continue;
         if (!first)
@@ -20,11 +21,11 @@ static stn_status check_meshes(const struct stni_walk *w)
         if (s->layout.mesh == first->layout.mesh)
             continue;
         if (!s->layout.mesh || !first->layout.mesh)
-            return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others",
-                             w->desc->name, stni_input_name(w->desc, i).text, s->layout.mesh ? "on a mesh" : "local",
+            return stni_fail(call->context, STN_ERR_ARGUMENT, "%s: input '%s' is %s, wanted %s as the others",
+                             desc->name, stni_input_name(desc, i).text, s->layout.mesh ? "on a mesh" : "local",
                              s->layout.mesh ? "local" : "on a mesh");
-        return stni_fail(w->call.context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others",
-                         w->desc->name, stni_input_name(w->desc, i).text);
+        return stni_fail(call->context, STN_ERR_ARGUMENT, "%s: input '%s' is on another mesh than the others",
+                         desc->name, stni_input_name(desc, i).text);
     }
     return STN_OK;
 }
@@ -84,7 +85,7 @@ static stn_status ask(struct stni_walk *w)
 {
     stn_op_call *call = &w->call;
     int no_rule;
-    STNI_TRY(check_meshes(w));
+    STNI_TRY(stni_check_meshes(&w->call));
     STNI_TRY(stni_check_attrs(w));
     if (!w->call.op->impl.check)
         return stn_op_fail(call, STN_ERR_UNSUPPORTED, "holds kernels alone and cannot be called");

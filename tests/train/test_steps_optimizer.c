@@ -1,5 +1,5 @@
 /* Captured steps and optimizers whose parameters have not been updated equally often: each repetition uses the
- * numbers that hold then, of each parameter by itself. */
+ * numbers that hold then, of each parameter by itself. And what is refused of gradients. */
 #include "ranks.h"
 
 enum { ROWS = 7, COLUMNS = 4, PARAMETERS = 3 };
@@ -138,11 +138,47 @@ static void an_update_that_lacks_a_gradient_is_refused(void)
     test_worlds(missing_body, NULL);
 }
 
+/* A norm or a count that the host would read: refused before gradients are changed, or anything is sent. */
+static stn_status reading_body(stn_context *context, void *arg)
+{
+    const int counts = arg != NULL;
+    double norm, largest;
+    int finite;
+    struct model m = model_of(context);
+    stn_tensor *x = m.w[0], *gradient = NULL;
+    stn_step *step = NULL;
+    stn_stats before = {.size = sizeof before}, after = before;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_backward(stn_sum(x, 0, NULL, 0)), STN_OK);
+    CHECK_STATUS(stn_capture_begin(context), STN_OK);
+    stn_context_stats(context, &before);
+    CHECK_STATUS(counts ? stn_grad_unscale(context, 1, &x, 2, &finite) : stn_clip_grad_norm(context, 1, &x, 0.5, &norm),
+                 STN_ERR_STATE);
+    stn_context_stats(context, &after);
+    CHECK_I64(after.collectives, before.collectives);
+    CHECK_STATUS(stn_capture_end(context, &step), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE, "a norm or count of gradients for the host: not in a captured step");
+    CHECK_STATUS(stn_grad_of(x, &gradient), STN_OK);
+    CHECK_STATUS(stn_item(stn_amax(gradient, 0, NULL, 0), &largest), STN_OK);
+    CHECK_NEAR(largest, 1, 0);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    release(&m);
+    return stn_context_status(context);
+}
+
+static void a_norm_for_the_host_is_refused_before_gradients_change(void)
+{
+    test_worlds(reading_body, NULL);
+    test_worlds(reading_body, &(int){1});
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"each_parameter_is_updated_by_its_own_steps", each_parameter_is_updated_by_its_own_steps},
         {"an_update_that_lacks_a_gradient_is_refused", an_update_that_lacks_a_gradient_is_refused},
+        {"a_norm_for_the_host_is_refused_before_gradients_change",
+         a_norm_for_the_host_is_refused_before_gradients_change},
     };
     return TEST_MAIN(argc, argv, cases);
 }

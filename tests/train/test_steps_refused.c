@@ -165,40 +165,6 @@ static void check_refusal(stn_context *context, const struct refusal *refusal, s
     check_works(context, x);
 }
 
-/* A norm or a count that the host would read: refused before gradients are changed, or anything is sent. */
-static stn_status reading_body(stn_context *context, void *arg)
-{
-    const int counts = arg != NULL;
-    double norm, largest;
-    int finite;
-    stn_tensor *x = made(context), *gradient = NULL;
-    stn_step *step = NULL;
-    stn_stats before = {.size = sizeof before}, after = before;
-    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
-    stn_scope_begin(context);
-    CHECK_STATUS(stn_backward(stn_sum(x, 0, NULL, 0)), STN_OK);
-    CHECK_STATUS(stn_capture_begin(context), STN_OK);
-    stn_context_stats(context, &before);
-    CHECK_STATUS(counts ? stn_grad_unscale(context, 1, &x, 2, &finite) : stn_clip_grad_norm(context, 1, &x, 0.5, &norm),
-                 STN_ERR_STATE);
-    stn_context_stats(context, &after);
-    CHECK_I64(after.collectives, before.collectives);
-    CHECK_STATUS(stn_capture_end(context, &step), STN_ERR_STATE);
-    CHECK_ERROR_PART(context, STN_ERR_STATE, "a norm or count of gradients for the host: not in a captured step");
-    CHECK_STATUS(stn_grad_of(x, &gradient), STN_OK);
-    CHECK_STATUS(stn_item(stn_amax(gradient, 0, NULL, 0), &largest), STN_OK);
-    CHECK_NEAR(largest, 1, 0);
-    CHECK_STATUS(stn_scope_end(context), STN_OK);
-    stn_tensor_release(&x);
-    return stn_context_status(context);
-}
-
-static void a_norm_for_the_host_is_refused_before_gradients_change(void)
-{
-    test_worlds(reading_body, NULL);
-    test_worlds(reading_body, &(int){1});
-}
-
 /* What is done with the result of an op, which keeps its gradient. */
 struct keeping {
     void (*use)(stn_tensor *result);
@@ -494,8 +460,6 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"what_cannot_be_repeated_is_named", what_cannot_be_repeated_is_named},
-        {"a_norm_for_the_host_is_refused_before_gradients_change",
-         a_norm_for_the_host_is_refused_before_gradients_change},
         {"only_results_of_a_step_keep_gradients_in_it", only_results_of_a_step_keep_gradients_in_it},
         {"one_ranks_failure_is_every_ranks", one_ranks_failure_is_every_ranks},
         {"an_error_that_a_scope_took_is_named_at_the_end", an_error_that_a_scope_took_is_named_at_the_end},

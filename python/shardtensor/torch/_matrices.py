@@ -5,6 +5,7 @@ import math
 import torch
 
 from ._dtypes import NAMES
+from ._fallback import whole
 from ._layout import complete
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, wrap
@@ -47,7 +48,7 @@ def batch_of(operands, dims):
         return None
 
 
-def first_cut(operands):
+def first_apart(operands):
     """The first that the ranks do not all have whole; None."""
     return next((k for k, t in enumerate(operands) if hasattr(t, "_handle") and any(
         text[0] != "R" for text in t._handle.spec.placements)), None)
@@ -76,7 +77,7 @@ def on_matrices(func, args, kwargs):
     if not ours or any(t.ndim > 0 for t in rest) or kwargs.get("check_errors", False):
         return NotImplemented
     of_operands, of_results = dims_of(name, operands)
-    batch, first, mesh = batch_of(operands, of_operands), first_cut(operands), ours[0]._handle.spec.mesh
+    batch, first, mesh = batch_of(operands, of_operands), first_apart(operands), ours[0]._handle.spec.mesh
     if not batch or math.prod(batch) < 2 or first is None or any(t._handle.spec.mesh != mesh for t in ours):
         return NotImplemented
     like = complete(operands[first]._handle.spec)
@@ -92,7 +93,7 @@ def on_matrices(func, args, kwargs):
         return to_torch(handle.redistribute(spec(shape, handle.dtype)))
 
     chunks = [down(t, n) for t, n in zip(operands, of_operands)]
-    result = agreed(name, mesh, lambda: func(*chunks, *args[n:], **mapped(full, kwargs)))
+    result = agreed(name, mesh, lambda: func(*chunks, *args[n:], **mapped(whole, kwargs)))
     of_result = iter(of_results)
 
     def up(chunk):
@@ -103,10 +104,6 @@ def on_matrices(func, args, kwargs):
         return wrap(world().op("clone")(laid(chunk.contiguous(), spec(shape, NAMES[chunk.dtype]))))
 
     return mapped(up, result)
-
-
-def full(tensor):
-    return to_torch(tensor._handle.full_tensor()) if hasattr(tensor, "_handle") else tensor
 
 
 def agreed(name, mesh, run):
@@ -127,4 +124,4 @@ def agreed(name, mesh, run):
 
 def check_errors(func, args, kwargs):
     """What aten asks of what a factorization says of each matrix: by all of it on every rank."""
-    return func(full(args[0]), *args[1:], **kwargs)
+    return func(whole(args[0]), *args[1:], **kwargs)

@@ -17,23 +17,6 @@ static const char *space_after(const char *whose)
     return whose ? " " : "";
 }
 
-stn_status stni_check_one_mesh(const stn_op_call *call)
-{
-    const stn_op_desc *desc = stn_op_descriptor(call->op);
-    const stn_mesh *first = call->in_spec[0]->layout.mesh;
-    for (int i = 1; i < call->n_in; i++) {
-        const stn_mesh *mesh = call->in_spec[i]->layout.mesh;
-        const char *name = desc->inputs[i < desc->n_inputs ? i : desc->n_inputs - 1].name;
-        if (mesh == first)
-            continue;
-        if (mesh && first)
-            return stn_op_fail(call, STN_ERR_ARGUMENT, "input '%s' is on another mesh than the others", name);
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "input '%s' is %s, wanted %s as the others", name,
-                           mesh ? "on a mesh" : "local", mesh ? "local" : "on a mesh");
-    }
-    return STN_OK;
-}
-
 stn_status stni_check_floating(const stn_op_call *call, int input)
 {
     const stn_dtype dtype = call->in_spec[input]->layout.dtype;

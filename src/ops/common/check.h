@@ -7,10 +7,6 @@
 
 #include <shardtensor/op.h>
 
-/* For an op made of others that does not hand all of its inputs to one of them: all are on one mesh, or all are local.
- * @return STN_ERR_ARGUMENT. */
-stn_status stni_check_one_mesh(const stn_op_call *call);
-
 /* A floating dtype. @return STN_ERR_DTYPE. */
 stn_status stni_check_floating(const stn_op_call *call, int input);
 

@@ -1,6 +1,6 @@
+#include "dispatch/services.h"
 #include "ops/index/masks.h"
 
-#include "ops/common/check.h"
 #include "ops/common/dims.h"
 #include "ops/index/access.h"
 #include "ops/placement/pointwise.h"
@@ -49,7 +49,7 @@ stn_status stni_masks_check(const stn_op_call *call, int table, int first, struc
     const int n_indices = call->n_in - first, ndim = call->in_spec[table]->layout.ndim;
     const stn_spec *integers[STN_MAX_INPUTS];
     int dims = 0;
-    STNI_TRY(stni_check_one_mesh(call));
+    STNI_TRY(stni_check_meshes(call));
     for (int i = first; i < call->n_in; i++) {
         const stn_dtype dtype = call->in_spec[i]->layout.dtype;
         if (is_mask(call, i))

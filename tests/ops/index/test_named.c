@@ -377,7 +377,7 @@ static stn_status refusals(stn_context *context, void *arg)
     CHECK_REFUSED(context, stn_masked_select(local, where), STN_ERR_ARGUMENT,
                   "masked_select: input 'mask' is on a mesh, wanted local as the others");
     CHECK_REFUSED(context, stn_index(in, 1, (stn_tensor *[]){stn_ne_number(local, 0)}), STN_ERR_ARGUMENT,
-                  "index: input 'indices' is local, wanted on a mesh as the others");
+                  "index: input 'indices0' is local, wanted on a mesh as the others");
     CHECK_I64(test_stats(context).collectives, 0);
     CHECK_REFUSED(context, stn_masked_scatter(in, where, source), STN_ERR_VALUE,
                   "masked_scatter: 'source' got 8 elements, wanted the 9 that 'mask' names, or more");
