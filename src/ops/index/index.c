@@ -23,22 +23,16 @@ stn_tensor *stn_index(stn_tensor *input, int n, stn_tensor *const *indices)
     return stni_call(STNI_OP_index, FIRST + n, in, NULL);
 }
 
-/* The dims that indices stand for as one, and the indices as one. */
-static stn_tensor *read(stn_tensor *table, int n, stn_tensor *const *indices)
+static stn_status read(const stn_op_call *call, const struct stni_masks *masks, stn_tensor **out)
 {
-    const int ndim = stn_tensor_ndim(table) - n + 1;
-    const int64_t *sizes = stn_tensor_shape(table);
-    struct stni_access_attrs by = {.slices = 1, .what = STNI_OP_index, .wrap = n == 1, .quiet = n > 1};
-    int64_t shape[STN_MAX_NDIM] = {1};
-    stn_tensor *keys = n > 1 ? stni_put_keys(n, indices, sizes, STNI_OP_index) : indices[0];
-    for (int d = 0; d < n; d++)
-        shape[0] *= sizes[d];
-    memcpy(shape + 1, sizes + n, (size_t)(ndim - 1) * sizeof *shape);
-    if (n > 1)
-        table = stn_reshape(table, ndim, shape);
-    if (stn_tensor_is_error(keys) || stn_tensor_ndim(keys) > 0)
-        return stni_index_read(table, keys, &by);
-    return stn_select(stni_index_read(table, stni_index_with_dims(keys), &by), 0, 0);
+    const int several = masks->n > 1;
+    const struct stni_access_attrs by = {.slices = 1, .what = STNI_OP_index, .wrap = !several, .quiet = several};
+    struct stni_put_keys at;
+    STNI_TRY(stni_put_keys(call->in[INPUT], masks->n, masks->indices, STNI_OP_index, &at));
+    *out = stni_index_read(at.table, stni_index_with_dims(at.keys), &by);
+    if (stn_tensor_ndim(at.keys) == 0)
+        *out = stn_select(*out, 0, 0);
+    return STN_OK;
 }
 
 static stn_status index_of(stn_op_call *call)
@@ -52,8 +46,7 @@ static stn_status index_of(stn_op_call *call)
         return STN_OK;
     }
     STNI_TRY(stni_masks_find(call, FIRST, &masks));
-    call->out[0] = read(call->in[INPUT], masks.n, masks.indices);
-    return STN_OK;
+    return read(call, &masks, &call->out[0]);
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}, {.name = "indices", .variadic = 1}};

@@ -114,24 +114,15 @@ static stn_status put(stn_op_call *call, int n, stn_tensor *const *indices)
 {
     const struct stni_layout *input = &call->in_spec[INPUT]->layout;
     struct stni_access_attrs attrs = {.slices = 1, .what = STNI_OP_index_put};
-    int ndim = input->ndim - n + 1;
-    int64_t shape[STN_MAX_NDIM] = {1}, flat;
-    stn_tensor *keys = indices[0], *values = NULL, *table = call->in[INPUT];
-    for (int d = 0; d < n; d++)
-        shape[0] *= input->shape[d];
-    memcpy(shape + 1, input->shape + n, (size_t)(ndim - 1) * sizeof *shape);
-    if (n > 1) {
-        keys = stni_put_keys(n, indices, input->shape, STNI_OP_index_put);
-        table = stn_reshape(table, ndim, shape);
-    }
-    if (stn_tensor_is_error(keys))
-        return stn_context_status(call->context);
-    STNI_TRY(take_values(call, stn_tensor_ndim(keys), stn_tensor_shape(keys), shape, ndim, &values));
-    flat = stn_spec_numel(stn_tensor_spec(keys));
+    struct stni_put_keys at;
+    stn_tensor *values = NULL;
+    STNI_TRY(stni_put_keys(call->in[INPUT], n, indices, STNI_OP_index_put, &at));
+    STNI_TRY(take_values(call, stn_tensor_ndim(at.keys), stn_tensor_shape(at.keys), at.shape, at.ndim, &values));
+    const int64_t flat = stn_spec_numel(stn_tensor_spec(at.keys));
     attrs.mode = ((const struct put_attrs *)call->attrs)->accumulate ? STNI_ACCESS_ADD : STNI_ACCESS_SET;
     attrs.wrap = n == 1;
     attrs.quiet = n > 1; /* the keys were checked */
-    stn_tensor *out = stni_index_write(table, stn_reshape(keys, 1, &flat), values, &attrs);
+    stn_tensor *out = stni_index_write(at.table, stn_reshape(at.keys, 1, &flat), values, &attrs);
     call->out[0] = n > 1 ? stn_reshape(out, input->ndim, input->shape) : out;
     return STN_OK;
 }

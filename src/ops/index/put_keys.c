@@ -6,6 +6,8 @@
 #include "ops/placement/pointwise.h"
 #include "ops/table.h"
 
+#include <shardtensor/ops.h>
+
 #include <stddef.h>
 #include <string.h>
 
@@ -14,11 +16,25 @@ struct keys_attrs {
     int64_t what;   /* the op that users called, for value errors */
 };
 
-stn_tensor *stni_put_keys(int n, stn_tensor *const *indices, const int64_t *shape, int what)
+static stn_tensor *join(int n, stn_tensor *const *indices, const int64_t *sizes, int what)
 {
     struct keys_attrs attrs = {.sizes = {.n = n}, .what = what};
-    memcpy(attrs.sizes.v, shape, (size_t)n * sizeof *shape);
+    memcpy(attrs.sizes.v, sizes, (size_t)n * sizeof *sizes);
     return stni_call(STNI_OP_put_keys, n, indices, &attrs);
+}
+
+stn_status stni_put_keys(stn_tensor *table, int n, stn_tensor *const *indices, int what, struct stni_put_keys *out)
+{
+    const int64_t *sizes = stn_tensor_shape(table);
+    *out = (struct stni_put_keys){table, indices[0], {1}, stn_tensor_ndim(table) - n + 1};
+    for (int d = 0; d < n; d++)
+        out->shape[0] *= sizes[d];
+    memcpy(out->shape + 1, sizes + n, (size_t)(out->ndim - 1) * sizeof *sizes);
+    if (n > 1) {
+        out->keys = join(n, indices, sizes, what);
+        out->table = stn_reshape(table, out->ndim, out->shape);
+    }
+    return stn_context_status(table->context);
 }
 
 static stn_status check(stn_op_call *call)

@@ -5,9 +5,15 @@
 #include "core/tensor/tensor.h"
 #include "ops/index/put_keys_kernel.h"
 
-/* Indices of the first n dims of a tensor of this shape, negative ones from the end, as one index of these dims made
- * one; of the shape that they broadcast to. -1 where one is out of range, which is a value error of `what`, an
- * stni_op_index. */
-stn_tensor *stni_put_keys(int n, stn_tensor *const *indices, const int64_t *shape, int what);
+/* A table whose first n dims are one, and the indices of these dims as one index of that. */
+struct stni_put_keys {
+    stn_tensor *table, *keys;    /* of one index: these themselves */
+    int64_t shape[STN_MAX_NDIM]; /* of the table */
+    int ndim;
+};
+
+/* Negative indices count from the end; the keys have the shape that the indices broadcast to. Of several, one out of
+ * range is -1, and a value error of `what`, an stni_op_index; one alone is as it was. */
+stn_status stni_put_keys(stn_tensor *table, int n, stn_tensor *const *indices, int what, struct stni_put_keys *out);
 
 #endif
