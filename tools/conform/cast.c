@@ -35,7 +35,7 @@ static stn_dtype wide(stn_dtype dtype)
 /* What a tensor of the file becomes. */
 static stn_dtype target(const struct casting *k, stn_dtype dtype)
 {
-    return dtype == STN_DTYPE_F32 ? k->dtype : wide(dtype);
+    return wide(dtype) == STN_DTYPE_F64 ? k->dtype : wide(dtype);
 }
 
 /* The value in another dtype; rounded to `through` on the way. */

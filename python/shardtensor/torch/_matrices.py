@@ -5,7 +5,7 @@ import math
 import torch
 
 from ._dtypes import NAMES
-from ._fallback import whole
+from ._fallback import run, whole
 from ._layout import complete
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, wrap
@@ -93,7 +93,7 @@ def on_matrices(func, args, kwargs):
         return to_torch(handle.redistribute(spec(shape, handle.dtype)))
 
     chunks = [down(t, n) for t, n in zip(operands, of_operands)]
-    result = agreed(name, mesh, lambda: func(*chunks, *args[n:], **mapped(whole, kwargs)))
+    result = agreed(name, mesh, lambda: run(func, (*chunks, *args[n:]), mapped(whole, kwargs)))
     of_result = iter(of_results)
 
     def up(chunk):
@@ -106,13 +106,13 @@ def on_matrices(func, args, kwargs):
     return mapped(up, result)
 
 
-def agreed(name, mesh, run):
-    """What run() gives; where it raises on one rank it does on all."""
+def agreed(name, mesh, call):
+    """What call() gives; where it raises on one rank it does on all."""
     if name not in RAISING:
-        return run()
+        return call()
     result, error = None, None
     try:
-        result = run()
+        result = call()
     except RuntimeError as raised:
         error = raised
     spec = world().spec(mesh, ["P(max)"] * len(mesh.shape), (), "f32")

@@ -224,30 +224,42 @@ STNI_COLD static stn_status kernel_failed(stn_queue *queue, stn_status status)
     return stn_queue_fail(queue, status, "a kernel failed: %s", stn_status_text(status));
 }
 
+static inline stn_status run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
+{
+    stn_status status = kernel(queue, args);
+    return status == STN_OK ? STN_OK : kernel_failed(queue, status);
+}
+
 STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel,
                                        const void *args, const char *name)
 {
     int64_t start = stni_trace_now();
-    stn_status status = kernel(queue, args);
+    stn_status status = run(queue, kernel, args);
     stni_trace_add_kernel(trace, name, start);
-    return status == STN_OK ? STN_OK : kernel_failed(queue, status);
+    return status;
 }
 
 stn_status stni_queue_run_later(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name)
 {
-    stn_status status = queue_status(queue);
-    if (status != STN_OK)
-        return status;
+    STNI_TRY(queue_status(queue));
     struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
-    if (trace)
-        return run_traced(trace, queue, kernel, args, name);
-    status = kernel(queue, args);
-    return status == STN_OK ? STN_OK : kernel_failed(queue, status);
+    return trace ? run_traced(trace, queue, kernel, args, name) : run(queue, kernel, args);
+}
+
+/* Whose launch this thread is naming: a module's device may run what was launched before on a thread of its own meanwhile. */
+static _Thread_local const stn_queue *naming;
+
+STNI_COLD static stn_status run_traced_now(struct stni_trace *trace, stn_queue *queue, stn_kernel_fn kernel,
+                                           const void *args)
+{
+    return run_traced(trace, queue, kernel, args, naming == queue ? queue->launching : NULL);
 }
 
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
 {
-    return stni_queue_run_later(queue, kernel, args, queue->launching);
+    STNI_TRY(queue_status(queue));
+    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
+    return trace ? run_traced_now(trace, queue, kernel, args) : run(queue, kernel, args);
 }
 
 stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
@@ -267,7 +279,9 @@ stn_status stni_queue_launch_named(stn_queue *queue, stn_kernel_fn kernel, const
                                    const char *name)
 {
     queue->launching = name;
+    naming = queue;
     stn_status status = stn_queue_launch(queue, kernel, args, args_size);
+    naming = NULL;
     queue->launching = NULL;
     return status;
 }
