@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from . import _autocast
+from ._bags import embedding_bag
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
@@ -373,6 +374,7 @@ PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
     F.embedding: renormed,
+    F.embedding_bag: embedding_bag,
     F.batch_norm: running_norm("batch_norm", "training"),
     F.instance_norm: running_norm("instance_norm", "use_input_stats")
 }
