@@ -249,16 +249,16 @@ stn_status stni_queue_run_later(stn_queue *queue, stn_kernel_fn kernel, const vo
 /* Whose launch this thread is naming. A module's device may run what was launched before on a thread of its own. */
 static _Thread_local const stn_queue *naming;
 
-STNI_COLD static const char *own_name(const stn_queue *queue)
+STNI_COLD static stn_status run_named(stn_queue *queue, stn_kernel_fn kernel, const void *args)
 {
-    return naming == queue ? queue->launching : NULL;
+    return stni_queue_run_later(queue, kernel, args, naming == queue ? queue->launching : NULL);
 }
 
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
 {
     STNI_TRY(queue_status(queue));
-    struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
-    return trace ? run_traced(trace, queue, kernel, args, own_name(queue)) : run(queue, kernel, args);
+    int is_traced = atomic_load_explicit(&queue->trace, memory_order_acquire) != NULL;
+    return is_traced ? run_named(queue, kernel, args) : run(queue, kernel, args);
 }
 
 stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
