@@ -92,6 +92,10 @@ typedef struct stn_host {
     stn_status (*queue_record_part)(stn_queue *queue, const stn_graph_part *part);
     /** stn_context_options.allow_tf32 of the queue's context: 1 where libraries may round factors of f32 to TF32. */
     int (*queue_allows_tf32)(stn_queue *queue);
+    /** Within a device's `launch`, on its thread: the kernel's name, by which traces call it. NULL: it has none. */
+    const char *(*queue_launch_name)(stn_queue *queue);
+    /** `queue_run` under that name. */
+    stn_status (*queue_run_named)(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name);
 } stn_host;
 
 /* Four kernels serve the library itself, for any dtype. Every module with a device brings core.box_copy and core.fill;

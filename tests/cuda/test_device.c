@@ -13,15 +13,25 @@
 
 static int64_t kernels_run;
 
-static stn_status run_at_once(stn_queue *queue, stn_kernel_fn kernel, const void *args)
+static const char *no_name(stn_queue *queue)
 {
+    (void)queue;
+    return NULL;
+}
+
+static stn_status run_at_once(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name)
+{
+    (void)name;
     return kernel(queue, args);
 }
 
 /* What the module's other file would give. */
 const stn_host *stni_cuda_host(void)
 {
-    static const stn_host host = {.size = sizeof host, .abi = STN_MODULE_ABI, .queue_run = run_at_once};
+    static const stn_host host = {.size = sizeof host,
+                                  .abi = STN_MODULE_ABI,
+                                  .queue_launch_name = no_name,
+                                  .queue_run_named = run_at_once};
     return &host;
 }
 

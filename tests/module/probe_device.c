@@ -42,6 +42,7 @@ struct task {
     enum task_kind kind;
     stn_queue *queue;
     stn_kernel_fn kernel;
+    const char *name; /* the kernel's, for traces */
     void *dst;
     const void *src;
     size_t bytes;
@@ -136,7 +137,7 @@ static void delay(struct queue *queue)
 static void run(struct task *task)
 {
     switch (task->kind) {
-    case TASK_KERNEL: probe_host->queue_run(task->queue, task->kernel, task->args); break;
+    case TASK_KERNEL: probe_host->queue_run_named(task->queue, task->kernel, task->args, task->name); break;
     case TASK_COPY: memcpy(task->dst, task->src, task->bytes); break;
     case TASK_CALL: task->call(task->dst); break;
     case TASK_RECORD:
@@ -260,7 +261,11 @@ static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_
                          size_t args_size)
 {
     (void)impl;
-    struct task task = {.kind = TASK_KERNEL, .queue = handle, .kernel = kernel, .bytes = args_size};
+    struct task task = {.kind = TASK_KERNEL,
+                        .queue = handle,
+                        .kernel = kernel,
+                        .name = probe_host->queue_launch_name(handle),
+                        .bytes = args_size};
     return enqueue(queue, task, args, args_size);
 }
 

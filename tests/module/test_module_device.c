@@ -7,7 +7,9 @@
 #include "core/tensor/tensor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char text[512];
 
@@ -67,6 +69,34 @@ static void boxes_are_copied_by_the_devices_kernel(void)
     CHECK_BYTES(back, want, sizeof want);
     door_discard(context, src, sizeof host);
     door_discard(context, dst, sizeof back);
+    stn_context_destroy(&context);
+}
+
+/* By its own thread, which runs them while others are launched. */
+static void a_trace_names_the_kernels_that_the_device_runs(void)
+{
+    stn_context *context = device_context();
+    char path[] = "module_trace.XXXXXX", trace[1 << 14] = "";
+    const int file = mkstemp(path);
+    int64_t data[6] = {0};
+    if (!context || !CHECK(file >= 0))
+        return;
+    void *src = door_upload(context, data, sizeof data), *dst = door_upload(context, data, sizeof data);
+    stn_box from = {.data = src, .ndim = 1, .shape = {3}, .strides = {2}};
+    stn_box to = {.data = dst, .ndim = 1, .shape = {3}, .strides = {1}};
+    CHECK_STATUS(stn_trace_begin(context), STN_OK);
+    for (int i = 0; i < 20; i++)
+        CHECK_STATUS(stni_box_copy(context->queue, &to, &from, sizeof *data), STN_OK);
+    CHECK_STATUS(stn_trace_end(context, path), STN_OK);
+    CHECK(read(file, trace, sizeof trace - 1) > 0);
+    int named = 0;
+    for (const char *at = trace; (at = strstr(at, "\"name\":\"copy\",\"cat\":\"kernel\"")) != NULL; at++)
+        named++;
+    CHECK_I64(named, 20);
+    close(file);
+    unlink(path);
+    door_discard(context, src, sizeof data);
+    door_discard(context, dst, sizeof data);
     stn_context_destroy(&context);
 }
 
@@ -268,6 +298,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"tensors_live_in_device_memory_and_come_back", tensors_live_in_device_memory_and_come_back},
         {"boxes_are_copied_by_the_devices_kernel", boxes_are_copied_by_the_devices_kernel},
+        {"a_trace_names_the_kernels_that_the_device_runs", a_trace_names_the_kernels_that_the_device_runs},
         {"copy_from_the_wrong_side_fails_its_queue", copy_from_the_wrong_side_fails_its_queue},
         {"queues_of_the_device_wait_for_each_other", queues_of_the_device_wait_for_each_other},
         {"kernels_attach_to_an_op_of_the_embedder", kernels_attach_to_an_op_of_the_embedder},

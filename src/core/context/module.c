@@ -61,6 +61,8 @@ static const stn_host host = {
     .queue_reduce = queue_reduce,
     .queue_record_part = stni_capture_part,
     .queue_allows_tf32 = queue_allows_tf32,
+    .queue_launch_name = stni_queue_launch_name,
+    .queue_run_named = stni_queue_run_named,
 };
 
 /* A name becomes part of a file's and of a function's. */

@@ -42,7 +42,7 @@ static stn_status cpu_launch(void *impl, void *queue, stn_queue *queue_handle, s
 {
     (void)impl;
     if (!queue)
-        return stni_queue_run(queue_handle, kernel, args);
+        return stni_queue_run_named(queue_handle, kernel, args, queue_handle->launching);
     stni_worker_launch(queue, queue_handle, kernel, args, args_size);
     return STN_OK;
 }

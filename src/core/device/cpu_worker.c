@@ -111,7 +111,7 @@ static void task_run(struct stni_worker *worker, const struct task *task)
 {
     delay(worker);
     if (task->queue)
-        stni_queue_run_later(task->queue, task->kernel, task + 1, task->name);
+        stni_queue_run_named(task->queue, task->kernel, task + 1, task->name);
     else
         task->kernel(NULL, task + 1);
 }

@@ -239,26 +239,21 @@ STNI_COLD static stn_status run_traced(struct stni_trace *trace, stn_queue *queu
     return status;
 }
 
-stn_status stni_queue_run_later(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name)
+stn_status stni_queue_run_named(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name)
 {
     STNI_TRY(queue_status(queue));
     struct stni_trace *trace = atomic_load_explicit(&queue->trace, memory_order_acquire);
     return trace ? run_traced(trace, queue, kernel, args, name) : run(queue, kernel, args);
 }
 
-/* Whose launch this thread is naming. A module's device may run what was launched before on a thread of its own. */
-static _Thread_local const stn_queue *naming;
-
-STNI_COLD static stn_status run_named(stn_queue *queue, stn_kernel_fn kernel, const void *args)
-{
-    return stni_queue_run_later(queue, kernel, args, naming == queue ? queue->launching : NULL);
-}
-
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args)
 {
-    STNI_TRY(queue_status(queue));
-    int is_traced = atomic_load_explicit(&queue->trace, memory_order_acquire) != NULL;
-    return is_traced ? run_named(queue, kernel, args) : run(queue, kernel, args);
+    return stni_queue_run_named(queue, kernel, args, NULL);
+}
+
+const char *stni_queue_launch_name(stn_queue *queue)
+{
+    return queue->launching;
 }
 
 stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size)
@@ -267,7 +262,7 @@ stn_status stni_queue_launch(stn_queue *queue, stn_kernel_fn kernel, const void 
     atomic_store_explicit(&queue->kernels, atomic_load_explicit(&queue->kernels, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     if (queue->immediate)
-        return stni_queue_run(queue, kernel, args);
+        return stni_queue_run_named(queue, kernel, args, queue->launching);
     STNI_TRY(queue_status(queue));
     if (queue->capture && queue->device->is_cpu)
         return stni_capture_launch(queue, kernel, args, args_size);
@@ -278,9 +273,7 @@ stn_status stni_queue_launch_named(stn_queue *queue, stn_kernel_fn kernel, const
                                    const char *name)
 {
     queue->launching = name;
-    naming = queue;
     stn_status status = stn_queue_launch(queue, kernel, args, args_size);
-    naming = NULL;
     queue->launching = NULL;
     return status;
 }

@@ -95,11 +95,14 @@ stn_status stni_queue_create(stn_device *device, const stn_queue_options *option
 void stni_queue_destroy(stn_queue **queue); /* runs what is queued first */
 
 /* Runs a kernel on the calling thread unless the queue has failed; a failure of the kernel marks the queue. For
- * devices that run kernels themselves within their launch. Returns the queue's failure if there is one. */
+ * devices that run kernels themselves. Returns the queue's failure if there is one. */
 stn_status stni_queue_run(stn_queue *queue, stn_kernel_fn kernel, const void *args);
 
-/* The same later, or on another thread: `name` is what queue->launching was at the launch. */
-stn_status stni_queue_run_later(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name);
+/* The same under a name for traces, which is what queue->launching was at the launch. */
+stn_status stni_queue_run_named(stn_queue *queue, stn_kernel_fn kernel, const void *args, const char *name);
+
+/* Of what is launched now, for the launching thread alone: others may run kernels of the queue meanwhile. */
+const char *stni_queue_launch_name(stn_queue *queue);
 
 /* stni_queue_launch of a kernel under a name, by which a trace and a recording call it. */
 stn_status stni_queue_launch_named(stn_queue *queue, stn_kernel_fn kernel, const void *args, size_t args_size,

@@ -94,7 +94,8 @@ static stn_status launch(void *impl, void *queue, stn_queue *handle, stn_kernel_
 {
     (void)queue, (void)args_size;
     int before = stni_cuda_enter(impl);
-    stn_status status = stni_cuda_host()->queue_run(handle, kernel, args);
+    const stn_host *host = stni_cuda_host();
+    stn_status status = host->queue_run_named(handle, kernel, args, host->queue_launch_name(handle));
     stni_cuda_leave(impl, before, cudaSuccess);
     return status;
 }
