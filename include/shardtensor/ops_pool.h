@@ -41,7 +41,8 @@ STN_API stn_tensor *stn_avg_pool3d(stn_tensor *input, const stn_pool_attrs *attr
 /** Averages of `output_size` parts of the last dim: output o is the mean of elements floor(o d / e) to ceil((o + 1) d /
  * e).
  *
- * As stn_avg_pool1d but for the attributes.
+ * As stn_avg_pool1d but for the attributes, and for one part along every pooled dim: that is stn_mean, which moves
+ * nothing and leaves a pending sum where ranks share it.
  * @param output_size  e, at least 0; -1: d. */
 STN_API stn_tensor *stn_adaptive_avg_pool1d(stn_tensor *input, int64_t output_size);
 

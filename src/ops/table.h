@@ -199,6 +199,7 @@
     X(unsqueeze) \
     X(view) \
     /* Pools, windows, sampling. */ \
+    X(adaptive_avg_pool) \
     X(adaptive_avg_pool1d) \
     X(adaptive_avg_pool2d) \
     X(adaptive_avg_pool3d) \

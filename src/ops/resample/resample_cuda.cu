@@ -316,9 +316,7 @@ STNI_CUDA_KERNELS(resample) = {
     ROW("avg_pool1d"),
     ROW("avg_pool2d"),
     ROW("avg_pool3d"),
-    ROW("adaptive_avg_pool1d"),
-    ROW("adaptive_avg_pool2d"),
-    ROW("adaptive_avg_pool3d"),
+    ROW("adaptive_avg_pool"),
     ROW("avg_pool_backward"),
     STNI_CUDA_KERNELS_END
 };

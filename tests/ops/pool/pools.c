@@ -28,10 +28,11 @@ void pool_draw(uint64_t *state, struct random_shape *shape, struct pool_case *c)
     if (c->dims > 1 && below(state, 3) == 0)
         c->attrs.divisor_override = below(state, 7) - 3;
     int first = 1 + (int)below(state, 2);
+    int one_part = below(state, 4) == 0;
     *shape = (struct random_shape){.ndim = first + c->dims, .shape = {below(state, 4) + (first == 1), 1 + below(state, 3)}};
     for (int d = 0; d < c->dims; d++) {
         int64_t n = shape->shape[first + d] = 1 + below(state, c->dims == 3 ? 6 : 11);
-        c->size[d] = 1 + below(state, 2 * n);
+        c->size[d] = one_part ? 1 : 1 + below(state, 2 * n);
         draw_window(state, c, d, n);
     }
 }

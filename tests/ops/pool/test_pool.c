@@ -153,6 +153,30 @@ static void only_rows_beyond_a_cut_travel(void)
     test_ranks(2, halo_body, NULL);
 }
 
+/* The mean of all pixels, as classifiers take it: each rank has its addend. */
+static stn_status one_part_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {2, CHANNELS, H, W}, one[] = {1, 1};
+    const stn_placement places[][1] = {{stn_shard(2)}, {stn_shard(3)}};
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        stn_scope_begin(context);
+        const stn_mesh *mesh = test_mesh(context, 3, 0);
+        stn_tensor *x = test_tensor(context, mesh, places[i], STN_DTYPE_F64, 4, shape, NULL, test_value);
+        stn_context_stats_reset(context);
+        stn_tensor *y = stn_adaptive_avg_pool2d(x, one);
+        CHECK_I64(test_stats(context).collectives, 0);
+        CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void of_one_part_nothing_travels(void)
+{
+    test_ranks(3, one_part_body, NULL);
+}
+
 /* Of equal elements the first, of NaNs the last; -infinity is a maximum too. */
 static stn_status order_body(stn_context *context, void *arg)
 {
@@ -359,6 +383,7 @@ int main(int argc, char **argv)
         {"places_in_every_layout_are_those_in_the_whole_input", places_in_every_layout_are_those_in_the_whole_input},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"only_rows_beyond_a_cut_travel", only_rows_beyond_a_cut_travel},
+        {"of_one_part_nothing_travels", of_one_part_nothing_travels},
         {"equal_elements_and_nan_are_taken_in_order", equal_elements_and_nan_are_taken_in_order},
         {"maxima_without_indices_are_those_with_them", maxima_without_indices_are_those_with_them},
         {"halves_are_summed_in_f32", halves_are_summed_in_f32},
