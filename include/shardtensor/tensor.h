@@ -118,8 +118,9 @@ STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
 /** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
  *  Collective over the ranks of both meshes. One exchange; where a pending reduction ends replicated one all-reduce, or
  *  two exchanges where something else moves, too.
- *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes; STN_ERR_SHAPE,
- *  STN_ERR_DTYPE. */
+ *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes, as on a mesh of one
+ *  rank: a view apart (ops_in_place.h), so that a program which goes on in place on either takes stn_clone of it;
+ *  STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 
 /** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis.
