@@ -120,8 +120,9 @@ STN_API stn_status stn_context_take_error(stn_context *context, char *text, size
 
 /** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if
  *  none), else the error that it has kept, else a value out of range; all ranks return and keep the first that is not
- *  STN_OK, by rank, with its rank's text. `text` may be NULL. Collective over the world, also for a rank that has kept
- *  an error. The mesh stays usable.
+ *  STN_OK, by rank, with its rank's text. Values out of range that another error went before are told by the next
+ *  agreement. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays
+ *  usable.
  *  @return what is agreed on; STN_ERR_ARGUMENT (no context), STN_ERR_STATE (in a captured step), STN_ERR_COMM,
  *  STN_ERR_PEER, STN_ERR_TIMEOUT. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);

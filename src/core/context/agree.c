@@ -31,8 +31,17 @@ static void gather_report(stn_context *context, stn_status status, const char *t
         report_set(report, context, status, text != NULL ? text : stn_status_text(status));
     if (context->error.status != STN_OK)
         report_set(report, context, context->error.status, context->error.text);
-    if (stni_value_take(context, value, sizeof value))
+    if (stni_value_read(context, value, sizeof value))
         report_set(report, context, STN_ERR_VALUE, value);
+}
+
+/* A value out of range that was not heard, since a rank had something else to report, is told by the next agreement. */
+static void values_heard(stn_context *context, stn_status agreed)
+{
+    if (agreed == STN_ERR_VALUE)
+        stni_value_forget(context);
+    if (agreed == STN_OK || agreed == STN_ERR_VALUE)
+        context->may_have_values = 0;
 }
 
 static stn_status agree(stn_context *context, struct stni_error *report)
@@ -81,10 +90,10 @@ stn_status stn_agree(stn_context *context, stn_status status, const char *text)
         return context->error.status;
     STNI_TRY(stni_context_not_captured(context, "agree", "whose repetitions would not: agree once it has run"));
     struct stni_error report;
-    context->may_have_values = 0;
     stni_context_sync(context, STN_SYNC_AGREEMENT);
     gather_report(context, status, text, &report);
     status = agree(context, &report);
+    values_heard(context, status);
     if (status != STN_OK && context->error.status == STN_OK)
         stni_fail_rank(context, status, "agree: %s", failure_text(context));
     return context->error.status; /* where ranks could not agree, what this one had kept before stays */

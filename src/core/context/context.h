@@ -187,9 +187,11 @@ void stni_values_destroy(stn_context *context);
 stn_status stni_zero_take(stn_context *context, void **out);
 void stni_zero_destroy(stn_context *context);
 
-/* Whether a kernel reported a value error since the last time; writes its text, and frees the record. After the
- * queue was waited for. */
-int stni_value_take(stn_context *context, char *text, size_t size);
+/* Whether a kernel reported a value error that was not forgotten yet; writes its text. After the queue was waited
+ * for. */
+int stni_value_read(stn_context *context, char *text, size_t size);
+void stni_value_forget(stn_context *context); /* the record is free for the next one */
+int stni_value_take(stn_context *context, char *text, size_t size); /* reads it, and forgets it */
 
 /* Each number becomes the least over the ranks of the world; at most 64. Collective; a failure is kept as a rank
  * error. */

@@ -65,22 +65,37 @@ void stn_queue_value_error(stn_queue *queue, int op, int what, int n, const int6
     __atomic_store_n(&record->state, STN_VALUE_WRITTEN, __ATOMIC_RELEASE);
 }
 
-int stni_value_take(stn_context *context, char *text, size_t size)
+static stn_value_record *record_here(stn_context *context)
 {
-    stn_value_record record;
-    const uint32_t none = STN_VALUE_FREE;
-    stn_value_record *here = is_shared(context) ? context->values : &context->values_here;
+    return is_shared(context) ? context->values : &context->values_here;
+}
+
+int stni_value_read(stn_context *context, char *text, size_t size)
+{
+    stn_value_record *here = record_here(context);
     if (!is_shared(context) && copy(context, here, context->values, sizeof *here, STNI_COPY_TO_HOST) != STN_OK)
         return 0;
     if (__atomic_load_n(&here->state, __ATOMIC_ACQUIRE) != STN_VALUE_WRITTEN)
         return 0;
-    record = *here;
-    __atomic_store_n(&here->state, STN_VALUE_FREE, __ATOMIC_RELEASE);
+    if (context->value_text)
+        context->value_text(context, here, text, size);
+    else
+        snprintf(text, size, "kernel of op %d: value error %d", here->op, here->what);
+    return 1;
+}
+
+void stni_value_forget(stn_context *context)
+{
+    const uint32_t none = STN_VALUE_FREE;
+    __atomic_store_n(&record_here(context)->state, none, __ATOMIC_RELEASE);
     if (!is_shared(context))
         copy(context, &context->values->state, &none, sizeof none, STNI_COPY_TO_DEVICE);
-    if (context->value_text)
-        context->value_text(context, &record, text, size);
-    else
-        snprintf(text, size, "kernel of op %d: value error %d", record.op, record.what);
+}
+
+int stni_value_take(stn_context *context, char *text, size_t size)
+{
+    if (!stni_value_read(context, text, size))
+        return 0;
+    stni_value_forget(context);
     return 1;
 }

@@ -98,6 +98,23 @@ static void report_value(stn_context *context, void *arg)
     CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
 }
 
+/* As of a run that looks for a file to go on from: that there is none must not hide what kernels have seen. */
+static void report_value_later(stn_context *context, void *arg)
+{
+    const int64_t index = 7;
+    const int values_from = *(const int *)arg;
+    context->value_text = value_text;
+    if (context->rank == values_from)
+        CHECK_STATUS(stn_queue_launch(context->queue, value_kernel, &index, sizeof index), STN_OK);
+    context->may_have_values = 1; /* as the op that launched it has all ranks know */
+    CHECK_STATUS(stn_agree(context, context->rank == 1 ? STN_ERR_IO : STN_OK, "no file"), STN_ERR_IO);
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_agree_on_values(context), STN_ERR_VALUE);
+    CHECK(strstr(stn_context_error_text(context), "op 17, finding 3: index got 7, wanted below 5") != NULL);
+    stn_context_take_error(context, NULL, 0);
+    CHECK_STATUS(stn_agree(context, STN_OK, NULL), STN_OK);
+}
+
 static void report_in_scope(stn_context *context, void *arg)
 {
     (void)arg;
@@ -226,6 +243,12 @@ static void value_out_of_range_is_known_at_the_next_agreement(void)
     on_ranks(3, report_value, NULL);
 }
 
+static void value_that_was_not_heard_is_told_by_the_next_agreement(void)
+{
+    for (int from = 1; from < 3; from++)
+        on_ranks(3, report_value_later, &from);
+}
+
 static void scope_that_asks_for_it_agrees_at_its_end(void)
 {
     on_ranks(3, report_in_scope, NULL);
@@ -271,6 +294,8 @@ int main(int argc, char **argv)
         {"lowest_rank_that_reports_is_the_one_heard", lowest_rank_that_reports_is_the_one_heard},
         {"kept_error_of_one_rank_replaces_what_others_kept", kept_error_of_one_rank_replaces_what_others_kept},
         {"value_out_of_range_is_known_at_the_next_agreement", value_out_of_range_is_known_at_the_next_agreement},
+        {"value_that_was_not_heard_is_told_by_the_next_agreement",
+         value_that_was_not_heard_is_told_by_the_next_agreement},
         {"scope_that_asks_for_it_agrees_at_its_end", scope_that_asks_for_it_agrees_at_its_end},
         {"long_texts_are_cut_and_ended", long_texts_are_cut_and_ended},
         {"rank_error_reaches_peers_that_agree", rank_error_reaches_peers_that_agree},
