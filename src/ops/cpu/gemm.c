@@ -22,7 +22,7 @@ enum { VECTOR_TERMS = 128 };
 
 int stni_gemm_is_vector(stn_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    return dtype == STN_DTYPE_F32 && (m == 1 || n == 1) && k >= VECTOR_TERMS;
+    return STNI_ISA_BASE_OF(stni_gemv_kernels).run[dtype] != NULL && (m == 1 || n == 1) && k >= VECTOR_TERMS;
 }
 
 /* Of packed blocks of both factors. */
@@ -70,7 +70,7 @@ static void multiply_vector(enum stni_isa isa, const struct stni_gemm *g)
                                 .a = g->a, .a_row = g->a_row, .a_col = g->a_col,
                                 .x = g->b, .x_step = g->b_row, .y = g->c, .y_step = g->c_row,
                                 .accumulate = g->accumulate};
-    STNI_ISA_PICK(stni_gemv_kernels, isa)->run(&v);
+    STNI_ISA_PICK(stni_gemv_kernels, isa)->run[g->dtype](&v);
 }
 
 void stni_gemm_now(enum stni_isa isa, const struct stni_gemm *g, void *workspace)

@@ -21,8 +21,8 @@ struct stni_gemm {
 /* 1 for the dtypes above. */
 int stni_gemm_serves(stn_dtype dtype);
 
-/* 1 where one of the factors is a vector, and sums are so long that they are taken as exactly as a sum's: f32 in
- * chains of 32, these in f64. */
+/* 1 where one of the factors is a vector, f32 or f64, and sums are so long that they are taken as exactly as a sum's:
+ * in chains of 32, these in f64. */
 int stni_gemm_is_vector(stn_dtype dtype, int64_t m, int64_t n, int64_t k);
 
 /* Bytes of workspace that a product needs, and each that is no larger in any of its sizes; 0 where the dtype is not

@@ -128,6 +128,16 @@ static void products_match_plain_loops_in_every_form(void)
                 compare(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], form);
 }
 
+static void products_with_a_vector_match_plain_loops(void)
+{
+    static const int64_t sizes[][3] = {{1, 1, 128}, {1, 1, 1003}, {37, 1, 300}, {1, 21, 131}};
+    state = 14;
+    for (int d = 0; d < N_DTYPES; d++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int form = 0; form < 32; form++)
+                compare(dtypes[d], sizes[s][0], sizes[s][1], sizes[s][2], form);
+}
+
 static void products_larger_than_a_block_match_plain_loops(void)
 {
     state = 12;
@@ -252,6 +262,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"products_match_plain_loops_in_every_form", products_match_plain_loops_in_every_form},
+        {"products_with_a_vector_match_plain_loops", products_with_a_vector_match_plain_loops},
         {"products_larger_than_a_block_match_plain_loops", products_larger_than_a_block_match_plain_loops},
         {"sums_of_nothing_are_zero_or_keep_what_is_there", sums_of_nothing_are_zero_or_keep_what_is_there},
         {"integers_wrap", integers_wrap},

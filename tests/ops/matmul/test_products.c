@@ -3,6 +3,7 @@
 #include "core/shard/world.h"
 #include "ops/against_one.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -245,6 +246,32 @@ static void long_sums_err_as_sums_do(void)
     }
 }
 
+/* What a solver's step is made of reads its vectors and its matrix once, where they are: nothing is packed. */
+static stn_status in_place_body(stn_context *context, void *arg)
+{
+    static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64};
+    const int64_t line[] = {4096}, square[] = {64, 4096};
+    (void)arg;
+    for (int d = 0; d < 2; d++) {
+        stn_scope_begin(context);
+        const stn_mesh *mesh = test_mesh(context, 1, 0);
+        stn_tensor *x = stn_ones(context, stn_spec_of(mesh, dtypes[d], "R", 1, line));
+        stn_tensor *a = stn_ones(context, stn_spec_of(mesh, dtypes[d], "R", 2, square));
+        stn_context_stats_reset(context);
+        const int64_t before = test_stats(context).live_bytes;
+        stn_dot(x, x);
+        stn_mv(a, x);
+        CHECK(test_stats(context).peak_bytes - before < 1000);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void products_with_a_vector_need_no_workspace(void)
+{
+    test_ranks(1, in_place_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -253,6 +280,7 @@ int main(int argc, char **argv)
         {"an_input_times_zero_is_not_read", an_input_times_zero_is_not_read},
         {"bad_arguments_are_named", bad_arguments_are_named},
         {"long_sums_err_as_sums_do", long_sums_err_as_sums_do},
+        {"products_with_a_vector_need_no_workspace", products_with_a_vector_need_no_workspace},
     };
     return TEST_MAIN(argc, argv, cases);
 }
