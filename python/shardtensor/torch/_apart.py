@@ -46,6 +46,7 @@ def writes(func):
     return silent or any(a.alias_info is not None and a.alias_info.is_write for a in func._schema.arguments)
 
 
+@functools.lru_cache(maxsize=None)
 def is_composite(func):
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 

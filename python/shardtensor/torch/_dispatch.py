@@ -6,7 +6,7 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 from .. import DTypeError, LayoutError, StateError, UnsupportedError
-from ._apart import parts_of, taken_apart
+from ._apart import is_composite, parts_of, taken_apart
 from ._binding import NotOurs, bind, op_of
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
@@ -285,6 +285,8 @@ def dispatch(func, args, kwargs):
         result = own(func, args, kwargs)
         if result is not NotImplemented:
             return result
+    if torch.is_inference_mode_enabled() and is_composite(func) and op_of(func) is None:
+        return func.decompose(*args, **kwargs)  # which torch does before it comes here, but for this mode
     if of_lists:
         return (on_chunks if fits_lists(args, kwargs) else on_whole)(func, args, kwargs)
     try:

@@ -31,7 +31,9 @@ def entries_of(index):
 
 
 def dims_of(places):
-    """How many dims an index stands for: a mask for as many as it has."""
+    """How many dims an index stands for: a mask for as many as it has, True and False for none."""
+    if isinstance(places, bool):
+        return 0
     return places.ndim if places.dtype == torch.bool else 1
 
 

@@ -149,6 +149,11 @@ def outer(func, args, kwargs):
     return torch.mul(words["input"].unsqueeze(1), words["vec2"])
 
 
+def of_real(func, args, kwargs):
+    """real(x) and conj(x): of numbers that are real x itself, as in torch."""
+    return args[0] if args and not args[0].is_complex() else NotImplemented
+
+
 def inverted(func, args, kwargs):
     """~x: of bool; of integers it is bitwise, which no op is."""
     return ask("logical_not", [args[0]]) if args[0].dtype == torch.bool else NotImplemented
@@ -356,7 +361,8 @@ SPECIAL = {
     "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
-    "resolve_conj": resolved, "__invert__": inverted, "diff": difference, "any": truths, "all": truths,
+    "real": of_real, "conj": of_real, "resolve_conj": resolved, "__invert__": inverted, "diff": difference,
+    "any": truths, "all": truths,
     "view_as": shaped_as("view"), "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
     "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),
     "ravel": lambda func, args, kwargs: ask("reshape", [args[0]], shape=[-1]),

@@ -185,8 +185,7 @@ def is_of_view(tensor, index):
 
 
 def is_place(entry):
-    is_mask = isinstance(entry, torch.Tensor) and entry.dtype == torch.bool and entry.ndim > 0
-    return is_mask or isinstance(entry, torch.Tensor) and entry.dtype in INTEGERS
+    return isinstance(entry, bool) or isinstance(entry, torch.Tensor) and entry.dtype in (torch.bool, *INTEGERS)
 
 
 def without_places(index):

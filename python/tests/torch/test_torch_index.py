@@ -103,6 +103,17 @@ class Masks(AgainstTorch):
             self.assertEqual(x.grad.placements, x.placements)
         self.stays()
 
+    @on_ranks(4, mesh=(2, -1))
+    def test_what_is_assigned_to_truths(self, mesh):
+        """True and False stand for no dim, as a mask without dims."""
+        X, no = numbers(5, 4), torch.tensor(False, device=DEVICE)
+        places = ((True, 1), (1, True), (..., False, slice(1, 3)), (slice(1, 4), True, None, 2), (True, True, 1),
+                  (~no, 1), (no, slice(2)), (True, ROWS, slice(1, 3)))
+        for at, p, q in drawn(itertools.product(places, *[(Shard(0), Shard(1), Replicate())] * 2)):
+            x, one = spread(X, mesh, p, q), X.clone()
+            x[at], one[at] = 7., 7.
+            self.close(x, one)
+
     @on_ranks(3)
     def test_rows_stay_where_they_are(self, mesh):
         x = spread(numbers(6, 4), mesh, Shard(0), sizes={0: [3, 0, 3]})

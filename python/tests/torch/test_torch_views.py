@@ -177,6 +177,22 @@ class Views(TestCase):
                 self.close(got, wanted)
 
     @on_ranks(2)
+    def test_what_is_the_tensor_itself_in_any_mode(self, mesh):
+        X = numbers(5, 4)
+        for f, mode in itertools.product((torch.real, torch.conj, torch.positive, torch.atleast_1d, torch.atleast_2d),
+                                         (torch.enable_grad, torch.no_grad, torch.inference_mode)):
+            with mode():
+                x = spread(X, mesh, Shard(0))
+                self.assertIs(f(x), x)
+                self.close(f(x).add_(1), X + 1)
+        with torch.inference_mode():
+            x = spread(X, mesh, Shard(0))
+            y, z = torch.atleast_3d(x), torch.broadcast_tensors(x, x[:1])[0]
+            x.add_(1)
+            self.close(y, X[..., None] + 1)
+            self.close(z, X + 1)
+
+    @on_ranks(2)
     def test_dropout_of_nothing_is_the_tensor(self, mesh):
         x = spread(numbers(*SHAPE), mesh, Shard(0))
         for same in F.dropout(x, 0.0), F.dropout(x, 0.3, False), torch.dropout(x, 0.0, True):
