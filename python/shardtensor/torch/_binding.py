@@ -47,6 +47,11 @@ WEIGHTED = {
     "mse_loss", "l1_loss", "huber_loss", "nll_loss", "cross_entropy", "binary_cross_entropy",
     "binary_cross_entropy_with_logits"
 }
+# Ops that promote dtypes where torch's functions refuse some of them beside others, or give another one.
+UNMIXED = {
+    "batch_norm", "instance_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "lerp", "lerp_",
+    "complex", "polar", "cross"
+}
 
 
 class NotOurs(Exception):
@@ -159,11 +164,25 @@ def bind(func, args, kwargs):
         raise NotOurs(str(error)) from None
     if any(not plain(v) for v in attrs.values()) or op.name in UNLIKE and inputs[0].dtype in UNLIKE[op.name]:
         raise NotOurs(op.name)
+    if op.name in UNMIXED and mixes(op.name, inputs):
+        raise NotOurs(op.name)
     if op.name in WEIGHTED and any(t is not None and t.requires_grad for t in inputs[2:]):
         raise NotOurs(op.name)
     if op.name in ("any", "all") and attrs.get("dim") == []:  # torch's are of each element then
         raise NotOurs(op.name)
     return op, inputs, attrs
+
+
+def mixes(name, inputs):
+    """Whether these dtypes are torch's affair. Its norms have parameters of f32 beside what is narrower, its losses of
+    logits the dtype of their targets."""
+    first, *others = [t.dtype for t in inputs if t is not None]
+    if all(dtype == first for dtype in others):
+        return False
+    if name == "binary_cross_entropy_with_logits":
+        return torch.promote_types(first, others[0]) != others[0]
+    narrow = name.endswith("norm") and first in (torch.float16, torch.bfloat16)
+    return not (narrow and all(dtype == torch.float32 for dtype in others))
 
 
 def plain(value):

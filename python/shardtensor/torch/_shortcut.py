@@ -3,7 +3,7 @@ it, above torch's autograd and below."""
 import torch
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
-from ._binding import EMPTY, HOW, SPREAD, UNLIKE, WEIGHTED, op_of, words_of
+from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._node import Call, Node, gradient, keeps_graph, makers
 from ._results import LEAST, SAVES
@@ -80,13 +80,13 @@ def _leaf_node():
 def offer(func, op):
     """Lets further calls of a function take the short way, where it is an op of one tensor with memory of its own."""
     plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD or op.name in UNLIKE or
-                 op.name in WEIGHTED)
+                 op.name in WEIGHTED or op.name in UNMIXED)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
 
 
 def offer_below(func, op):
     """The same for an overload below autograd, which may be in place."""
-    plain = not (op.returns_list or op.aliases or op.name in SPREAD or op.name in UNLIKE)
+    plain = not (op.returns_list or op.aliases or op.name in SPREAD or op.name in UNLIKE or op.name in UNMIXED)
     if plain and op.n_outputs == 1 and not op_of(func)[1]:
         _below[id(func)] = (func, op.name, words_of(func, op))

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from . import _autocast
 from ._bags import embedding_bag
-from ._binding import find
+from ._binding import find, mixes
 from ._dtypes import NAMES
 from ._moves import whole_of
 from ._trees import mapped
@@ -221,6 +221,8 @@ def running_norm(name, flag):
         if words is None or words.get("momentum", 0.1) is None:
             return NotImplemented
         order = [words.get(n) for n in tensors]
+        if mixes(name, order):
+            return NotImplemented
         trains = bool(words.get(flag, name == "instance_norm"))
         # What a node keeps must not change: of the statistics, copies.
         kept = [t if t is None or not trains else t.detach().clone() for t in order[1:3]]

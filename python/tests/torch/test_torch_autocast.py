@@ -97,6 +97,30 @@ class Autocast(TestCase):
                     self.close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-5)
             self.assertEqual(gathered.total(), count, name)
 
+    @on_ranks(2)
+    def test_dtypes_beside_others_are_torch_s_affair(self, mesh):
+        """What torch refuses is refused, in its words; the loss of logits has the dtype of the targets."""
+        X = numbers(5, 4).sigmoid()
+        calls = (lambda x, y: F.batch_norm(x, None, None, y[0], y[1], True), lambda x, y: F.batch_norm(
+            x, y[0], y[1], x[0], x[1]), lambda x, y: F.instance_norm(x[None], None, None, y[:, 0], y[:, 1]),
+                 F.binary_cross_entropy, F.binary_cross_entropy_with_logits, torch.polar, torch.complex,
+                 lambda x, y: torch.lerp(x, y, 0.5), lambda x, y: x.lerp(x, y), lambda x, y: x.clone().lerp_(y, 0.5),
+                 lambda x, y: torch.cross(x[:, :3], y[:, :3], 1))
+        for number, f in enumerate(calls):
+            f(spread(X, mesh, Shard(0)), spread(X, mesh, Shard(0)))  # after which calls may go the short way
+            found = []
+            for x in (X, spread(X, mesh, Shard(0))):
+                try:
+                    found.append(full(f(x, x.float())))
+                except RuntimeError as error:
+                    found.append(str(error))
+            self.assertEqual(type(found[1]), type(found[0]), number)
+            if isinstance(found[0], str):
+                self.assertEqual(found[1], found[0])
+            else:
+                self.assertEqual(found[1].dtype, found[0].dtype)
+                self.close(found[1], found[0])
+
     @on_ranks(1, 2)
     def test_a_module_trains(self, mesh):
         X, y = numbers(6, 4, dtype=torch.float32), torch.tensor([0, 2, 1, 1, 0, 2])
