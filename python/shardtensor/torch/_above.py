@@ -7,7 +7,7 @@ from .. import _c
 from . import _autocast, _compile, _moves, _through, _traced_calls
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES
-from ._fallback import count
+from ._fallback import check_layout, count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
 from ._node import recorded
 from ._promotion import check_promotion
@@ -163,7 +163,12 @@ def whole_above(func, args, kwargs, mesh):
     refuses. What torch raises then is what it would say of these arguments."""
     count(func, (args, kwargs))
     result = func(*mapped(full, args), **mapped(full, kwargs))
-    return mapped(lambda tensor: _moves.shard_tensor(tensor, mesh) if tensor.dtype in NAMES else tensor, result)
+
+    def up(tensor):
+        check_layout(func, tensor)
+        return _moves.shard_tensor(tensor, mesh) if tensor.dtype in NAMES else tensor
+
+    return mapped(up, result)
 
 
 def full(tensor):

@@ -7,7 +7,7 @@ from ._moves import whole_of
 
 ARGUMENTS = ("input", "weight", "offsets", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",
              "per_sample_weights", "include_last_offset", "padding_idx")
-NOT_OURS = ("max_norm", "scale_grad_by_freq", "sparse")
+NOT_OURS = ("max_norm", "scale_grad_by_freq")
 
 
 def is_whole(tensor, ndim):

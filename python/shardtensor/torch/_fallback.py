@@ -7,7 +7,7 @@ import warnings
 
 import torch
 
-from .. import LayoutError, StateError
+from .. import LayoutError, StateError, UnsupportedError
 from ._apart import lies_whole, refuse_part
 from ._dtypes import NAMES
 from ._layout import complete, replicated
@@ -222,6 +222,13 @@ def whole(tensor):
     return to_torch(tensor._handle.full_tensor()) if getattr(tensor, "_handle", None) is not None else tensor
 
 
+def check_layout(func, tensor):
+    """What has run whole gives what a ShardTensor may be."""
+    if tensor.layout is not torch.strided:
+        raise UnsupportedError("%s: gives a tensor of layout %s, wanted torch.strided, as ShardTensors are: call it of "
+                               "full_tensor()" % (getattr(func, "__name__", func), tensor.layout))
+
+
 def on_whole(func, args, kwargs, complete_result=None):
     """Gathers, runs the function whole on each rank, and keeps what it gives as Replicate, once complete_result has
     been called on each tensor of it."""
@@ -242,6 +249,7 @@ def on_whole(func, args, kwargs, complete_result=None):
     def up(tensor):
         if tensor.dtype not in NAMES:
             return tensor
+        check_layout(func, tensor)
         handle = same(tensor.contiguous(), mesh, random)
         result = lent(handle) if shows else wrap(own(handle))
         result._gathered_view = shows

@@ -43,13 +43,12 @@ def to_handle(tensor):
         tensor = tensor.detach().resolve_conj().resolve_neg()
         if tensor._is_zerotensor():  # a gradient of torch's own that has no memory
             tensor = torch.zeros(tensor.shape, dtype=tensor.dtype, device=here)
-        if tensor.layout is not torch.strided:
-            tensor = tensor.to_dense()
     return context.wrap(tensor.data_ptr(), name, tuple(tensor.shape), tensor.stride(), tensor)
 
 
 def laid(tensor, spec):
-    """A handle of `spec` whose chunk is a plain tensor."""
+    """A handle of `spec` whose chunk is a plain tensor; of a sparse one, as a gradient may be, a dense one."""
+    tensor = tensor if tensor.layout is torch.strided else tensor.to_dense()
     return to_handle(tensor.contiguous()).from_local(spec)
 
 

@@ -154,6 +154,8 @@ class ShardTensor(torch.Tensor):
             raise UnsupportedError("from_local: run_check got True, wanted False: world(checks=True) compares replicas")
         if shape is not None:
             sharding_shapes, global_shape = "chunk", shape
+        if local_tensor.layout is not torch.strided:
+            raise UnsupportedError("from_local: local_tensor got layout %s, wanted torch.strided" % local_tensor.layout)
         mesh = mesh_of(device_mesh)
         placements = tuple(placements) if placements is not None else (Replicate(),) * len(mesh.shape)
         placements = tuple(Shard(dim_of(p, local_tensor.ndim)) if p.is_shard() else p for p in placements)

@@ -48,6 +48,15 @@ class Bags(AgainstTorch):
         self.stays()
 
     @on_ranks(2)
+    def test_gradients_are_dense(self, mesh):
+        for f in (lambda w, i: F.embedding(i, w, sparse=True), lambda w, i: F.embedding_bag(i, w, sparse=True)):
+            one, w = WEIGHT.clone().requires_grad_(), spread(WEIGHT, mesh, Shard(0), requires_grad=True)
+            for weight in (one, w):
+                f(weight, INDICES).square().sum().backward()
+            self.assertEqual((one.grad.layout, w.grad.layout), (torch.sparse_coo, torch.strided))
+            self.close(w.grad, one.grad.to_dense())
+
+    @on_ranks(2)
     def test_what_torch_refuses_and_what_it_does_itself(self, mesh):
         weight, row = spread(WEIGHT, mesh, Shard(0)), INDICES.flatten()
         for wrong in (lambda w: F.embedding_bag(row, w), lambda w: F.embedding_bag(INDICES, w, OFFSETS),

@@ -3,9 +3,10 @@ order, in any layout, against torch. On one rank all lies whole, and torch's fun
 import itertools
 import unittest
 
-from torch_ranks import AgainstTorch, DEVICE, Shard, drawn, full, layouts, numbers, on_ranks, spread, torch
+from torch_ranks import AgainstTorch, DEVICE, Shard, ShardTensor, drawn, full, layouts, numbers, on_ranks, spread, torch
 import torch.nn.functional as F
 
+import shardtensor as st
 from shardtensor.torch import gathered, world
 
 
@@ -265,6 +266,20 @@ class Apart(AgainstTorch):
             w.add_(100), i.add_(1)
             y.backward()
             self.close(x.grad, one.grad)
+
+    @on_ranks(2)
+    def test_sparse_tensors(self, mesh):
+        """They may stand beside a ShardTensor, which is none itself."""
+        X, S = numbers(5, 4), numbers(5, 4, seed=1).relu().to_sparse()
+        x = spread(X, mesh, Shard(0), requires_grad=True)
+        for f in (lambda t: S.t() @ t, lambda t: torch.sparse.mm(S.t(), t), lambda t: t + S):
+            self.close(f(x), f(X))
+        chunk = x.to_local()
+        F.embedding(torch.tensor([0, 1], device=DEVICE), chunk, sparse=True).sum().backward()
+        self.close(x.grad.sum(), torch.tensor(8. * world().size, dtype=X.dtype, device=DEVICE))
+        for f in (x.to_sparse, x.to_sparse_csr, lambda: x.sparse_mask(S), lambda: torch.sparse_coo_tensor(
+                LABELS[None, :2], x[:2], (5, 4)), lambda: ShardTensor.from_local(S, mesh, [Shard(0)])):
+            self.assertRaisesRegex(st.UnsupportedError, "layout torch.sparse_.*, wanted torch.strided", f)
 
     @on_ranks(2)
     def test_under_autocast(self, mesh):
