@@ -3,9 +3,24 @@
 
 #include <string.h>
 
+/** A tuple of it, or of its entries. @return NULL with an exception that names `what`. */
+static PyObject *tuple_of(PyObject *object, const char *what)
+{
+    if (PyObject_TypeCheck(object, stnp_tensor_type))
+        return PyTuple_Pack(1, object);
+    PyObject *entries = PyObject_GetIter(object);
+    if (!entries) {
+        PyErr_Format(PyExc_TypeError, "%s: got %R, wanted a tensor or a sequence of tensors", what, object);
+        return NULL;
+    }
+    PyObject *tuple = PySequence_Tuple(entries);
+    Py_DECREF(entries);
+    return tuple;
+}
+
 stn_tensor **stnp_take_tensors(PyObject *object, const char *what, int *n, PyObject **tuple)
 {
-    *tuple = PyObject_TypeCheck(object, stnp_tensor_type) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    *tuple = tuple_of(object, what);
     *n = *tuple ? (int)PyTuple_Size(*tuple) : 0;
     stn_tensor **handles = *tuple ? PyMem_Calloc((size_t)*n + 1, sizeof *handles) : NULL;
     if (*tuple && !handles)

@@ -97,42 +97,9 @@ PyObject *stnp_op_pullback(PyObject *object, PyObject *args)
     return NULL;
 }
 
-static int take_cotangents(PyObject *list, int most, stn_tensor **cotangents)
+/** The gradients of an application as a tuple, and with `again` the next pullback beside it. */
+static PyObject *results(stnp_pullback *self, stn_tensor *const *grads, int n_cotangents, int again, stn_pullback *next)
 {
-    Py_ssize_t n = PyTuple_Size(list);
-    if (n > most) {
-        PyErr_Format(PyExc_ValueError, "cotangents: %zd of them, the call has %d outputs", n, most);
-        return -1;
-    }
-    for (int i = 0; i < n; i++) {
-        PyObject *entry = PyTuple_GetItem(list, i);
-        if (entry != Py_None && stnp_want(entry, stnp_tensor_type, "cotangents") < 0)
-            return -1;
-        cotangents[i] = entry == Py_None ? NULL : ((stnp_tensor *)entry)->handle;
-    }
-    return (int)n;
-}
-
-static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
-{
-    static char *names[] = {"cotangents", "needs", "again", NULL};
-    stnp_pullback *self = (stnp_pullback *)object;
-    PyObject *list;
-    unsigned long needs;
-    int again = 0, n;
-    stn_tensor *cotangents[2 * STN_MAX_OUTPUTS], *grads[STN_MAX_INPUTS + STN_MAX_OUTPUTS] = {NULL};
-    stn_pullback *next = NULL;
-    stnp_entry entry;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O!k|p:apply", names, &PyTuple_Type, &list, &needs, &again) ||
-        (n = take_cotangents(list, self->n_outputs, cotangents)) < 0)
-        return NULL;
-    if (!self->handle)
-        return stnp_raise(STN_ERR_STATE, "apply: the pullback was given up");
-    if (stnp_enter(&entry, self->context) < 0)
-        return NULL;
-    stn_status status = stn_pullback_apply(self->handle, n, cotangents, (uint32_t)needs, grads, again ? &next : NULL);
-    if (stnp_leave(&entry, status) < 0)
-        return NULL;
     PyObject *tuple = PyTuple_New(self->n_inputs);
     for (int i = 0; tuple && i < self->n_inputs; i++) {
         PyObject *grad = Py_None;
@@ -145,7 +112,39 @@ static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
     }
     if (!again)
         return tuple;
-    return Py_BuildValue("(NN)", tuple, stnp_wrap_pullback(self->context, next, self->n_inputs + n, self->n_inputs));
+    return Py_BuildValue("(NN)", tuple,
+                         stnp_wrap_pullback(self->context, next, self->n_inputs + n_cotangents, self->n_inputs));
+}
+
+static PyObject *apply_to(stnp_pullback *self, int n, stn_tensor **cotangents, unsigned long needs, int again)
+{
+    stn_tensor *grads[STN_MAX_INPUTS + STN_MAX_OUTPUTS] = {NULL};
+    stn_pullback *next = NULL;
+    stnp_entry entry;
+    if (n > self->n_outputs)
+        return PyErr_Format(PyExc_ValueError, "cotangents: %d of them, the call has %d outputs", n, self->n_outputs);
+    if (!self->handle)
+        return stnp_raise(STN_ERR_STATE, "apply: the pullback was given up");
+    if (stnp_enter(&entry, self->context) < 0)
+        return NULL;
+    stn_status status = stn_pullback_apply(self->handle, n, cotangents, (uint32_t)needs, grads, again ? &next : NULL);
+    return stnp_leave(&entry, status) < 0 ? NULL : results(self, grads, n, again, next);
+}
+
+static PyObject *apply(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"cotangents", "needs", "again", NULL};
+    PyObject *list, *tuple = NULL, *result = NULL;
+    unsigned long needs;
+    int again = 0, n;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Ok|p:apply", names, &list, &needs, &again))
+        return NULL;
+    stn_tensor **cotangents = stnp_take_tensors(list, "cotangents", &n, &tuple);
+    if (cotangents)
+        result = apply_to((stnp_pullback *)object, n, cotangents, needs, again);
+    PyMem_Free(cotangents);
+    Py_XDECREF(tuple);
+    return result;
 }
 
 /** The i-th tensor that it keeps, a new reference. @return NULL: no more of them, or an exception. */

@@ -119,6 +119,13 @@ class Pullbacks(TestCase):
             (ordered, index), pullback = context.op("sort").pullback([x], {}, 1)
             grad, = pullback.apply((make(context, None, None, (4,), [1, 2, 3, 4]), None), 1)
             self.assertEqual((values(index), values(grad)), ([1, 3, 2, 0], [4, 1, 3, 2]))
+            cotangent = make(context, None, None, (4,), [1, 2, 3, 4])
+            for given in (cotangent, [cotangent], [cotangent, None], iter([cotangent])):
+                self.assertEqual(values(pullback.apply(given, 1)[0]), [4, 1, 3, 2])
+            for wrong, says in ((7, "cotangents: got 7, wanted a tensor or a sequence of tensors"),
+                                ([7], "cotangents: 7, which is no"), (None, "cotangents: got None, wanted")):
+                self.assertRaisesRegex(TypeError, says, pullback.apply, wrong, 1)
+            self.assertRaisesRegex(TypeError, "outputs: got 7, wanted a tensor", context.grad, 7, [x])
             outputs, none = context.op("neg").pullback([x], {}, 0)
             self.assertIsNone(none)
             self.assertEqual(values(outputs[0]), [-4, -1, -3, -2])
