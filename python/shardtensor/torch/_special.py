@@ -1,5 +1,7 @@
 """Functions that torch spells in ways of its own: an op of the library after a look at the arguments. Each gives
 NotImplemented where it has none."""
+import types
+
 import torch
 import torch.nn.functional as F
 
@@ -320,6 +322,15 @@ def index_reduced(func, args, kwargs):
     return result if words["input"].ndim else result.reshape(()).clone()
 
 
+def weight_normed(func, args, kwargs):
+    """Torch's own has a gradient that is one function, and no op."""
+    words = words_of(["v", "g", "dim"], args, kwargs)
+    if words is None:
+        return NotImplemented
+    v, dim = words["v"], words.get("dim", 0)
+    return v * (words["g"] / torch.norm_except_dim(v, 2, dim))
+
+
 def bilinear(func, args, kwargs):
     words = words_of(["input1", "input2", "weight", "bias"], args, kwargs)
     if words is None:
@@ -353,11 +364,20 @@ def sampled(func, args, kwargs):
     return F.grid_sample(words["input"], words["grid"], mode, padding, words["align"])
 
 
+def by_its_body(function):
+    """A function of torch's in Python, whose calls come above autograd as the program's own do: handed on, torch would
+    make them below, where attention has no op."""
+    body = types.FunctionType(function.__code__, {**function.__globals__, "has_torch_function": lambda tensors: False},
+                              function.__name__, function.__defaults__, function.__closure__)
+    body.__kwdefaults__ = function.__kwdefaults__
+    return lambda func, args, kwargs: body(*args, **kwargs)
+
+
 SPECIAL = {
     "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
     "grid_sampler_3d": sampled,
     "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
-    "index_reduce": index_reduced, "bilinear": bilinear,
+    "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,
@@ -383,6 +403,7 @@ SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
     F.embedding: renormed,
     F.embedding_bag: embedding_bag,
+    F.multi_head_attention_forward: by_its_body(F.multi_head_attention_forward),
     F.batch_norm: running_norm("batch_norm", "training"),
     F.instance_norm: running_norm("instance_norm", "use_input_stats")
 }
