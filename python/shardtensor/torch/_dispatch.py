@@ -141,13 +141,22 @@ def apart(name):
     return run
 
 
+def of_each(function):
+    """A function of a list whose results have another shape than its tensors: of each by itself."""
+    return lambda func, args, kwargs: [function(tensor, *args[1:], **kwargs) for tensor in args[0]]
+
+
 def turned(func, args, kwargs):
     """x.transpose_(0, 1) and its like: x holds what the view shows, in memory of its own, and torch hears of its
-    shape."""
+    shape. What torch has taken of another tensor below autograd, as in vmap, stays on that one's memory."""
     tensor = args[0]
-    refuse_turn(tensor, func)
+    known = any(getattr(tensor, word, False) for word in ("_node_view", "_lent", "_gathered_view"))
+    stays = tensor._handle.is_view and not known and not views_beside(tensor)
+    if not stays:
+        refuse_turn(tensor, func)
     shows = dispatch(twin(func), args, kwargs)
-    tensor._handle = world().op("clone")(shows._handle)
+    tensor._handle = shows._handle if stays else world().op("clone")(shows._handle)
+    vars(tensor).pop("_taken", None)
     tell_shape(tensor, shows)
     return tensor
 
@@ -169,6 +178,7 @@ OWN = {
     "unsafe_split": apart("split"), "unsafe_split_with_sizes": apart("split_with_sizes"),
     "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
+    "_foreach_norm": of_each(torch.ops.aten.linalg_vector_norm), "_foreach_max": of_each(torch.ops.aten.max),
     "_unique2": unique, "unique_consecutive": unique,
     "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar,
     "copy_": copy_, "zero_": zero_, "t": transpose,

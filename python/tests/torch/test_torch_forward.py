@@ -129,7 +129,9 @@ class Refused(TestCase):
                   lambda x, w: torch.func.grad(lambda v: ((x * X + T[0]) @ v + torch.logaddexp(x, v[0])).sum())(w),
                   lambda x, w: torch.func.grad(lambda v: torch.func.grad(lambda u: (x @ u).pow(3).sum())(v).sum())(w),
                   lambda x, w: torch.func.vjp(lambda v: F.linear(x, v).tanh(), w)[1](T)[0],
-                  lambda x, w: torch.func.vmap(lambda row: (x * row).sum(1))(w)):
+                  lambda x, w: torch.func.vmap(lambda row: (x * row).sum(1))(w),
+                  lambda x, w: torch.func.vmap(lambda row: F.linear(row, w, w[0]))(x),
+                  lambda x, w: torch.func.vmap(lambda row: torch.func.grad(lambda v: (row @ v).pow(2).sum())(w))(x)):
             wanted = f(X, W)
             self.close(f(rows(X, mesh), spread(W, mesh, Shard(0))), wanted)
             self.close(f(rows(X, mesh), W), wanted)

@@ -55,7 +55,7 @@ def layers(around=lambda layer: layer, n=5):
 torch.manual_seed(0)  # threads share the generator: before there are any
 MODULES = {
     "layers": layers(), "weight norm": layers(parametrizations.weight_norm), "spectral norm": layers(
-        parametrizations.spectral_norm), "attention": Attention(6, 2, batch_first=True), "weights of attention": Attention(
+        parametrizations.spectral_norm), "attention": Attention(6, 2, batch_first=True), "weights": Attention(
             6, 2, batch_first=True, add_bias_kv=True, add_zero_attn=True, kdim=6, vdim=6),
     "encoder": nn.TransformerEncoderLayer(6, 2, 8, 0., "gelu", batch_first=True, norm_first=True),
     "decoder": nn.TransformerDecoderLayer(6, 2, 8, 0., batch_first=True), "lstm": Recurrent(
@@ -167,9 +167,15 @@ class Training(AgainstTorch):
             module, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.9)), None)
         clips = (lambda parameters, most: nn.utils.clip_grad_norm_(parameters, most, float("inf")),
                  lambda parameters, most: nn.utils.clip_grad_norm_(parameters, most, foreach=False),
+                 lambda parameters, most: nn.utils.clip_grad_norm_(parameters, most, foreach=True),
                  nn.utils.clip_grad_value_)
         for mean, clip, laid in drawn(itertools.product(means, clips, LAID)):
             self.as_one_process(layers_of_all(), mesh, laid, clip, optimizer=adamw, clip=clip, mean=mean)
+        x = [spread(X, mesh, Shard(0)), X]
+        for f in (torch._foreach_norm, torch._foreach_max, lambda x: torch._foreach_norm(x, 1)):
+            for got, wanted in zip(f(x), f([X, X])):
+                self.close(got, wanted)
+        self.stays()
 
 
 def layers_of_all():
