@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from . import _autocast
 from ._bags import embedding_bag
-from ._binding import find, mixes
+from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
 from ._trees import mapped
@@ -215,35 +215,6 @@ def norm(func, args, kwargs):
     return ask("vector_norm", [words["input"]], ord=float(p), dim=dims_of(words), keepdim=keepdim)
 
 
-def running_norm(name, flag):
-    """F.batch_norm and F.instance_norm, which change the running statistics that they are given."""
-    def run(func, args, kwargs):
-        tensors = ["input", "running_mean", "running_var", "weight", "bias"]
-        words = words_of([*tensors, flag, "momentum", "eps"], args, kwargs)
-        if words is None or words.get("momentum", 0.1) is None:
-            return NotImplemented
-        order = [words.get(n) for n in tensors]
-        if mixes(name, order):
-            return NotImplemented
-        trains = bool(words.get(flag, name == "instance_norm"))
-        # What a node keeps must not change: of the statistics, copies.
-        kept = [t if t is None or not trains else t.detach().clone() for t in order[1:3]]
-        result = ask(name,
-                     [order[0], *kept, *order[3:]],
-                     **{flag: trains},
-                     momentum=float(words.get("momentum", 0.1)),
-                     eps=float(words.get("eps", 1e-5)))
-        if not isinstance(result, tuple):
-            return result
-        with torch.no_grad():
-            for running, new in zip(order[1:3], result[1:]):
-                if running is not None:
-                    running.copy_(new if hasattr(running, "_handle") else whole_of(new))
-        return result[0]
-
-    return run
-
-
 def renormed(func, args, kwargs):
     """F.embedding with max_norm, which changes the rows of a plain weight that are read: on every rank all of them."""
     names = ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
@@ -403,9 +374,7 @@ SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
     F.embedding: renormed,
     F.embedding_bag: embedding_bag,
-    F.multi_head_attention_forward: by_its_body(F.multi_head_attention_forward),
-    F.batch_norm: running_norm("batch_norm", "training"),
-    F.instance_norm: running_norm("instance_norm", "use_input_stats")
+    F.multi_head_attention_forward: by_its_body(F.multi_head_attention_forward)
 }
 
 
