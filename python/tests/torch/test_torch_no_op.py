@@ -243,14 +243,36 @@ class Apart(AgainstTorch):
         if world().rank == 0:
             self.assertLessEqual({name.split(".")[1] for name in gathered - self.before}, {"_unsafe_masked_index"})
 
-    @on_ranks(2)
-    def test_running_statistics_change_once(self, mesh):
-        X, found = numbers(4, 3, 2), []
-        for x in (X, spread(X, mesh, Shard(0))):
-            mean, var = torch.zeros(3, dtype=X.dtype, device=DEVICE), torch.ones(3, dtype=X.dtype, device=DEVICE)
-            found.append((*torch.native_batch_norm(x, None, None, mean, var, True, 0.1, 1e-5), mean, var))
-        for wanted, got in zip(*found):
-            self.close(got, wanted)
+    NORMS = {
+        "batch": lambda *all: torch.batch_norm(*all, True, 0.1, 1e-5, False), "instances": lambda *all:
+        torch.instance_norm(*all, True, 0.1, 1e-5, False), "native": lambda *all: torch.native_batch_norm(
+            *all, True, 0.1, 1e-5), "as it says": lambda *all: torch._native_batch_norm_legit(*all, True, 0.1, 1e-5),
+        "running": lambda *all: torch.native_batch_norm(*all, False, 0.1, 1e-5), "update": lambda *all:
+        torch.ops.aten._batch_norm_with_update(*all, 0.1, 1e-5)[:3], "groups": lambda *all: torch.native_group_norm(
+            *all[:3], 5, 4, 3, 2, 1e-5), "none": lambda *all: torch.native_batch_norm(
+                all[0], None, None, None, None, True, 0.1, 1e-5)
+    }
+
+    @on_ranks(2, 3)
+    def test_norms_and_their_running_statistics(self, mesh):
+        """Which change once, also where a gradient is recorded, plain ones and others."""
+        X = numbers(5, 4, 3)
+        for (name, f), x, place in drawn(itertools.product(self.NORMS.items(), layouts(X, mesh), (None, Shard(0)))):
+            found = []
+            for t in (X.clone(), x):
+                channels = [numbers(4, seed=seed).abs() for seed in range(4)]
+                if t is x and place is not None:
+                    channels = [spread(c, mesh, place) for c in channels]
+                leaves = [t.requires_grad_(), *(c.requires_grad_() for c in channels[:2])]
+                y = f(*leaves, *channels[2:])
+                y = y if isinstance(y, tuple) else (y, )
+                loss = sum(part.sin().sum() for part in y if part.requires_grad)
+                grads = torch.autograd.grad(loss, leaves, allow_unused=True)
+                found.append((*y, *channels[2:], *(g for g in grads if g is not None)))
+            for wanted, got in zip(*found, strict=True):
+                self.assertEqual((got.shape, got.requires_grad), (wanted.shape, wanted.requires_grad))
+                torch.testing.assert_close(full(got), full(wanted), msg=lambda text: "%s: %s" % (name, text))
+        self.stays()
 
     @on_ranks(1, 2)
     def test_a_plain_operand_may_change_until_backward(self, mesh):
