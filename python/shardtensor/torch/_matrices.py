@@ -1,5 +1,5 @@
-"""Functions of matrices without an op: those of a batch belong to the ranks that have them, and run on the chunks. What
-cuts the matrices themselves cuts the batch instead."""
+"""Functions of matrices, and of vectors, without an op: those of a batch belong to the ranks that have them, and run on
+the chunks. What cuts the matrices themselves cuts the batch instead."""
 import math
 
 import torch
@@ -21,11 +21,13 @@ MATRICES = {
     "linalg_ldl_factor_ex": ((2, ), (2, 1, 0)), "linalg_ldl_solve": ((2, 1, 2), (2, )), "linalg_lu": ((2, ), (2, 2, 2)),
     "linalg_lu_factor_ex": ((2, ), (2, 1, 0)), "linalg_lu_solve": ((2, 1, 2), (2, )),
     "linalg_matrix_exp": ((2, ), (2, )), "linalg_pinv": ((2, ), (2, )), "linalg_qr": ((2, ), (2, 2)),
-    "linalg_solve_triangular": ((2, 2), (2, )), "lu_unpack": ((2, 1), (2, 2, 2)), "ormqr": ((2, 1, 2), (2, )),
+    "linalg_solve_triangular": ((2, 2), (2, )), "lu_unpack": ((2, 1), (2, 2, 2)), "mode": ((1, ), (0, 0)),
+    "nanmedian": ((1, ), (0, 0)), "ormqr": ((2, 1, 2), (2, )),
     "triangular_solve": ((2, 2), (2, 2)), "_linalg_det": ((2, ), (0, 2, 1)), "_linalg_eigh": ((2, ), (1, 2)),
     "_linalg_eigvals": ((2, ), (1, )), "_linalg_slogdet": ((2, ), (0, 0, 2, 1)),
     "_linalg_solve_ex": ((2, 2), (2, 2, 1, 0)), "_linalg_svd": ((2, ), (2, 1, 2))
 }
+OF_VECTORS = {"mode", "nanmedian"}  # of the last dim
 # Those that raise where numbers have no such result, which on one rank alone they may.
 RAISING = {"cholesky", "linalg_eig", "linalg_eigvals", "linalg_pinv", "_linalg_eigh", "_linalg_eigvals", "_linalg_svd"}
 
@@ -66,9 +68,17 @@ def cut_batch(spec, n, batch):
     return list(map(cut, spec.placements))
 
 
+def is_along_the_last(func, args):
+    """Whether it is of a dim, and that the last, where its results have none."""
+    dim = args[1] if len(args) > 1 else -1  # torch hands on no defaults
+    return func._schema.arguments[1:] and len(args) < 3 and dim in (-1, args[0].ndim - 1)
+
+
 def on_matrices(func, args, kwargs):
     """What it gives, or NotImplemented: that is told by metadata, so that ranks agree."""
     name = func._schema.name.split("::")[1]
+    if name in OF_VECTORS and not is_along_the_last(func, args):
+        return NotImplemented
     n = len(MATRICES[name][0]) if name in MATRICES else 0
     operands = args[:n]
     if n == 0 or len(operands) < n or not all(isinstance(t, torch.Tensor) and t.dtype in NAMES for t in operands):

@@ -116,7 +116,34 @@ def allclose(one, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     return torch.isclose(one, other, rtol, atol, equal_nan).all().item()
 
 
+def along_the_last(function):
+    """A function of vectors along a dim, which gives values and where they are: of the last one, which a batch has."""
+    def run(tensor, dim=-1, keepdim=False):
+        if tensor.ndim < 2:
+            raise NotOurs(function)
+        found = function(tensor.movedim(dim, -1), -1)
+        return tuple(t.unsqueeze(dim % tensor.ndim) if keepdim else t for t in found)
+
+    return run
+
+
+def nanmedian(tensor, *dim_and_whether_kept):
+    """Of all elements: the one in the middle, where a sort has those that are no numbers last."""
+    if dim_and_whether_kept:
+        return along_the_last(torch.nanmedian)(tensor, *dim_and_whether_kept)
+    count = torch.logical_not(torch.isnan(tensor)).sum()
+    middle = ((count - 1).clamp(min=0) // 2).reshape(1)
+    return torch.index_select(tensor.reshape(-1).sort()[0], 0, middle).reshape(())
+
+
+def nonzero_static(tensor, *, size, fill_value=-1):
+    found = torch.nonzero(tensor)[:size]
+    rest = found.new_full((size - found.shape[0], tensor.ndim), fill_value)
+    return torch.cat([found, rest]) if rest.numel() else found
+
+
 PARTS = {
+    "mode": along_the_last(torch.mode), "nanmedian": nanmedian, "nonzero_static": nonzero_static,
     "slice_backward": view_back(aten.slice.Tensor), "select_backward": view_back(aten.select.int),
     "diagonal_backward": view_back(aten.diagonal.default), "unfold_backward": view_back(aten.unfold.default),
     "slice_scatter": scattered(aten.slice.Tensor), "select_scatter": scattered(aten.select.int),

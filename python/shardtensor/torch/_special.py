@@ -311,6 +311,24 @@ def bilinear(func, args, kwargs):
     return result if words.get("bias") is None else result + words["bias"]
 
 
+def multi_margin_loss(func, args, kwargs):
+    others = ["size_average", "reduce", "reduction"]
+    words = words_of(["input", "target", "p", "margin", "weight"], args, kwargs, others)
+    if words is not None and words["input"].ndim == 1 and words["target"].numel() == 1:
+        x, target = (words.pop(name).reshape(1, -1) for name in ("input", "target"))
+        return func(x, target[0], **words).reshape(())
+    if words is None or words["input"].ndim != 2 or words["target"].shape != words["input"].shape[:1] or any(
+            words.get(name) is not None for name in others[:2]) or words.get("p", 1) not in (1, 2):
+        return NotImplemented
+    x, target, weight, reduction = (words.get(name) for name in ("input", "target", "weight", "reduction"))
+    at = target.unsqueeze(1)
+    losses = F.relu(words.get("margin", 1.) - x.gather(1, at) + x)
+    losses = losses if words.get("p", 1) == 1 else losses * losses
+    losses = losses if weight is None else losses * weight[target].unsqueeze(1)
+    losses = losses.masked_fill(torch.arange(x.shape[1], device=x.device) == at, 0).sum(1) / x.shape[1]
+    return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()
+
+
 def linear_cross_entropy(func, args, kwargs):
     """How torch does it by parts is a matter of memory."""
     others = ["linear_bias", "weight", "reduction", "ignore_index", "label_smoothing", "options"]
@@ -372,6 +390,7 @@ SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", 
 PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
+    F.multi_margin_loss: multi_margin_loss,
     F.embedding: renormed,
     F.embedding_bag: embedding_bag,
     F.multi_head_attention_forward: by_its_body(F.multi_head_attention_forward)

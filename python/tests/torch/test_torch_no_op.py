@@ -124,7 +124,11 @@ COMPOSED = {
     "many in": lambda x: torch.isin(x, torch.cat([x.flatten(), x.flatten() * 2]).detach()[::2]),
     "response": lambda x: F.local_response_norm(x[None], 3), "adaptive": lambda x: F.adaptive_avg_pool2d(x[None], 2),
     "adaptive 3d": lambda x: F.adaptive_avg_pool3d(x[None, None], (1, 2, 3)),
-    "largest": lambda x: F.adaptive_max_pool3d(x[None, None], (1, 2, 3)), **{
+    "largest": lambda x: F.adaptive_max_pool3d(x[None, None], (1, 2, 3)),
+    "mode": lambda x: torch.mode(x.relu(), 0), "modes kept": lambda x: torch.mode(x.relu(), 1, True),
+    "median": lambda x: torch.nanmedian(x + HOLES), "medians": lambda x: torch.nanmedian(x + HOLES, 0),
+    "of none": lambda x: torch.nanmedian(x.detach() * float("nan")),
+    "places": lambda x: [torch.nonzero_static(x.detach() > 0, size=n, fill_value=7) for n in (3, 30)], **{
         name: lambda x, name=name: torch.index_reduce(x, 0, ROWS, W[:4] * x[0].exp(), name, include_self=name != "prod")
         for name in ("amax", "amin", "mean", "prod")}
 }
@@ -136,6 +140,21 @@ class Composed(AgainstTorch):
         X = numbers(5, 4)
         for (name, f), x in itertools.product(COMPOSED.items(), layouts(X, mesh)):
             self.same(f, (X, ), (x, ), (name, x.placements))
+        self.stays()
+
+    @on_ranks(2, 3)
+    def test_margins(self, mesh):
+        X, losses = numbers(5, 4), torch.nn.MultiMarginLoss
+        for x in layouts(X, mesh):
+            for loss in (losses(), losses(2, 0.7, V.exp(), reduction="sum"), losses(weight=V.exp(), reduction="none")):
+                found = []
+                for t in (x, X):
+                    t = t.clone().detach().requires_grad_()
+                    y = loss(t, LABELS % 4), loss(t[0], LABELS[1])
+                    found.append((*y, torch.autograd.grad(sum(part.square().sum() for part in y), t)[0]))
+                for got, wanted in zip(*found):
+                    self.assertEqual(got.shape, wanted.shape)
+                    self.close(got, wanted)
         self.stays()
 
     @on_ranks(2)
@@ -152,7 +171,8 @@ class Composed(AgainstTorch):
             for f in (lambda: torch.fft.hfft2(x, dim=(0, 0)), lambda: torch.fft.hfftn(x, s=(2, ), dim=(0, 1)),
                       lambda: F.bilinear(x, x[:2], numbers(2, 4, 4)), lambda: torch.addbmm(x, x[None], x[None]),
                       lambda: torch.index_reduce(x, 0, ROWS, W, "mean"),
-                      lambda: torch.index_reduce(x, 2, ROWS, x, "amax")):
+                      lambda: torch.index_reduce(x, 2, ROWS, x, "amax"), lambda: torch.nanmedian(x, 2),
+                      lambda: torch.mode(x, -3), lambda: F.multi_margin_loss(x, LABELS[:3])):
                 self.assertRaises((RuntimeError, IndexError), f)
 
 
