@@ -19,6 +19,8 @@ def is_ours(words):
     mode, factors, weight = words.get("mode", "mean"), words.get("per_sample_weights"), words["weight"]
     if mode not in ("sum", "mean") or weight.ndim != 2 or any(words.get(name) for name in NOT_OURS):
         return False
+    if words.get("padding_idx") is not None and not -len(weight) <= words["padding_idx"] < len(weight):
+        return False
     if factors is not None and (mode, factors.shape, factors.dtype) != ("sum", words["input"].shape, weight.dtype):
         return False
     if is_whole(words["input"], 2):
@@ -57,8 +59,9 @@ def embedding_bag(func, args, kwargs):
         return NotImplemented
     rows = F.embedding(indices, weight)
     counted = torch.ones(indices.shape, dtype=weight.dtype, device=weight.device)
-    if padding is not None:
-        counted = (indices != padding % weight.shape[0]).to(weight.dtype)
-        factors = counted if factors is None else factors * counted
+    if padding is not None:  # what stands there may be no number
+        is_padding = indices == padding % len(weight)
+        counted, rows = (~is_padding).to(weight.dtype), rows.masked_fill(is_padding.unsqueeze(-1), 0)
+        factors = factors if factors is None else factors.masked_fill(is_padding, 0)
     total = added(rows if factors is None else rows * factors.unsqueeze(-1), bags)
     return total if words.get("mode") == "sum" else total / added(counted, bags).clamp(min=1).unsqueeze(-1)

@@ -1,5 +1,6 @@
 """F.embedding_bag: sums and means of bags of rows, in any layout of the weight and of the indices, by ops."""
 import itertools
+import math
 import unittest
 
 from torch_ranks import AgainstTorch, DEVICE, Replicate, Shard, drawn, full, layouts, numbers, on_ranks, spread, torch
@@ -17,8 +18,8 @@ class Bags(AgainstTorch):
 
     def against(self, inputs, mesh, whole, indices, **words):
         """indices: of the ShardTensors; whole: of the plain ones."""
-        laid = [next(layouts(WEIGHT, mesh)), spread(WEIGHT, mesh, Shard(1)), spread(WEIGHT, mesh, Replicate())]
-        for weight in laid:
+        first = inputs[0]
+        for weight in next(layouts(first, mesh)), spread(first, mesh, Shard(1)), spread(first, mesh, Replicate()):
             others = [spread(t, mesh, Shard(0)) for t in inputs[1:]]
             self.same(lambda w, *p: F.embedding_bag(indices if hasattr(w, "_handle") else whole, w, **words,
                                                     per_sample_weights=p[0] if p else None), inputs,
@@ -31,6 +32,14 @@ class Bags(AgainstTorch):
             if mode == "sum":
                 self.against((WEIGHT, FACTORS), mesh, INDICES, indices, mode=mode, padding_idx=padding)
         self.stays()
+
+    @on_ranks(2, 3)
+    def test_padding_may_be_no_number(self, mesh):
+        weight, factors = WEIGHT.clone(), FACTORS.masked_fill(INDICES == 2, math.inf)
+        weight[2] = math.nan
+        for indices in layouts(INDICES, mesh):
+            self.against((weight, ), mesh, INDICES, indices, mode="mean", padding_idx=2)
+            self.against((weight, factors), mesh, INDICES, indices, mode="sum", padding_idx=2)
 
     @on_ranks(2, 3)
     def test_bags_from_offset_to_offset(self, mesh):
@@ -61,7 +70,8 @@ class Bags(AgainstTorch):
         weight, row = spread(WEIGHT, mesh, Shard(0)), INDICES.flatten()
         for wrong in (lambda w: F.embedding_bag(row, w), lambda w: F.embedding_bag(INDICES, w, OFFSETS),
                       lambda w: F.embedding_bag(row, w, OFFSETS[1:]), lambda w: F.embedding_bag(
-                          INDICES, w, per_sample_weights=FACTORS), lambda w: F.embedding_bag(INDICES + 7, w)):
+                          INDICES, w, per_sample_weights=FACTORS), lambda w: F.embedding_bag(
+                              INDICES, w, padding_idx=7), lambda w: F.embedding_bag(INDICES + 7, w)):
             for w in (WEIGHT, weight):
                 with self.assertRaises((ValueError, RuntimeError, IndexError)):
                     full(wrong(w))  # indices are looked at by what comes to see elements
