@@ -13,11 +13,25 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8)  # of u8 torch ma
 INDICES = {torch.int64, torch.int32, torch.bool}
 
 
+def is_listed(entry):
+    """Whether it is a list of integers or truths, or of such lists."""
+    return isinstance(entry, (list, tuple, range)) and all(type(i) in (int, bool) or is_listed(i) for i in entry)
+
+
+def tensor_of(entries):
+    """A list as a tensor: a mask of truths alone. Torch says what is wrong with lists of several lengths."""
+    try:
+        tensor = torch.tensor(list(entries))
+    except ValueError:
+        return entries
+    return tensor if tensor.dtype == torch.bool else tensor.to(torch.int64)
+
+
 def entry_of(entry):
-    """Integers of numpy's, and in tensors without dims, are Python's; lists and arrays of integers are tensors."""
+    """Integers of numpy's, and in tensors without dims, are Python's; lists and arrays are tensors."""
     is_integer = isinstance(entry, numbers.Integral) and not isinstance(entry, bool)
-    if isinstance(entry, (list, range)) and all(type(i) is int for i in entry):
-        return torch.tensor(list(entry), dtype=torch.int64)
+    if is_listed(entry):
+        return tensor_of(entry)
     if hasattr(entry, "__array_interface__") and not is_integer:
         return torch.as_tensor(entry)
     is_real = type(entry) is torch.Tensor or getattr(entry, "_handle", None) is not None and not is_traced(entry)
@@ -27,6 +41,9 @@ def entry_of(entry):
 
 
 def entries_of(index):
+    """The entries of an index. A list of lists that is the index itself is torch's, which may take it for a tuple."""
+    if isinstance(index, list) and any(isinstance(i, (list, tuple)) for i in index):
+        return (index, )
     return tuple(map(entry_of, index if isinstance(index, tuple) else (index,)))
 
 

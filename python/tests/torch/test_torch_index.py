@@ -66,7 +66,9 @@ WRITTEN = {
             lambda m: (slice(None), COLUMN_MASK), lambda x, m: x[:, :2] * 2), "added": added,
     "scatter": lambda x, m: torch.masked_scatter(x, m, x.flip(0) * 2), "in place": lambda x, m: (x * 1).masked_scatter_(
         m[:, :1], x.reshape(-1)), "put": lambda x, m: torch.index_put(x, (m, ), x[m] * 2, accumulate=True),
-    "beside integers": assigned(lambda m: (ROW_MASK, ROWS), lambda x, m: x[0, :3]), "read before": read_before
+    "beside integers": assigned(lambda m: (ROW_MASK, ROWS), lambda x, m: x[0, :3]), "read before": read_before,
+    "listed": assigned(lambda m: (ROW_MASK.tolist(), 1), lambda x, m: x[:3, 0]), "lists of lists": assigned(
+        lambda m: ([[0, -1], [2, 3]], slice(1, 3)), lambda x, m: x[0, :2])
 }
 
 
