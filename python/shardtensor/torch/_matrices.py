@@ -100,7 +100,8 @@ def on_matrices(func, args, kwargs):
         handle, shape = handle_of(tensor, mesh), (*batch, *tensor.shape[tensor.ndim - n:])
         if handle.shape != shape:
             handle = world().op("expand")(handle, list(shape))
-        return to_torch(handle.redistribute(spec(shape, handle.dtype)))
+        chunk = to_torch(handle.redistribute(spec(shape, handle.dtype)))
+        return chunk if mesh.coordinate is not None else chunk.new_empty((*(0 for _ in batch), *shape[len(batch):]))
 
     chunks = [down(t, n) for t, n in zip(operands, of_operands)]
     result = agreed(name, mesh, lambda: run(func, (*chunks, *args[n:]), mapped(whole, kwargs)))

@@ -65,13 +65,13 @@ def leaf_layout(have, forward):
 
 
 def gradient(grad, spec, is_plain, is_leaf, cotangents):
-    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf its layout, else whatever
-    layout it has. A gradient that is a cotangent is that very tensor: the engine adds in place to what nobody else
-    holds."""
+    """What torch's engine gets for an input: for a plain tensor the whole, which no rank outside of the mesh has, for a
+    leaf its layout, else whatever layout it has. A gradient that is a cotangent is that very tensor: the engine adds
+    in place to what nobody else holds."""
     if grad is None:  # the op's derivative is zero everywhere
         grad = zeros(spec)
     if is_plain:
-        return own_chunk(grad.full_tensor(), cotangents)
+        return None if grad.spec.mesh.coordinate is None else own_chunk(grad.full_tensor(), cotangents)
     if is_leaf:
         wanted = leaf_layout(grad.spec, spec)
         grad = grad.redistribute(wanted) if grad.spec != wanted else grad

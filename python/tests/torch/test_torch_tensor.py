@@ -47,6 +47,26 @@ class Attributes(TestCase):
                 self.close(whole, 2 * wanted)
 
     @on_ranks(3)
+    def test_plain_operands_and_matrices_on_ranks_outside(self, mesh):
+        part, plain, batch = mesh.context.mesh((2,), None, (0, 2)), numbers(5, 3), numbers(5, 3, 3)
+        weight, ours = numbers(2, 3, seed=1).requires_grad_(), {}
+        for name, whole in (("x", plain), ("a", batch)):
+            given = whole if world().rank == 0 else None
+            ours[name] = scatter_tensor(given, 0, part, [Shard(0)], whole.shape, whole.dtype).requires_grad_()
+
+        def results(x, a):
+            return x * plain, x[plain > 0], x[[3, -1], :2], torch.linalg.inv(a), x @ weight.mT
+
+        found, wanted = results(**ours), results(plain, batch)
+        sum(r.sum() for r in found).backward()
+        if part.coordinate is None:
+            self.assertIsNone(weight.grad)
+            return
+        for got, want in zip(found, wanted):
+            self.close(got, want)
+        self.close(weight.grad, plain.sum(0).expand(2, 3))
+
+    @on_ranks(3)
     def test_layout(self, mesh):
         rank = world().rank
         x = spread(numbers(7, 2), mesh, Shard(0))
