@@ -15,7 +15,7 @@ from ._memory import laid, replicate, to_torch
 from ._node import handle_of, lent, wrap
 from ._through import placed, places
 from ._trees import mapped, sharded, tensors
-from ._views import base_to_write, completed, is_alone, set_aside, take_again, taken, views_beside
+from ._views import base_to_write, completed, first_of, is_alone, set_aside, take_again, taken, views_beside
 from ._world import world
 
 gathered = collections.Counter()  # how often each function ran whole on gathered tensors
@@ -317,7 +317,7 @@ def put_through(view, value):
     (_, step), spec = view._taken, complete(base._handle.spec)
     new = view.clone().copy_(wrap(value))
     whole = torch.where(places(new, spec, [step]), placed(new, spec, [step]), base)
-    view._handle, view._chunk, view._chunk_of = base._handle, None, None  # the library counts views
+    view._handle, view._chunk, view._chunk_of = first_of(base)._handle, None, None  # the library counts views
     try:
         put(base, whole._handle)
     finally:

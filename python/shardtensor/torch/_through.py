@@ -128,9 +128,10 @@ def placed(new, spec, steps):
 
 
 def places(new, spec, steps):
-    """Where the new elements are."""
+    """Where the new elements are. What shows complex numbers as real ones shows both of their parts."""
+    whole = spec.like(dtype="c64" if spec.dtype in ("c64", "c128") and not new.is_complex() else "f32")
     ones = world().factory("full", complete(new._handle.spec).like(dtype="f32"), 1)
-    return wrap(put_back(ones, spec.like(dtype="f32"), steps)) != 0
+    return wrap(put_back(ones, whole, steps)) != 0
 
 
 class Before(torch.autograd.Function):

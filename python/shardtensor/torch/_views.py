@@ -169,6 +169,12 @@ def base_of(view):
     return getattr(view, "_taken", (no_tensor, ))[0]()
 
 
+def first_of(tensor):
+    """What the first of such views, one of the other, was taken of."""
+    base = base_of(tensor)
+    return tensor if base is None else first_of(base)
+
+
 def base_to_write(view):
     """The same within a backward, where nothing is gathered in the place of a write to a view. None where others show
     the elements, too, which would not show the write."""

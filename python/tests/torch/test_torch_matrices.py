@@ -33,6 +33,7 @@ CALLS = {
     "lu": lambda a, b: linalg.lu(a + 3 * EYE)[1:],
     "complex": lambda a, b: torch.view_as_real(linalg.inv(torch.complex(a, a.mT) + 3 * EYE)),
     "complex pinv": lambda a, b: torch.view_as_real(linalg.pinv(torch.complex(b, b.square()))),
+    "complex qr": lambda a, b: torch.view_as_real(linalg.qr(torch.complex(b, b.square()).mT)[1]),
     "reflections": lambda a, b: linalg.householder_product(a.tril(-1), b[..., 0].abs() * 0 + 0.5)
 }
 TOLD = {
