@@ -8,12 +8,12 @@
 #include "core/base/thread_state.h"
 #include "core/tensor/kept.h"
 #include "core/tensor/scope.h"
-#include "core/redistribute/redistribute.h"
 #include "core/tensor/tensor.h"
 #include "core/device/trace.h"
 #include "dispatch/fallback.h"
 #include "dispatch/in_place.h"
 #include "dispatch/mixed.h"
+#include "dispatch/move.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/registry.h"
 #include "dispatch/schema.h"
@@ -205,18 +205,6 @@ INLINE int recall(struct stni_walk *w, const stn_op *op, int n, stn_tensor *cons
     return 1;
 }
 
-ASIDE stn_status move_inputs(struct stni_walk *w)
-{
-    uint32_t moves = w->placed->moves;
-    for (int i = 0; moves; i++, moves >>= 1) {
-        if (!(moves & 1))
-            continue;
-        STNI_TRY(stni_redistribute(w->in[i], w->call.want[i], &w->in[i]));
-        w->moved |= 1u << i;
-    }
-    return STN_OK;
-}
-
 ASIDE stn_status make_outputs(struct stni_walk *w)
 {
     stn_status status = STN_OK;
@@ -329,13 +317,6 @@ INLINE void hand_out(struct stni_walk *w, unsigned steps, int n_out, stn_tensor 
         publish(w, steps & STNI_STEP_IN_PLACE, n_out, out);
 }
 
-ASIDE void drop_moved(struct stni_walk *w)
-{
-    for (int i = 0; w->moved; i++, w->moved >>= 1)
-        if (w->moved & 1)
-            stni_tensor_drop(&w->in[i]);
-}
-
 INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
                        stn_tensor **out)
 {
@@ -347,7 +328,7 @@ INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const 
     if (steps & STNI_STEP_REPORTS)
         op->context->may_have_values = 1;
     if (steps & STNI_STEP_MOVE)
-        STNI_TRY_GOTO(move_inputs(&w), moved);
+        STNI_TRY_GOTO(stni_inputs_move(&w), moved);
     STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make(&w, steps) : begin_outputs(&w, steps), made);
     STNI_TRY_GOTO(run(&w, steps), made);
     if (steps & STNI_STEP_ALIAS)
@@ -356,12 +337,12 @@ INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const 
         STNI_TRY_GOTO(record(&w), made);
     hand_out(&w, steps, n_out, out);
     if (w.moved)
-        drop_moved(&w);
+        stni_inputs_drop_moved(&w);
     return STN_OK;
 made:
     drop_outputs(&w, 0);
 moved:
-    drop_moved(&w);
+    stni_inputs_drop_moved(&w);
     return status;
 }
 
