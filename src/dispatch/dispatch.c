@@ -328,7 +328,7 @@ INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const 
     if (steps & STNI_STEP_REPORTS)
         op->context->may_have_values = 1;
     if (steps & STNI_STEP_MOVE)
-        STNI_TRY_GOTO(stni_inputs_move(&w), moved);
+        STNI_TRY_GOTO(stni_inputs_move(&w, in), moved);
     STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make(&w, steps) : begin_outputs(&w, steps), made);
     STNI_TRY_GOTO(run(&w, steps), made);
     if (steps & STNI_STEP_ALIAS)

@@ -1,6 +1,7 @@
 /* The walk of an op: cache, handlers, kernels, fallback, errors. */
 #include "probe_ops.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include "dispatch/place_cache.h"
 
@@ -411,6 +412,53 @@ static void the_first_failure_stays_until_the_outermost_scope_ends(void)
     test_ranks(1, sticky_body, NULL);
 }
 
+/* What one redistribution of `pending` sends. */
+static stn_stats sent_by_one_move(stn_context *context, stn_tensor *pending)
+{
+    const stn_placement replicate = stn_replicate();
+    const int64_t n = stn_tensor_shape(pending)[0];
+    const stn_spec *whole;
+    CHECK_STATUS(stn_spec_create(context, stn_spec_mesh(stn_tensor_spec(pending)), &replicate, STN_DTYPE_F32, 1, &n,
+                                 NULL, &whole),
+                 STN_OK);
+    test_stats_reset(context);
+    stn_redistribute(pending, whole);
+    stn_spec_release(&whole);
+    return test_stats_reset(context);
+}
+
+static stn_status twice_body(stn_context *context, void *arg)
+{
+    const stn_placement partial = stn_partial(STN_SUM);
+    const int64_t n = 7;
+    double got[7];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *p = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &partial, STN_DTYPE_F32, 1,
+                                &n, NULL, test_value);
+    CHECK_STATUS(stn_set_requires_grad(p, 1), STN_OK);
+    const stn_stats once = sent_by_one_move(context, p);
+    stn_tensor *square = stn_mul(p, p);
+    const stn_stats stats = test_stats_reset(context);
+    CHECK(once.messages > 0);
+    CHECK_I64(stats.messages, once.messages);
+    CHECK_I64(stats.bytes_sent, once.bytes_sent);
+    test_read(square, got, n);
+    for (int i = 0; i < n; i++)
+        CHECK_NEAR(got[i], test_value(i) * test_value(i), 1e-6);
+    CHECK_STATUS(stn_backward(stn_sum(square, 0, NULL, 0)), STN_OK);
+    stn_tensor *grad;
+    CHECK_STATUS(stn_grad_of(p, &grad), STN_OK);
+    check_scaled(grad, 2, n);
+    return stn_scope_end(context);
+}
+
+static void an_input_that_stands_twice_is_moved_once(void)
+{
+    test_ranks(2, twice_body, NULL);
+    test_ranks(3, twice_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -428,6 +476,7 @@ int main(int argc, char **argv)
         {"warm_calls_guard_their_inputs_as_the_first", warm_calls_guard_their_inputs_as_the_first},
         {"the_first_failure_stays_until_the_outermost_scope_ends",
          the_first_failure_stays_until_the_outermost_scope_ends},
+        {"an_input_that_stands_twice_is_moved_once", an_input_that_stands_twice_is_moved_once},
     };
     return TEST_MAIN(argc, argv, cases);
 }
