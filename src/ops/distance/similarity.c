@@ -92,6 +92,8 @@ static stn_status cross(stn_op_call *call)
         if (in->dtype == STN_DTYPE_BOOL)
             return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got bool, wanted numbers", name);
     }
+    if (call->in_spec[0]->partial_axes & call->in_spec[1]->partial_axes)
+        b = stni_call_complete(b); /* the products are linear in what stays pending */
     stn_tensor *left = stn_mul(a, stn_roll(b, 1, &back, &dim)), *right = stn_mul(stn_roll(a, 1, &back, &dim), b);
     call->out[0] = stn_roll(stn_sub(left, right), 1, &back, &dim);
     return STN_OK;

@@ -40,12 +40,12 @@ static stn_status check_prelu(const stn_op_call *call)
     return STN_OK;
 }
 
-/* x where positive, else w x; w seen along dim 1. The product has zeros in place of what is positive, so that neither
- * an infinite x nor a w that is infinite or NaN makes NaN of a cotangent of 0. */
+/* x where positive, else w x; w, reduced while it is small, seen along dim 1. The product has zeros in place of what is
+ * positive, so that neither an infinite x nor a w that is infinite or NaN makes NaN of a cotangent of 0. */
 static stn_status prelu(stn_op_call *call)
 {
     STNI_TRY(check_prelu(call));
-    stn_tensor *x = call->in[0], *weight = call->in[1];
+    stn_tensor *x = call->in[0], *weight = stni_call_complete(call->in[1]);
     int64_t shape[STN_MAX_NDIM];
     int ndim = stn_tensor_ndim(x) > 1 ? stn_tensor_ndim(x) - 1 : 0;
     for (int d = 0; d < ndim; d++)

@@ -39,21 +39,36 @@ static stn_status check(const stn_op_call *call)
     return STN_OK;
 }
 
-static stn_tensor *distance(const stn_op_call *call, int a, int b)
+/* What several differences read is reduced once, before. Where all three are pending so are the two differences, which
+ * are as few to reduce as two of the tensors. */
+static void complete(const stn_op_call *call, stn_tensor **in)
+{
+    const struct triplet_attrs *attrs = call->attrs;
+    int pending = 0;
+    for (int i = 0; i < 3; i++)
+        pending += call->in_spec[i]->partial_axes != 0;
+    for (int i = 0; i < 3; i++)
+        in[i] = attrs->swap || (i == ANCHOR && pending < 3) ? stni_call_complete(call->in[i]) : call->in[i];
+}
+
+static stn_tensor *distance(const stn_op_call *call, stn_tensor *a, stn_tensor *b)
 {
     const struct triplet_attrs *attrs = call->attrs;
     const int last = -1;
-    return stn_vector_norm(stn_add_number(stn_sub(call->in[a], call->in[b]), attrs->eps), attrs->p, 1, &last, 0);
+    return stn_vector_norm(stn_add_number(stn_sub(a, b), attrs->eps), attrs->p, 1, &last, 0);
 }
 
 static stn_status triplet_margin_loss(stn_op_call *call)
 {
     const struct triplet_attrs *attrs = call->attrs;
+    stn_tensor *in[3];
     STNI_TRY(check(call));
-    stn_tensor *far = distance(call, ANCHOR, NEGATIVE);
+    complete(call, in);
+    stn_tensor *far = distance(call, in[ANCHOR], in[NEGATIVE]);
     if (attrs->swap)
-        far = stn_minimum(far, distance(call, POSITIVE, NEGATIVE));
-    stn_tensor *loss = stn_relu(stn_add_number(stn_sub(distance(call, ANCHOR, POSITIVE), far), attrs->margin));
+        far = stn_minimum(far, distance(call, in[POSITIVE], in[NEGATIVE]));
+    stn_tensor *near = distance(call, in[ANCHOR], in[POSITIVE]);
+    stn_tensor *loss = stn_relu(stn_add_number(stn_sub(near, far), attrs->margin));
     call->out[0] = attrs->reduction == STN_REDUCE_NONE  ? loss
                    : attrs->reduction == STN_REDUCE_SUM ? stn_sum(loss, 0, NULL, 0)
                                                         : stn_mean(loss, 0, NULL, 0);

@@ -25,7 +25,8 @@ static stn_status crps_ensemble(stn_op_call *call)
     stn_tensor *factors;
     int dim;
     STNI_TRY(stni_score_check_members(call, attrs->dim, (int)attrs->fair, &dim));
-    stn_tensor *d = stn_sub(stni_score_wide(call, INPUT), stn_unsqueeze(stni_score_wide(call, TARGET), dim));
+    stn_tensor *d =
+        stni_call_complete(stn_sub(stni_score_wide(call, INPUT), stn_unsqueeze(stni_score_wide(call, TARGET), dim)));
     if (stn_tensor_is_error(d))
         return stn_context_status(call->context);
     const double pair = stni_score_pair_weight(in->shape[dim], attrs->fair);

@@ -131,7 +131,7 @@ static stn_status energy_score(stn_op_call *call)
     STNI_TRY(read_dims(call, &e));
     e.size = in->shape[e.dim];
     e.members = whole_members(call, stni_score_wide(call, INPUT), e.dim);
-    e.weight = beside_members(stni_score_wide(call, WEIGHT), e.dim, in->ndim);
+    e.weight = beside_members(stni_call_complete(stni_score_wide(call, WEIGHT)), e.dim, in->ndim);
     stn_tensor *norms = all_squares(&e, beside_members(stni_score_wide(call, TARGET), e.dim, in->ndim));
     norms = stni_vector_norm_root(norms, 2);
     stn_tensor *score = stn_mean(stn_slice(norms, e.at, 0, e.size, 1), 1, &e.at, 0);
