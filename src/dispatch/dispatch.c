@@ -387,6 +387,8 @@ ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, cons
     stn_context *context = op->context;
     set_out(&w, op, attrs);
     STNI_TRY(take_inputs(&w, n_in, in));
+    if (!(w.desc->flags & STN_OP_PER_RANK)) /* where one rank alone may be wrong, which the op has all agree on */
+        STNI_TRY(stni_check_meshes(&w.call));
     STNI_TRY(stni_check_attrs(&w));
     w.call.n_out = w.desc->n_outputs;
     memset(w.out, 0, (size_t)w.call.n_out * sizeof w.out[0]);

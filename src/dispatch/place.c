@@ -3,7 +3,6 @@
 #include "dispatch/fallback.h"
 #include "dispatch/place_cache.h"
 #include "dispatch/schema.h"
-#include "dispatch/services.h"
 #include "dispatch/walk.h"
 
 #include <string.h>
@@ -85,7 +84,7 @@ static stn_status ask(struct stni_walk *w)
 {
     stn_op_call *call = &w->call;
     int no_rule;
-    STNI_TRY(stni_check_meshes(&w->call));
+    STNI_TRY(stni_check_meshes(call));
     STNI_TRY(stni_check_attrs(w));
     if (!w->call.op->impl.check)
         return stn_op_fail(call, STN_ERR_UNSUPPORTED, "holds kernels alone and cannot be called");

@@ -1,5 +1,4 @@
-/* Scratch memory, which the walk keeps for the functions of an op, launches outside of a call, and a check that ops
- * made of others call where none of those sees all of their inputs. */
+/* Scratch memory, which the walk keeps for the functions of an op, and launches outside of a call. */
 #ifndef STNI_DISPATCH_SERVICES_H
 #define STNI_DISPATCH_SERVICES_H
 
@@ -21,8 +20,5 @@ stn_status stni_slot_launch(const stn_op *op, int slot, stn_dtype dtype, const v
 
 /* As stn_op_workspace, for such work. */
 size_t stni_slot_workspace(const stn_op *op, int slot, stn_dtype dtype, const void *args);
-
-/* All inputs are on one mesh, or all are local: STN_ERR_ARGUMENT, kept. A matter of specs alone. */
-stn_status stni_check_meshes(const stn_op_call *call);
 
 #endif

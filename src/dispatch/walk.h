@@ -21,6 +21,9 @@ struct stni_walk {
 /* check and place, kept in the cache: w->placed. Errors are the same on every rank, and nothing is communicated. */
 stn_status stni_place_new(struct stni_walk *w);
 
+/* All inputs are on one mesh, or all are local: STN_ERR_ARGUMENT. A matter of specs alone. */
+stn_status stni_check_meshes(const stn_op_call *call);
+
 /* Whether the attributes are what the schema allows. */
 stn_status stni_check_attrs(const struct stni_walk *w);
 

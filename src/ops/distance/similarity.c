@@ -121,6 +121,12 @@ static stn_tensor *lengths(stn_tensor *x, int n_dims, int dim, double eps)
     return stn_add(norm, stn_sub(stn_clamp(value, eps, INFINITY), value));
 }
 
+/* A bound, which stn_clamp takes to be absent where it is infinite. */
+static stn_status check_eps(const stn_op_call *call, double eps)
+{
+    return isinf(eps) ? stn_op_fail(call, STN_ERR_ARGUMENT, "'eps' got %g, wanted a finite number", eps) : STN_OK;
+}
+
 static stn_status cosine_similarity(stn_op_call *call)
 {
     const struct cosine_attrs *attrs = call->attrs;
@@ -128,6 +134,7 @@ static stn_status cosine_similarity(stn_op_call *call)
     int dim;
     STNI_TRY(stni_pointwise_broadcast(call, 2, &shape));
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, shape.ndim, &dim));
+    STNI_TRY(check_eps(call, attrs->eps));
     const stn_dtype promoted = stni_promote(2, call->in_spec, NULL),
                     dtype = stn_dtype_is_differentiable(promoted) ? promoted : STN_DTYPE_F32;
     shape.dtype = stni_wide_dtype(dtype);
@@ -149,10 +156,12 @@ static stn_status normalize(stn_op_call *call)
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype",
                            stn_dtype_name(in->dtype));
     STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
+    STNI_TRY(check_eps(call, attrs->eps));
+    const double p = stni_vector_norm_order(attrs->infinite, attrs->p);
+    STNI_TRY(stni_vector_norm_check(call, p, mask));
     for (int d = 0; d < in->ndim; d++)
         if (mask >> d & 1)
             dims[n++] = d;
-    const double p = stni_vector_norm_order(attrs->infinite, attrs->p);
     call->out[0] =
         stn_cast(stn_div(call->in[0], stn_clamp(stni_vector_norm(call->in[0], p, n, dims, 1, 1), attrs->eps, INFINITY)),
                  in->dtype);

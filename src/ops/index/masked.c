@@ -1,5 +1,4 @@
 /* masked_select, masked_scatter and nonzero: what a mask names, in row-major order. */
-#include "dispatch/services.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
 #include "ops/index/named.h"
@@ -30,7 +29,6 @@ stn_tensor *stn_nonzero(stn_tensor *input)
 static stn_status find_elements(const stn_op_call *call, stn_meta *common, struct stni_named *named)
 {
     const stn_dtype mask = call->in_spec[MASK]->layout.dtype;
-    STNI_TRY(stni_check_meshes(call));
     if (mask != STN_DTYPE_BOOL)
         return stn_op_fail(call, STN_ERR_DTYPE, "'mask' got %s, wanted bool", stn_dtype_name(mask));
     STNI_TRY(stni_pointwise_broadcast(call, 2, common));

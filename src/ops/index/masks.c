@@ -1,4 +1,3 @@
-#include "dispatch/services.h"
 #include "ops/index/masks.h"
 
 #include "ops/common/dims.h"
@@ -49,7 +48,6 @@ stn_status stni_masks_check(const stn_op_call *call, int table, int first, struc
     const int n_indices = call->n_in - first, ndim = call->in_spec[table]->layout.ndim;
     const stn_spec *integers[STN_MAX_INPUTS];
     int dims = 0;
-    STNI_TRY(stni_check_meshes(call));
     for (int i = first; i < call->n_in; i++) {
         const stn_dtype dtype = call->in_spec[i]->layout.dtype;
         if (is_mask(call, i))

@@ -6,6 +6,7 @@
 #include "dispatch/registry.h"
 #include "ops/common/call.h"
 #include "ops/index/named.h"
+#include "ops/sort/sort_family.h"
 #include "ops/table.h"
 
 #include <shardtensor/ops.h>
@@ -106,6 +107,9 @@ static stn_status find_runs(stn_op_call *call, stn_tensor *line, stn_tensor *ord
 static stn_status unique(stn_op_call *call)
 {
     const struct unique_attrs *attrs = call->attrs;
+    const stn_ints all = {.n = -1};
+    uint32_t dims;
+    STNI_TRY(stni_sort_check(call, &all, 0, &dims));
     stn_tensor *order = NULL, *line = stn_flatten(call->in[0], 0, -1);
     line = stn_sort(line, 0, 0, attrs->return_inverse ? &order : NULL);
     return find_runs(call, line, order, attrs->return_inverse != 0, attrs->return_counts != 0);

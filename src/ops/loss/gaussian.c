@@ -1,4 +1,5 @@
 /* gaussian_nll_loss: a row of loss_kernel.h whose third operand is the variance, seen so that it broadcasts. */
+#include "core/base/dtype.h"
 #include "core/tensor/tensor.h"
 #include "ops/loss/loss.h"
 #include "ops/common/call.h"
@@ -25,13 +26,25 @@ static int lacks_last_dim(const struct stni_layout *x, const struct stni_layout 
     return var->ndim == x->ndim - 1 && memcmp(var->shape, x->shape, (size_t)var->ndim * sizeof *var->shape) == 0;
 }
 
+/* Where var lacks the last dim it broadcasts as input does. */
+static stn_status check_operands(const stn_op_call *call, int lacks)
+{
+    const stn_dtype var = call->in_spec[VAR]->layout.dtype;
+    stn_meta meta = {.ndim = 0};
+    if (lacks && stni_dtype_is_complex(var))
+        return stn_op_fail(call, STN_ERR_DTYPE, "'var' got %s, wanted a floating dtype", stn_dtype_name(var));
+    return stni_loss_check_operands(call, lacks ? 2 : 3, &meta);
+}
+
 static stn_status gaussian_nll_loss(stn_op_call *call)
 {
     const struct stni_loss_attrs *attrs = call->attrs;
+    const int lacks = lacks_last_dim(&call->in_spec[INPUT]->layout, &call->in_spec[VAR]->layout);
     stn_tensor *in[] = {call->in[INPUT], call->in[TARGET], NULL, call->in[VAR]};
     if (!(attrs->p > 0))
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'eps' got %g, wanted more than 0", attrs->p);
-    if (lacks_last_dim(&call->in_spec[INPUT]->layout, &call->in_spec[VAR]->layout))
+    STNI_TRY(check_operands(call, lacks));
+    if (lacks)
         in[STNI_LOSS_EXTRA] = stn_unsqueeze(call->in[VAR], -1);
     call->out[0] = stni_call(STNI_OP_gaussian_nll, 4, in, attrs);
     return STN_OK;

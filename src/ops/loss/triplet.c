@@ -3,6 +3,7 @@
 #include "ops/loss/loss.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
+#include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
 
@@ -25,6 +26,21 @@ stn_tensor *stn_triplet_margin_loss(stn_tensor *anchor, stn_tensor *positive, st
     return stni_call(STNI_OP_triplet_margin_loss, 3, (stn_tensor *[]){anchor, positive, negative}, &attrs);
 }
 
+/* The first `n` dims of two inputs broadcast. */
+static stn_status check_pair(const stn_op_call *call, int i, int with, int n)
+{
+    const struct stni_layout *x = &call->in_spec[i]->layout, *y = &call->in_spec[with]->layout;
+    const stn_input_schema *names = stn_op_descriptor(call->op)->inputs;
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
+    for (int d = 0; d < n; d++)
+        if (x->shape[d] != y->shape[d] && x->shape[d] != 1 && y->shape[d] != 1)
+            return stn_op_fail(call, STN_ERR_SHAPE,
+                               "'%s' got shape %s, wanted one that broadcasts with that of '%s', %s", names[i].name,
+                               stni_shape_text(x->ndim, x->shape, got), names[with].name,
+                               stni_shape_text(y->ndim, y->shape, wanted));
+    return STN_OK;
+}
+
 static stn_status check(const stn_op_call *call)
 {
     const int ndim = call->in_spec[ANCHOR]->layout.ndim;
@@ -36,7 +52,10 @@ static stn_status check(const stn_op_call *call)
             return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted as many as 'anchor', at least 1", name,
                                in->ndim);
     }
-    return STN_OK;
+    STNI_TRY(check_pair(call, POSITIVE, ANCHOR, ndim));
+    STNI_TRY(check_pair(call, NEGATIVE, ANCHOR, ndim));
+    /* Their distances meet, which have no last dim. */
+    return check_pair(call, NEGATIVE, POSITIVE, ((const struct triplet_attrs *)call->attrs)->swap ? ndim : ndim - 1);
 }
 
 /* What several differences read is reduced once, before. Where all three are pending so are the two differences, which

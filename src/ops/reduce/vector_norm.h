@@ -2,11 +2,15 @@
 #ifndef STNI_OPS_REDUCE_VECTOR_NORM_H
 #define STNI_OPS_REDUCE_VECTOR_NORM_H
 
-#include <shardtensor/tensor.h>
+#include <shardtensor/op.h>
 
 /* stn_vector_norm along dims counted from the front. `wide`: of 16-bit floats the norm in f32, which a sum of their
  * powers may need. */
 stn_tensor *stni_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim, int wide);
+
+/* Whether input 0 has a norm of this order along a mask of dims: one of infinite order is that of an element.
+ * @return STN_ERR_SHAPE. */
+stn_status stni_vector_norm_check(const stn_op_call *call, double ord, uint32_t dims);
 
 /* That of order 2, of a floating dtype. */
 stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide);

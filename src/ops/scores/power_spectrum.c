@@ -36,6 +36,8 @@ static stn_status power_spectrum(stn_op_call *call)
     if (in->ndim == 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got no dims, wanted at least 1");
     STNI_TRY(stni_dim_wrap(call, "dim", ((const struct spectrum_attrs *)call->attrs)->dim, in->ndim, &dim));
+    if (in->shape[dim] == 0)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got no elements along dim %d, wanted at least 1", dim);
     stn_tensor *waves = stn_rfft(stni_call_complete(stni_score_wide(call, 0)), 0, dim, STN_FFT_FORWARD);
     stn_tensor *power = stn_add(stn_square(stn_real(waves)), stn_square(stn_imag(waves)));
     if (stn_tensor_is_error(power))

@@ -1,4 +1,4 @@
-/* reshape, squeeze, unsqueeze, flatten and unflatten: views whose shape is told in other ways. */
+/* squeeze, unsqueeze, flatten and unflatten: views whose shape is told in other ways. */
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
 #include "ops/common/dims.h"
@@ -9,10 +9,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-
-struct shape_attrs {
-    stn_ints shape;
-};
 
 struct dims_attrs {
     stn_ints dim;
@@ -30,11 +26,6 @@ struct unflatten_attrs {
     int64_t dim;
     stn_ints sizes;
 };
-
-stn_tensor *stn_reshape(stn_tensor *input, int ndim, const int64_t *shape)
-{
-    return stn_view(input, ndim, shape);
-}
 
 stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims)
 {
@@ -64,15 +55,6 @@ stn_tensor *stn_unflatten(stn_tensor *input, int dim, int n, const int64_t *size
     return stni_call(STNI_OP_unflatten, 1, &input, &attrs);
 }
 
-static stn_status reshape(stn_op_call *call)
-{
-    const stn_ints *shape = &((const struct shape_attrs *)call->attrs)->shape;
-    if (shape->n < 0)
-        return stn_op_fail(call, STN_ERR_ARGUMENT, "'shape' got nothing, wanted up to %d sizes", STN_MAX_NDIM);
-    call->out[0] = stn_view(call->in[0], (int)shape->n, shape->v);
-    return STN_OK;
-}
-
 /* Dims that are named and are not 1 stay. */
 static stn_status squeeze(stn_op_call *call)
 {
@@ -95,9 +77,11 @@ static stn_status squeeze(stn_op_call *call)
 static stn_status unsqueeze(stn_op_call *call)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    int64_t shape[STN_MAX_NDIM + 1];
+    int64_t shape[STN_MAX_NDIM];
     int dim;
     STNI_TRY(stni_dim_wrap(call, "dim", ((const struct dim_attrs *)call->attrs)->dim, in->ndim + 1, &dim));
+    if (in->ndim == STN_MAX_NDIM)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'input' got %d dims, wanted fewer than %d", in->ndim, STN_MAX_NDIM);
     for (int d = 0; d <= in->ndim; d++)
         shape[d] = d == dim ? 1 : in->shape[d - (d > dim)];
     call->out[0] = stn_view(call->in[0], in->ndim + 1, shape);
@@ -127,45 +111,54 @@ static stn_status flatten(stn_op_call *call)
     return STN_OK;
 }
 
+/* The sizes that dim `dim` is cut into: -1 stands for what is missing. A tensor without elements would take any sizes
+ * that the dim does not have, too. */
+static stn_status infer_sizes(const stn_op_call *call, int dim, int64_t *sizes)
+{
+    const stn_ints *given = &((const struct unflatten_attrs *)call->attrs)->sizes;
+    const int64_t wanted = call->in_spec[0]->layout.shape[dim];
+    int64_t product = 1, missing = -1;
+    char got[STNI_SHAPE_TEXT];
+    for (int64_t i = 0; i < given->n; i++) {
+        sizes[i] = given->v[i];
+        if (sizes[i] < -1 || (sizes[i] == -1 && missing >= 0))
+            return stn_op_fail(call, STN_ERR_ARGUMENT,
+                               "'sizes' got %" PRId64 " at %" PRId64 ", wanted sizes and at most one -1", sizes[i], i);
+        if (sizes[i] == -1)
+            missing = i;
+        else if (__builtin_mul_overflow(product, sizes[i], &product))
+            product = -1;
+    }
+    if (missing >= 0 && product > 0 && wanted % product == 0)
+        sizes[missing] = wanted / product;
+    else if (missing >= 0 || product != wanted)
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'sizes' got %s, wanted sizes whose product is that of dim %d, %" PRId64,
+                           stni_shape_text((int)given->n, given->v, got), dim, wanted);
+    return STN_OK;
+}
+
 static stn_status unflatten(stn_op_call *call)
 {
     const struct unflatten_attrs *attrs = call->attrs;
     const struct stni_layout *in = &call->in_spec[0]->layout;
-    int64_t shape[2 * STN_MAX_NDIM], known = 1, product = 1;
-    int dim, n = 0, is_open = 0;
+    int64_t shape[STN_MAX_NDIM];
+    int dim;
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &dim));
     if (attrs->sizes.n < 1 || in->ndim == 0 || in->ndim - 1 + attrs->sizes.n > STN_MAX_NDIM)
         return stn_op_fail(call, STN_ERR_ARGUMENT,
                            "'sizes' got %" PRId64
                            " numbers for a tensor of %d dims, wanted 1 or more, and at most %d dims",
                            attrs->sizes.n < 0 ? 0 : attrs->sizes.n, in->ndim, STN_MAX_NDIM);
-    for (int64_t i = 0; i < attrs->sizes.n; i++)
-        if (attrs->sizes.v[i] != -1 && __builtin_mul_overflow(known, attrs->sizes.v[i], &known))
-            known = 0; /* no size that is a dim's */
-    for (int d = 0; d < in->ndim; d++) {
-        if (d != dim) {
-            shape[n++] = in->shape[d];
-            continue;
-        }
-        for (int64_t i = 0; i < attrs->sizes.n; i++)
-            shape[n++] = attrs->sizes.v[i] == -1 && known != 0 && in->shape[d] % known == 0 ? in->shape[d] / known
-                                                                                            : attrs->sizes.v[i];
-    }
-    for (int64_t i = 0; i < attrs->sizes.n; i++) {
-        is_open |= shape[dim + i] == -1;
-        if (__builtin_mul_overflow(product, shape[dim + i], &product))
-            product = -1;
-    }
-    if (!is_open && product != in->shape[dim]) /* a tensor without elements would take any shape without, too */
-        return stn_op_fail(call, STN_ERR_SHAPE,
-                           "'sizes' got a product of %" PRId64 ", wanted the %" PRId64 " elements of dim %d", product,
-                           in->shape[dim], dim);
-    call->out[0] = stn_view(call->in[0], n, shape);
+    const int n = (int)attrs->sizes.n;
+    STNI_TRY(infer_sizes(call, dim, shape + dim));
+    memcpy(shape, in->shape, (size_t)dim * sizeof *shape);
+    memcpy(shape + dim + n, in->shape + dim + 1, (size_t)(in->ndim - dim - 1) * sizeof *shape);
+    call->out[0] = stn_view(call->in[0], in->ndim - 1 + n, shape);
     return STN_OK;
 }
 
 static const stn_input_schema inputs[] = {{.name = "input"}};
-static const stn_attr_schema shape_schema[] = {{"shape", STN_ATTR_INTS, offsetof(struct shape_attrs, shape), NULL}};
 static const stn_attr_schema dims_schema[] = {{"dim", STN_ATTR_INTS, offsetof(struct dims_attrs, dim), NULL}};
 static const stn_attr_schema dim_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct dim_attrs, dim), NULL}};
 static const stn_attr_schema flatten_schema[] = {
@@ -176,17 +169,9 @@ static const stn_attr_schema unflatten_schema[] = {
     {"dim", STN_ATTR_INT, offsetof(struct unflatten_attrs, dim), NULL},
     {"sizes", STN_ATTR_INTS, offsetof(struct unflatten_attrs, sizes), NULL},
 };
-static const struct shape_attrs shape_init = {{.n = -1}};
 static const struct dims_attrs dims_init = {{.n = -1}};
 static const struct flatten_attrs flatten_init = {.end_dim = -1};
 static const struct unflatten_attrs unflatten_init = {.sizes = {.n = -1}};
-
-const stn_op_desc stni_op_reshape = {
-    .size = sizeof(stn_op_desc), .name = "reshape", STN_INPUTS(inputs), STN_ATTRS(shape_schema, struct shape_attrs),
-    .attrs_init = &shape_init, .n_outputs = 1, .flags = STN_OP_ALIAS | STN_OP_VIEW,
-    .impl = &(const stn_op_impl){.compose = reshape},
-    .signature = "input, shape",
-};
 
 const stn_op_desc stni_op_squeeze = {
     .size = sizeof(stn_op_desc), .name = "squeeze", STN_INPUTS(inputs), STN_ATTRS(dims_schema, struct dims_attrs),

@@ -68,6 +68,9 @@ static stn_status stack(stn_op_call *call)
     stn_tensor *rows[STN_MAX_INPUTS];
     int dim;
     STNI_TRY(stni_dim_wrap(call, "dim", ((const struct dim_attrs *)call->attrs)->dim, first->ndim + 1, &dim));
+    if (first->ndim == STN_MAX_NDIM)
+        return stn_op_fail(call, STN_ERR_SHAPE, "'tensor0' got %d dims, wanted fewer than %d", first->ndim,
+                           STN_MAX_NDIM);
     for (int i = 0; i < call->n_in; i++) {
         const struct stni_layout *in = &call->in_spec[i]->layout;
         if (in->ndim != first->ndim || memcmp(in->shape, first->shape, sizeof in->shape) != 0) {
@@ -164,6 +167,22 @@ static stn_tensor *difference(stn_tensor *later, stn_tensor *earlier)
     return stn_tensor_dtype(later) == STN_DTYPE_BOOL ? stn_ne(later, earlier) : stn_add_scaled(later, earlier, -1);
 }
 
+/* `prepend` and `append`: input's shape but along `dim`. */
+static stn_status check_joined(const stn_op_call *call, int i, int dim)
+{
+    const struct stni_layout *in = &call->in_spec[0]->layout;
+    const struct stni_layout *joined = call->in_spec[i] ? &call->in_spec[i]->layout : in;
+    char got[STNI_SHAPE_TEXT], wanted[STNI_SHAPE_TEXT];
+    int fits = joined->ndim == in->ndim;
+    for (int d = 0; fits && d < in->ndim; d++)
+        fits = d == dim || joined->shape[d] == in->shape[d];
+    if (fits)
+        return STN_OK;
+    return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got shape %s, wanted that of 'input', %s, but for dim %d",
+                       stn_op_descriptor(call->op)->inputs[i].name, stni_shape_text(joined->ndim, joined->shape, got),
+                       stni_shape_text(in->ndim, in->shape, wanted), dim);
+}
+
 static stn_status diff(stn_op_call *call)
 {
     const struct diff_attrs *attrs = call->attrs;
@@ -175,6 +194,8 @@ static stn_status diff(stn_op_call *call)
     if (attrs->n < 0)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'n' got %" PRId64 ", wanted at least 0", attrs->n);
     STNI_TRY(stni_dim_wrap(call, "dim", attrs->dim, in->ndim, &dim));
+    STNI_TRY(check_joined(call, 1, dim));
+    STNI_TRY(check_joined(call, 2, dim));
     if (call->in[1])
         all[n++] = call->in[1];
     all[n++] = call->in[0];

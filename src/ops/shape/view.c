@@ -1,4 +1,4 @@
-/* view: the same elements, in row-major order, under another shape.
+/* view, reshape: the same elements, in row-major order, under another shape.
  *
  * Data stays on its rank wherever a cut of the new dims can describe where it is, and then the result shares memory
  * where strides can describe it. view_layout.h finds the cuts, view_exchange.h moves the rows that straddle. */
@@ -19,12 +19,22 @@ struct view_attrs {
     stn_ints shape;
 };
 
-stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape)
+static stn_tensor *call_op(enum stni_op_index op, stn_tensor *input, int ndim, const int64_t *shape)
 {
     struct view_attrs attrs = {0};
-    if (!stni_list_read(input, &(struct stni_list){"view", "ndim", "shape", 0}, ndim, shape, &attrs.shape))
-        return stni_call_error(input);
-    return stni_call(STNI_OP_view, 1, &input, &attrs);
+    const struct stni_list list = {stni_op_table[op]->name, "ndim", "shape", 0};
+    return stni_list_read(input, &list, ndim, shape, &attrs.shape) ? stni_call(op, 1, &input, &attrs)
+                                                                   : stni_call_error(input);
+}
+
+stn_tensor *stn_view(stn_tensor *input, int ndim, const int64_t *shape)
+{
+    return call_op(STNI_OP_view, input, ndim, shape);
+}
+
+stn_tensor *stn_reshape(stn_tensor *input, int ndim, const int64_t *shape)
+{
+    return call_op(STNI_OP_reshape, input, ndim, shape);
 }
 
 /* Replaces -1 by what is missing, where that is a whole number; other shapes are left to the comparison of element
@@ -154,6 +164,18 @@ static const stn_op_impl impl = {.check = check, .place = place, .run = run, .ba
 const stn_op_desc stni_op_view = {
     .size = sizeof(stn_op_desc),
     .name = "view",
+    STN_INPUTS(inputs),
+    STN_ATTRS(attrs, struct view_attrs),
+    .attrs_init = &attrs_init,
+    .n_outputs = 1,
+    .flags = STN_OP_ALIAS | STN_OP_VIEW,
+    .impl = &impl,
+    .signature = "input, shape",
+};
+
+const stn_op_desc stni_op_reshape = {
+    .size = sizeof(stn_op_desc),
+    .name = "reshape",
     STN_INPUTS(inputs),
     STN_ATTRS(attrs, struct view_attrs),
     .attrs_init = &attrs_init,

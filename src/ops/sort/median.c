@@ -61,6 +61,10 @@ static stn_status median(stn_op_call *call)
     }
     select.keepdim = 0;
     call->n_out = 1;
+    if (select.k == 0 && !select.nans)
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'input' got %s without elements, wanted a floating dtype or at least one",
+                           stn_dtype_name(call->in_spec[0]->layout.dtype));
     if (select.k == 0) { /* a line without elements: NaN, as its mean is */
         call->out[0] = stn_mean(call->in[0], 0, NULL, 0);
         return STN_OK;
