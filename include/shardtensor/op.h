@@ -105,7 +105,8 @@ typedef struct stn_op_call {
     stn_context *context;
     const stn_op *op;
     const void *attrs; /* the op's attribute struct, complete */
-    int n_in, n_out;   /* n_out: descriptor's; check may lower it */
+    int n_in, n_out;   /* n_out: descriptor's, and check may lower it; for compose, how many of these the caller
+                          takes */
     int local;         /* 1: the tensors are local (no mesh): nothing to communicate */
     int reports;       /* 1: kernels may report a value error for this call (stn_queue_value_error): check and place may
                           change it. Before: whether the descriptor has value_texts */
@@ -190,9 +191,10 @@ typedef struct stn_op_impl {
     uint64_t (*saves)(const stn_op_call *call, uint32_t needs);
     stn_status (*backward)(stn_backward_call *call); /* NULL: no gradient */
     /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or
-     *  with its inputs. The other functions, slots and flags but STN_OP_ALIAS are not used: gradients and layouts are
-     *  those of the ops that it calls. What these made on the way is released. Without STN_OP_ALIAS the results have
-     *  memory of their own: what shows an input is copied. */
+     *  with its inputs. n_out is how many the caller takes, and what lies behind it may be left out; where the number
+     *  hangs on the arguments compose sets it. The other functions, slots and flags but STN_OP_ALIAS are not used:
+     *  gradients and layouts are those of the ops that it calls. What these made on the way is released. Without
+     *  STN_OP_ALIAS the results have memory of their own: what shows an input is copied. */
     stn_status (*compose)(stn_op_call *call);
     const stn_kernel_slot *slots;
     int n_slots;

@@ -51,7 +51,7 @@ STN_API stn_tensor *stn_argmin(stn_tensor *input, const int *dim, int keepdim);
  * Collective: over the mesh where the dim is sharded, or input is Partial. The host then waits once where ranks sort
  *             together.
  * Gradient:   yes, twice differentiable: the cotangent at the elements' places.
- * @param indices  the second result; may be NULL.
+ * @param indices  the second result; NULL: not wanted, and not brought back from another dim.
  * @return values; STN_ERR_ARGUMENT (dim), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM.
  * Source: splitting at exact places, Varman, Scheufler, Iyer and Ricard 1991. */
 STN_API stn_tensor *stn_sort(stn_tensor *input, int dim, int descending, stn_tensor **indices);

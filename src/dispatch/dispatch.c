@@ -390,8 +390,8 @@ ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, cons
     if (!(w.desc->flags & STN_OP_PER_RANK)) /* where one rank alone may be wrong, which the op has all agree on */
         STNI_TRY(stni_check_meshes(&w.call));
     STNI_TRY(stni_check_attrs(&w));
-    w.call.n_out = w.desc->n_outputs;
-    memset(w.out, 0, (size_t)w.call.n_out * sizeof w.out[0]);
+    w.call.n_out = n_out < w.desc->n_outputs ? n_out : w.desc->n_outputs;
+    memset(w.out, 0, (size_t)w.desc->n_outputs * sizeof w.out[0]);
     stni_scope_enter(context);
     STNI_TRY_GOTO(stni_answer_of(&w, "compose", op->impl.compose(&w.call)), left);
     STNI_TRY_GOTO(stni_check_n_out(&w, "compose"), left);

@@ -108,7 +108,8 @@ static stn_status sort(stn_op_call *call)
     STNI_TRY(check_dim(call, attrs->dim, &dim));
     struct result r = sort_dim(call->in[0], dim, attrs->descending);
     call->out[0] = lay_like(r.values, call->in_spec[0]);
-    call->out[1] = lay_like(r.indices, call->in_spec[0]);
+    if (call->n_out > 1)
+        call->out[1] = lay_like(r.indices, call->in_spec[0]);
     return STN_OK;
 }
 

@@ -2,6 +2,7 @@
  * refused. */
 #include "ops/layouts.h"
 #include "ranks.h"
+#include "stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -289,6 +290,29 @@ static void long_lines_take_no_more_memory_than_they_need(void)
     test_ranks(3, long_body, NULL);
 }
 
+static stn_status unasked_body(stn_context *context, void *arg)
+{
+    struct elements e = {.dtype = STN_DTYPE_F32, .ndim = 2, .shape = {6, 48}, .n = 288};
+    const stn_placement cut = stn_shard(0);
+    stn_tensor *indices;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = layout_tensor_placed(context, test_mesh(context, 2, 0), &e, &cut);
+    test_stats_reset(context);
+    stn_sort(x, 0, 0, NULL);
+    const int64_t values = test_stats_reset(context).bytes_sent;
+    stn_sort(x, 0, 0, &indices);
+    /* Half of the elements go to the other dim, and back with an index each. */
+    CHECK_I64(values, 2 * (3 * 24) * 4);
+    CHECK_I64(test_stats_reset(context).bytes_sent, 2 * (3 * 24) * 4 + (3 * 24) * 8);
+    return stn_scope_end(context);
+}
+
+static void indices_that_nobody_asked_for_are_not_moved(void)
+{
+    test_ranks(2, unasked_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     struct elements c = {.dtype = STN_DTYPE_C64, .ndim = 1, .shape = {2}, .n = 2},
@@ -332,6 +356,7 @@ int main(int argc, char **argv)
          ties_and_nan_of_every_dtype_are_ordered_as_by_a_plain_loop},
         {"candidates_and_counts_cross_and_not_the_data", candidates_and_counts_cross_and_not_the_data},
         {"long_lines_take_no_more_memory_than_they_need", long_lines_take_no_more_memory_than_they_need},
+        {"indices_that_nobody_asked_for_are_not_moved", indices_that_nobody_asked_for_are_not_moved},
         {"what_cannot_be_ordered_is_refused", what_cannot_be_ordered_is_refused},
     };
     return TEST_MAIN(argc, argv, cases);
