@@ -171,8 +171,9 @@ int stn_pullback_saved(const stn_pullback *pullback, int index, stn_tensor **out
 stn_status stn_gradient_spec(const stn_spec *forward, const stn_spec **out)
 {
     const stn_spec *spec;
-    if (!forward || !out)
+    if (!forward)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(forward->context, "gradient_spec", out));
     STNI_TRY(forward->context->error.status);
     STNI_TRY(stni_gradient_spec(forward, &spec));
     *out = stn_spec_retain(spec);

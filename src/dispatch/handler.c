@@ -48,8 +48,10 @@ none:
 
 stn_status stn_handler_set(stn_context *context, const char *name, stn_op_handler handler, void *arg)
 {
-    if (!context || !name)
+    if (!context)
         return STN_ERR_ARGUMENT;
+    if (!name)
+        return stni_fail(context, STN_ERR_ARGUMENT, "stn_handler_set: name got NULL, wanted an op's name");
     struct stni_named_handler *named = named_entry(context->registry, name);
     if (!named)
         return stni_fail_memory(context, "handler", sizeof *named);
@@ -98,7 +100,7 @@ static stn_status check_handled(const stn_op *op, stn_tensor *const *in, int n_o
 }
 
 stn_status stni_handler_run(const stn_op *op, const struct stni_handler *handler, int n_in, stn_tensor *const *in,
-                              const void *attrs, int n_out, stn_tensor **out)
+                            const void *attrs, int n_out, stn_tensor **out)
 {
     struct stni_thread_state *guard = stni_thread_state_here();
     struct stni_handler_frame frame = {op, guard->frames};

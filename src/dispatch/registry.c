@@ -240,8 +240,9 @@ static void fence(stn_op_impl *impl)
 stn_status stn_op_register(stn_context *context, const stn_op_desc *desc, const stn_op **out)
 {
     struct stni_error error = {0};
-    if (!context || !out)
+    if (!context)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "stn_op_register", out));
     if (stni_schema_validate(desc, &error) != STN_OK)
         return stni_fail(context, error.status, "stn_op_register: %s", error.text);
     if (stni_registry_find(context, desc->name))

@@ -68,8 +68,9 @@ static stn_status create(stn_context *context, int n, const stn_named_tensor *pa
 
 stn_status stn_average_create(stn_context *context, int n, const stn_named_tensor *parameters, stn_average **out)
 {
-    if (!context || !out)
+    if (!context)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "average_create", out));
     STNI_TRY(stni_action_begin(context));
     return stni_action_end(context, create(context, n, parameters, out));
 }

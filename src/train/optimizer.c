@@ -48,8 +48,9 @@ static stn_status create(stn_context *context, const struct stni_optimizer_rule 
 stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, stn_optimizer **out)
 {
     const stn_sgd_options defaults = {.size = sizeof defaults}, *o = options ? options : &defaults;
-    if (!context || !out)
+    if (!context)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "sgd_create", out));
     STNI_TRY(stni_context_failed(context));
     STNI_TRY(check_size(context, "sgd: options", o->size, sizeof *o));
     STNI_TRY(check_range(context, "sgd: rate", o->rate, 0, INFINITY));
@@ -71,8 +72,9 @@ stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, 
 stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out)
 {
     const stn_adamw_options defaults = {.size = sizeof defaults}, *o = options ? options : &defaults;
-    if (!context || !out)
+    if (!context)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "adamw_create", out));
     STNI_TRY(stni_context_failed(context));
     STNI_TRY(check_size(context, "adamw: options", o->size, sizeof *o));
     STNI_TRY(check_range(context, "adamw: rate", o->rate, 0, INFINITY));
@@ -80,8 +82,10 @@ stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *optio
     STNI_TRY(check_range(context, "adamw: beta2", o->beta2, 0, 1));
     STNI_TRY(check_range(context, "adamw: epsilon", o->epsilon, 0, INFINITY));
     STNI_TRY(check_range(context, "adamw: weight_decay", o->weight_decay, 0, INFINITY));
-    struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate, .decay = o->weight_decay,
-                                          .a = o->beta1 == 0 ? 0.9 : o->beta1, .b = o->beta2 == 0 ? 0.999 : o->beta2,
+    struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate,
+                                          .decay = o->weight_decay,
+                                          .a = o->beta1 == 0 ? 0.9 : o->beta1,
+                                          .b = o->beta2 == 0 ? 0.999 : o->beta2,
                                           .epsilon = o->epsilon == 0 ? 1e-8 : o->epsilon};
     return create(context, &adamw, &numbers, out);
 }

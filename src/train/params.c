@@ -18,8 +18,9 @@ struct stn_params {
 
 stn_status stn_params_create(stn_context *context, stn_params **out)
 {
-    if (!context || !out)
+    if (!context)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "params_create", out));
     STNI_TRY(stni_context_failed(context));
     stn_params *params = stni_calloc(1, sizeof *params);
     if (!params)

@@ -188,6 +188,31 @@ static void of_files(stn_context *context, stn_tensor *x)
     remove(path);
 }
 
+/* What makes something, without a place for it. */
+static void of_creators(stn_context *context, const stn_spec *spec)
+{
+    static const stn_op_desc desc = {.size = sizeof desc, .name = "mine"};
+    const stn_mesh *mesh = test_mesh(context, 1, 0);
+    CHECK_STATUS(stn_params_create(context, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "params_create: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_sgd_create(context, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "sgd_create: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_adamw_create(context, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "adamw_create: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_average_create(context, 0, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "average_create: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_mesh_slice(mesh, 0, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "mesh_slice: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_mesh_axes_comm(mesh, 0, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "mesh_axes_comm: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_gradient_spec(spec, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "gradient_spec: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_op_register(context, &desc, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "stn_op_register: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_handler_set(context, NULL, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "stn_handler_set: name got NULL, wanted an op's name");
+}
+
 static stn_status places_body(stn_context *context, void *arg)
 {
     (void)arg;
@@ -197,6 +222,7 @@ static stn_status places_body(stn_context *context, void *arg)
     of_tensors(context, x);
     of_files(context, stn_detach(x));
     of_queues(context);
+    of_creators(context, stn_tensor_spec(x));
     return stn_scope_end(context);
 }
 

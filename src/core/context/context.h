@@ -248,6 +248,9 @@ void stni_random_place_fini(struct stni_random_place *place);
  * them then, else local. */
 stn_status stni_random_draw(stn_context *context, const stn_mesh *mesh, uint64_t *stream);
 
+/* Whether there is a place for a function's result; else STN_ERR_ARGUMENT, kept with the function's name. */
+stn_status stni_context_check_out(stn_context *context, const char *function, const void *out);
+
 /* The kept status. For actions: `if (stni_context_failed(c)) return stni_context_failed(c);` or the error tensor. */
 static inline stn_status stni_context_failed(const stn_context *context)
 {

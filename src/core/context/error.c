@@ -13,6 +13,13 @@ const char *stn_context_error_text(const stn_context *context)
     return context == NULL ? "" : context->error.text;
 }
 
+stn_status stni_context_check_out(stn_context *context, const char *function, const void *out)
+{
+    return out != NULL
+               ? STN_OK
+               : stni_fail(context, STN_ERR_ARGUMENT, "%s: out got NULL, wanted where to put the result", function);
+}
+
 stn_status stni_context_take_status(stn_context *context)
 {
     stn_status status = context->error.status;

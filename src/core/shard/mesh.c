@@ -243,9 +243,10 @@ const stn_mesh *stni_mesh_grid(const stn_mesh *mesh, uint32_t *axes)
 
 stn_status stn_mesh_slice(const stn_mesh *mesh, int n_axes, const int *axes, const stn_mesh **out)
 {
-    if (mesh == NULL || out == NULL)
+    if (mesh == NULL)
         return STN_ERR_ARGUMENT;
     stn_context *context = mesh->context;
+    STNI_TRY(stni_context_check_out(context, "mesh_slice", out));
     STNI_TRY(check_axes(mesh, n_axes, axes));
 
     stn_mesh draft = {.context = context, .ndim = n_axes, .size = 1};
@@ -280,8 +281,9 @@ void stni_mesh_destroy(stn_mesh *mesh)
 stn_status stn_mesh_axes_comm(const stn_mesh *mesh, int n_axes, const int *axes, stn_comm **out)
 {
     uint32_t mask = 0;
-    if (mesh == NULL || out == NULL)
+    if (mesh == NULL)
         return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(mesh->context, "mesh_axes_comm", out));
     STNI_TRY(mesh->context->error.status);
     if (n_axes < 0 || n_axes > mesh->ndim || (n_axes > 0 && axes == NULL))
         return stni_fail(mesh->context, STN_ERR_ARGUMENT, "stn_mesh_axes_comm: n_axes got %d, wanted 0 to %d axes",
