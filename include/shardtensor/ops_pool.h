@@ -13,10 +13,11 @@ typedef struct stn_pool_attrs {
     int64_t kernel_size[3];
     int64_t stride[3];        /* 0: the window's size (of im2col and fold: 1) */
     int64_t padding[3];       /* on both sides, at most half of a window */
-    int64_t dilation[3];      /* 0: 1. Not of average pools */
+    int64_t dilation[3];      /* 0: 1. Average pools have no other */
     int ceil_mode;            /* 1: a last window may reach beyond the end */
     int exclude_pads;         /* average pools: divide by how many elements a window has, not by what it would have with the pads */
-    int64_t divisor_override; /* average pools of two and three dims: divide by this; 0: by the number of elements */
+    int64_t divisor_override; /* average pools of two and three dims: divide by this; 0: by the number of elements.
+                                 Average pools of one dim have no other */
 } stn_pool_attrs;
 
 /** Averages over windows of the last dim.

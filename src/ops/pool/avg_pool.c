@@ -10,16 +10,34 @@
 
 #include <shardtensor/ops.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 static const enum stni_op_index forward[STNI_POOL_DIMS] = {STNI_OP_avg_pool1d, STNI_OP_avg_pool2d, STNI_OP_avg_pool3d},
                                 adaptive[STNI_POOL_DIMS] = {STNI_OP_adaptive_avg_pool1d, STNI_OP_adaptive_avg_pool2d,
                                                             STNI_OP_adaptive_avg_pool3d};
 
+/* What other pools, or those of more dims, have. @return NULL, or the error tensor. */
+static stn_tensor *refuse_others(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given)
+{
+    for (int d = 0; d < dims; d++)
+        if (given->dilation[d] != 0 && given->dilation[d] != 1)
+            return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'dilation' got %" PRId64 ", wanted 0 or 1", name,
+                                  given->dilation[d]);
+    if (dims == 1 && given->divisor_override != 0)
+        return stni_call_fail(input, STN_ERR_ARGUMENT, "%s: 'divisor_override' got %" PRId64 ", wanted 0", name,
+                              given->divisor_override);
+    return NULL;
+}
+
 static stn_tensor *over_windows(const char *name, stn_tensor *input, int dims, const stn_pool_attrs *given)
 {
     struct stni_pool_attrs attrs;
+    if (!input) /* and no context to say so in */
+        return NULL;
     stn_tensor *error = stni_pool_given(name, input, dims, given, &attrs);
+    if (!error)
+        error = refuse_others(name, input, dims, given);
     return error ? error : stni_call(forward[dims - 1], 1, &input, &attrs);
 }
 

@@ -365,6 +365,12 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "adaptive_avg_pool2d: 'output_size' got -2, wanted -1 to 2147483647");
     stn_call(context, "avg_pool2d", 1, &x, 2, divisor, 1, &out);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "avg_pool2d: 'divisor_override' got 0, wanted another number");
+    const stn_pool_attrs apart = {.size = sizeof apart, .kernel_size = {2, 2}, .dilation = {1, 2}},
+                         divided = {.size = sizeof divided, .kernel_size = {2}, .divisor_override = 3};
+    stn_avg_pool2d(x, &apart);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "avg_pool2d: 'dilation' got 2, wanted 0 or 1");
+    stn_avg_pool1d(x, &divided);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "avg_pool1d: 'divisor_override' got 3, wanted 0");
     stn_max_pool2d(stn_cast(x, STN_DTYPE_BOOL), &wide, NULL);
     CHECK_ERROR(context, STN_ERR_DTYPE, "max_pool2d: 'input' got bool, wanted a floating dtype, i64, i32 or u8");
     return stn_scope_end(context);
