@@ -2,6 +2,8 @@
  * is in proportion to it. */
 #include "train/file_text.h"
 
+#include "core/base/utf8.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -9,26 +11,10 @@
  * in every other. */
 enum { BYTES_PER_MARK = 3, MARKS_AT_LEAST = 16 };
 
-/* Bytes of the character that begins here; 0 where it is not UTF-8: too long for its value, a surrogate, beyond
- * U+10FFFF. (RFC 3629.) */
-static size_t character(const unsigned char *c, size_t left)
-{
-    size_t n = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
-    if (n == 0 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0) || (c[0] == 0xf0 && c[1] < 0x90) ||
-        (c[0] == 0xf4 && c[1] >= 0x90))
-        return 0;
-    return n;
-}
-
 static const char *character_fault(const char *text, size_t size)
 {
     for (size_t i = 0, n; i < size; i += n) {
-        n = character((const unsigned char *)text + i, size - i);
+        n = stni_utf8_character(text + i, size - i);
         if (n == 0)
             return "is not UTF-8";
         if ((unsigned char)text[i] < 0x20 && !strchr("\t\n\r", text[i] ? text[i] : 'x'))

@@ -1,28 +1,23 @@
 /* What a span says of itself beside its name and times: keys and values, as JSON has them. */
 #include "core/device/trace.h"
+#include "core/device/trace_text.h"
 
 #include <shardtensor/tensor.h>
 
 #include <stdio.h>
 #include <string.h>
 
-/* As JSON has it, or nothing where it does not fit; bytes from 0x80 on pass as the UTF-8 that they are. */
+/* As JSON has it, or nothing where it does not fit. */
 static int put_string(struct stni_trace_args *args, const char *text)
 {
-    size_t at = args->size;
+    size_t at = args->size, left = strlen(text);
     char *to = args->text;
     to[at++] = '"';
-    for (; *text && at < STNI_TRACE_ARGS_BYTES - 8; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < 0x20) {
-            at += (size_t)snprintf(to + at, 8, "\\u%04x", c);
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            to[at++] = '\\';
-        to[at++] = (char)c;
+    for (size_t n; left > 0 && at < STNI_TRACE_ARGS_BYTES - 8; text += n, left -= n) {
+        n = stni_trace_character(text, left, to + at);
+        at += strlen(to + at);
     }
-    if (*text)
+    if (left > 0)
         return 0;
     to[at++] = '"';
     to[at] = '\0';

@@ -1,24 +1,22 @@
 /* Spans as trace events in JSON. */
 #include "core/device/trace_spans.h"
+#include "core/device/trace_text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *const stni_trace_category_names[STNI_TRACE_CATEGORY_COUNT] = {
-    [STNI_TRACE_OP] = "op", [STNI_TRACE_KERNEL] = "kernel", [STNI_TRACE_COLL] = "collective",
-    [STNI_TRACE_MOVE] = "redistribute", [STNI_TRACE_RANGE] = "range", [STNI_TRACE_MEMORY] = "memory"};
+    [STNI_TRACE_OP] = "op",           [STNI_TRACE_KERNEL] = "kernel",
+    [STNI_TRACE_COLL] = "collective", [STNI_TRACE_MOVE] = "redistribute",
+    [STNI_TRACE_RANGE] = "range",     [STNI_TRACE_MEMORY] = "memory"};
 
-/* A JSON string; bytes from 0x80 on pass as the UTF-8 that they are. */
 static void write_string(FILE *file, const char *text)
 {
+    char c[STNI_TRACE_CHARACTER];
     fputc('"', file);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(file, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(file, "\\u%04x", c);
-        else
-            fputc(c, file);
+    for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+        n = stni_trace_character(text, left, c);
+        fputs(c, file);
     }
     fputc('"', file);
 }

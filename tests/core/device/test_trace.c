@@ -132,15 +132,17 @@ static void names_are_escaped_and_the_file_is_json(void)
     int64_t start = stni_trace_span_begin(trace);
     stni_trace_span_end(trace, STNI_TRACE_OP, "a \"quoted\"\\ name\n\twith \x01 and \xc3\xa4", start, 0);
     stni_trace_span_end(trace, STNI_TRACE_COLL, "all_reduce", start, 4096);
+    stni_trace_span_end(trace, STNI_TRACE_RANGE, "caf\xe9 \xe2\x82\xac, cut \xe2\x82", start, 0);
     CHECK_STATUS(stni_trace_write(trace, 3, file.path), STN_OK);
     stni_trace_destroy(&trace);
     CHECK(trace == NULL);
     file_read(&file);
     CHECK(is_json(file.text));
+    CHECK(strstr(file.text, "\"caf\\ufffd \xe2\x82\xac, cut \\ufffd\\ufffd\"") != NULL);
     CHECK(strstr(file.text, "a \\\"quoted\\\"\\\\ name\\u000a\\u0009with \\u0001 and \xc3\xa4") != NULL);
     CHECK(strstr(file.text, "\"cat\":\"collective\",\"ph\":\"X\",\"pid\":3,\"tid\":0") != NULL);
     CHECK_I64(count(file.text, "\"args\":{\"bytes\":4096}"), 1);
-    CHECK_I64(count(file.text, "\"ph\":\"X\""), 2);
+    CHECK_I64(count(file.text, "\"ph\":\"X\""), 3);
     free(file.text);
 }
 
