@@ -38,8 +38,9 @@ STN_API stn_status stn_save(stn_context *context, const char *path, int n, const
  * the tensors: where the disk fails meanwhile, or somebody shortens the file, the call gives STN_ERR_IO, and these hold
  * some of what they held and some of what was read.
  * @return agreed on all ranks: STN_ERR_IO (not readable, truncated, damaged), STN_ERR_NOT_FOUND (a name),
- *  STN_ERR_SHAPE, STN_ERR_DTYPE; on each by itself, before: STN_ERR_ARGUMENT (path, a list or an entry that is NULL),
- *  STN_ERR_PARTIAL, STN_ERR_STATE (a view, or seen by one apart; immutable), or the kept error. */
+ *  STN_ERR_SHAPE, STN_ERR_DTYPE, STN_ERR_STATE (memory that repeats elements); on each by itself, before:
+ *  STN_ERR_ARGUMENT (path, a list or an entry that is NULL), STN_ERR_PARTIAL, STN_ERR_STATE (a view, or seen by one
+ *  apart; immutable), or the kept error. */
 STN_API stn_status stn_load(stn_context *context, const char *path, int n, const stn_named_tensor *tensors);
 
 /** The string of a key in a file's metadata, as snprintf writes it. Local.

@@ -7,17 +7,6 @@
 
 #include <string.h>
 
-/* A caller's memory may stand for the same elements again and again: each would be changed as often. */
-static int repeats_elements(const stn_tensor *t)
-{
-    if ((t->flags & STNI_TENSOR_DENSE) || t->spec->layout.mesh || t->spec->local_numel == 0)
-        return 0;
-    for (int d = 0; d < t->spec->layout.ndim; d++)
-        if (t->strides[d] == 0 && t->spec->local_shape[d] > 1)
-            return 1;
-    return 0;
-}
-
 /* Why a change would be wrong to somebody who sees the elements: through memory of his own, which he may have in
  * another layout or on another rank, or by a history that does not know of it: a view and what it shows have one
  * memory, and a history each. NULL: it is right. */
@@ -32,7 +21,7 @@ static const char *why_not(const struct stni_walk *w)
         return "is a view that need not share memory";
     if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
         return "has views that need not share its memory";
-    if (repeats_elements(t))
+    if (stni_tensor_repeats_elements(t))
         return "has elements that stand in several places";
     if (!stn_grad_enabled(context))
         return NULL;

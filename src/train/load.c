@@ -150,6 +150,11 @@ stn_status stni_load_find(struct stni_load *l)
         return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a list of %d tensors", l->n);
     for (int i = 0; i < l->n; i++) {
         STNI_TRY(find(l, l->tensors[i].name, &l->tensors[i].tensor->spec->layout, &l->items[i].found));
+        if (stni_tensor_repeats_elements(l->tensors[i].tensor))
+            return stni_error_set(
+                &l->error, STN_ERR_STATE,
+                "load: '%s' has elements that stand in several places, and cannot be changed in place",
+                l->tensors[i].name);
         if (lay_out(l, i) != STN_OK)
             return stni_error_set(&l->error, STN_ERR_MEMORY, "load: no memory for a layout of '%s'",
                                   l->tensors[i].name);

@@ -209,6 +209,29 @@ static void tensors_of_other_contexts_are_refused(void)
     test_ranks(2, stranger_body, NULL);
 }
 
+/* The memory of each rank is its own affair: all of them refuse what one has repeated. */
+static stn_status repeated_body(stn_context *context, void *arg)
+{
+    const int64_t shape[] = {ROWS, COLUMNS}, repeated[] = {0, 1}, dense[] = {COLUMNS, 1};
+    double memory[ROWS * COLUMNS] = {0};
+    char path[128];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *t = stn_wrap(context, STN_DTYPE_F64, 2, shape, stn_context_rank(context) == 1 ? repeated : dense,
+                             memory, NULL, NULL);
+    const stn_named_tensor zeros = {"t", t};
+    CHECK_STATUS(stn_save(context, file_at("repeated.safetensors", path), 1, &zeros, 0, NULL), STN_OK);
+    CHECK_STATUS(stn_load(context, path, 1, &zeros), STN_ERR_STATE);
+    CHECK_ERROR_PART(context, STN_ERR_STATE,
+                     "load: 't' has elements that stand in several places, and cannot be changed in place");
+    return stn_scope_end(context);
+}
+
+static void memory_that_repeats_elements_is_not_loaded_into(void)
+{
+    test_ranks(2, repeated_body, NULL);
+}
+
 /* What a view shows would be the old elements in one layout and the new ones in another. */
 static stn_status viewed_body(stn_context *context, void *arg)
 {
@@ -382,6 +405,7 @@ int main(int argc, char **argv)
         {"an_optimizer_goes_on_after_loading", an_optimizer_goes_on_after_loading},
         {"what_is_saved_can_be_loaded_whatever_it_is_called", what_is_saved_can_be_loaded_whatever_it_is_called},
         {"tensors_of_other_contexts_are_refused", tensors_of_other_contexts_are_refused},
+        {"memory_that_repeats_elements_is_not_loaded_into", memory_that_repeats_elements_is_not_loaded_into},
         {"a_tensor_that_a_view_shows_apart_is_not_loaded_into", a_tensor_that_a_view_shows_apart_is_not_loaded_into},
         {"pieces_of_any_length_are_written_and_read", pieces_of_any_length_are_written_and_read},
         {"damaged_files_are_refused_on_all_ranks", damaged_files_are_refused_on_all_ranks},

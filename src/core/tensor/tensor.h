@@ -117,6 +117,10 @@ stn_tensor *stni_tensor_publish(stn_tensor *tensor);
 /* 1 if the chunk is dense in its spec's memory order. */
 int stni_tensor_is_dense(const stn_tensor *tensor);
 
+/* 1 if a caller's memory stands for the same elements again and again: a change would be made to each as often. What
+ * lies on a mesh in such memory is a view apart. */
+int stni_tensor_repeats_elements(const stn_tensor *tensor);
+
 /* 1 if the host may take the chunk for a row-major array: it is one, of the CPU. Once the queue has come so far. */
 int stni_tensor_is_host_array(const stn_tensor *tensor);
 

@@ -74,6 +74,17 @@ int stni_tensor_is_dense(const stn_tensor *tensor)
     return 1;
 }
 
+int stni_tensor_repeats_elements(const stn_tensor *tensor)
+{
+    const stn_spec *spec = tensor->spec;
+    if ((tensor->flags & STNI_TENSOR_DENSE) || spec->layout.mesh || spec->local_numel == 0)
+        return 0;
+    for (int dim = 0; dim < spec->layout.ndim; dim++)
+        if (tensor->strides[dim] == 0 && spec->local_shape[dim] > 1)
+            return 1;
+    return 0;
+}
+
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box)
 {
     int ndim = tensor->spec->layout.ndim;
