@@ -4,6 +4,7 @@
 #include "ops/common/dims.h"
 #include "ops/common/promote.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *name_of(const stn_op_call *call, int input)
@@ -24,6 +25,33 @@ stn_status stni_check_floating(const stn_op_call *call, int input)
         return STN_OK;
     return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted a floating dtype", name_of(call, input),
                        stn_dtype_name(dtype));
+}
+
+/* "f32 f64 bf16 or f16" */
+static void list_dtypes(uint32_t dtypes, char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    dtypes &= (1u << STN_DTYPE_COUNT) - 1;
+    for (int d = 0; dtypes >> d; d++) {
+        if (!(dtypes >> d & 1))
+            continue;
+        const char *before = at == 0 ? "" : dtypes >> d == 1 ? " or " : " ";
+        at += (size_t)snprintf(text + at, size - at, "%s%s", before, stn_dtype_name((stn_dtype)d));
+    }
+}
+
+stn_status stni_check_dtypes(const stn_op_call *call, stn_dtype dtype, uint32_t dtypes)
+{
+    const stn_op_desc *desc = stn_op_descriptor(call->op);
+    char wanted[10 * STN_DTYPE_COUNT];
+    if (dtypes >> dtype & 1)
+        return STN_OK;
+    list_dtypes(dtypes, wanted, sizeof wanted);
+    if (desc->n_inputs == 1)
+        return stn_op_fail(call, STN_ERR_DTYPE, "'%s' got %s, wanted %s", desc->inputs[0].name, stn_dtype_name(dtype),
+                           wanted);
+    return stn_op_fail(call, STN_ERR_DTYPE, "got dtype %s, wanted %s", stn_dtype_name(dtype), wanted);
 }
 
 stn_status stni_check_dtype(const stn_op_call *call, int input, stn_dtype dtype, const char *whose)

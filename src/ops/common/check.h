@@ -10,6 +10,10 @@
 /* A floating dtype. @return STN_ERR_DTYPE. */
 stn_status stni_check_floating(const stn_op_call *call, int input);
 
+/* A dtype of a mask, of the arithmetic of all inputs: that of the first where it is the only one.
+ * @return STN_ERR_DTYPE. */
+stn_status stni_check_dtypes(const stn_op_call *call, stn_dtype dtype, uint32_t dtypes);
+
 /* This dtype. `whose` says in the message whose it is, as "input's" does; NULL: nobody's. @return STN_ERR_DTYPE. */
 stn_status stni_check_dtype(const stn_op_call *call, int input, stn_dtype dtype, const char *whose);
 

@@ -3,6 +3,7 @@
 #include "core/base/dtype.h"
 #include "core/shard/spec.h"
 #include "ops/common/call.h"
+#include "ops/common/check.h"
 #include "ops/common/dims.h"
 #include "ops/elementwise/pointwise.h"
 
@@ -27,8 +28,7 @@ static stn_status check_prelu(const stn_op_call *call)
 {
     const struct stni_layout *input = &call->in_spec[0]->layout, *weight = &call->in_spec[1]->layout;
     char got[STNI_SHAPE_TEXT];
-    if (!stni_dtype_is_floating(input->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(input->dtype));
+    STNI_TRY(stni_check_floating(call, 0));
     if (weight->dtype != input->dtype)
         return stn_op_fail(call, STN_ERR_DTYPE, "'weight' is %s, wanted input's %s", stn_dtype_name(weight->dtype),
                            stn_dtype_name(input->dtype));
@@ -63,8 +63,7 @@ static stn_status glu(stn_op_call *call)
     const struct stni_layout *input = &call->in_spec[0]->layout;
     int dim;
     STNI_TRY(stni_dim_wrap(call, "dim", ((const struct glu_attrs *)call->attrs)->dim, input->ndim, &dim));
-    if (!stni_dtype_is_floating(input->dtype))
-        return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(input->dtype));
+    STNI_TRY(stni_check_floating(call, 0));
     int64_t size = input->ndim > 0 ? input->shape[dim] : 1;
     if (size % 2 != 0)
         return stn_op_fail(call, STN_ERR_SHAPE, "'input' got size %lld along dim %d, wanted an even one",

@@ -89,12 +89,29 @@ static int is_whole(stn_number number)
            (number.f >= -0x1p63 && number.f < 0x1p63 && number.f == (double)(int64_t)number.f);
 }
 
-/* `dtype` is the one in which the arithmetic is done. */
-static stn_status check_dtype(const stn_op_call *call, const struct stni_pointwise_numbers *numbers, stn_dtype dtype)
+static stn_dtype result_dtype(const struct stni_pointwise_rule *rule, const void *attrs, stn_dtype promoted)
 {
-    uint32_t dtypes = rule_of(call->arg, call->attrs)->dtypes;
-    if (dtypes && !(dtypes >> dtype & 1))
-        return stn_op_fail(call, STN_ERR_DTYPE, "not defined for %s", stn_dtype_name(dtype));
+    return rule->result ? rule->result(attrs, promoted) : promoted;
+}
+
+/* That in which the arithmetic is done. */
+static stn_dtype arithmetic_dtype(const struct stni_pointwise_rule *rule, const void *attrs, stn_dtype promoted)
+{
+    return rule->compute ? rule->compute(attrs, promoted) : result_dtype(rule, attrs, promoted);
+}
+
+/* Those of operands with which the op is defined. */
+static uint32_t operand_dtypes(const struct stni_pointwise_rule *rule, const void *attrs)
+{
+    uint32_t dtypes = 0;
+    for (int d = 0; d < STN_DTYPE_COUNT; d++)
+        dtypes |= (rule->dtypes >> arithmetic_dtype(rule, attrs, (stn_dtype)d) & 1u) << d;
+    return dtypes;
+}
+
+/* `dtype` is the one in which the arithmetic is done. */
+static stn_status check_numbers(const stn_op_call *call, const struct stni_pointwise_numbers *numbers, stn_dtype dtype)
+{
     for (int i = 0; i < call->n_in; i++)
         if (rule_of(call->arg, call->attrs)->elements >> i & 1)
             STNI_TRY(stni_check_number(call, stn_op_descriptor(call->op)->inputs[i].name, &numbers->operand[i], dtype));
@@ -156,13 +173,13 @@ static stn_status check(stn_op_call *call)
     struct stni_pointwise_numbers numbers;
     read_numbers(call, &numbers);
     STNI_TRY(check_operands(call, &numbers));
-    stn_dtype promoted = promoted_dtype(call, &numbers),
-              result = rule->result ? rule->result(call->attrs, promoted) : promoted;
-    stn_dtype compute = rule->compute ? rule->compute(call->attrs, promoted) : result;
-    call->out_meta[0].dtype = result;
+    const stn_dtype promoted = promoted_dtype(call, &numbers), compute = arithmetic_dtype(rule, call->attrs, promoted);
+    call->out_meta[0].dtype = result_dtype(rule, call->attrs, promoted);
     call->note = (uint64_t)stni_compute_dtype(compute);
     call->reports = divides_integers(call);
-    STNI_TRY(check_dtype(call, &numbers, compute));
+    if (rule->dtypes)
+        STNI_TRY(stni_check_dtypes(call, promoted, operand_dtypes(rule, call->attrs)));
+    STNI_TRY(check_numbers(call, &numbers, compute));
     STNI_TRY(stni_pointwise_broadcast(call, call->n_in, &call->out_meta[0]));
     return stn_op_descriptor(call->op)->flags & STN_OP_IN_PLACE ? check_in_place(call) : STN_OK;
 }

@@ -83,24 +83,27 @@ static stn_status errors(stn_context *context, void *arg)
     CHECK_REFUSED(context, stn_div_(ti, ti), STN_ERR_DTYPE,
                   "div_: 'input' is i64 and is changed in place, wanted the result's dtype f32");
     CHECK_REFUSED(context, stn_lerp_(tf, tm, tf), STN_ERR_SHAPE,
-            "lerp_: 'input' has shape (4) and is changed in place, wanted the result's shape (2, 4)");
-    CHECK_REFUSED(context, stn_sub(tb, tb), STN_ERR_DTYPE, "sub: not defined for bool");
+                  "lerp_: 'input' has shape (4) and is changed in place, wanted the result's shape (2, 4)");
+    CHECK_REFUSED(context, stn_sub(tb, tb), STN_ERR_DTYPE,
+                  "sub: got dtype bool, wanted f32 f64 bf16 f16 i64 i32 u8 c64 c128 i8 or i16");
     CHECK_REFUSED(context, stn_where(ti, tf, tf), STN_ERR_DTYPE, "where: 'condition' is i64, wanted bool");
     CHECK_REFUSED(context, stn_masked_fill(ti, tb, 2.5), STN_ERR_DTYPE,
                   "masked_fill: got the number 2.5 for operands of i64, wanted a whole number");
     CHECK_REFUSED(context, stn_clamp(tf, -INFINITY, INFINITY), STN_ERR_ARGUMENT,
                   "clamp: 'min' is missing, wanted a tensor or a number");
-    CHECK_REFUSED(context, stn_lt(tc, tf), STN_ERR_DTYPE, "lt: not defined for c64");
-    CHECK_REFUSED(context, stn_silu(ti), STN_ERR_DTYPE, "silu: not defined for i64");
+    CHECK_REFUSED(context, stn_lt(tc, tf), STN_ERR_DTYPE,
+                  "lt: got dtype c64, wanted f32 f64 bf16 f16 i64 i32 u8 bool i8 or i16");
+    CHECK_REFUSED(context, stn_silu(ti), STN_ERR_DTYPE, "silu: 'input' got i64, wanted f32 f64 bf16 or f16");
     CHECK_REFUSED(context, stn_div_rounded(tf, tf, (stn_rounding)3), STN_ERR_ARGUMENT,
                   "div: rounding got 3, wanted an stn_rounding");
-    CHECK_REFUSED(context, stn_div_rounded(tc, tf, STN_ROUND_FLOOR), STN_ERR_DTYPE, "div: not defined for c64");
-    CHECK_REFUSED(context, stn_complex(ti, ti), STN_ERR_DTYPE, "complex: not defined for i64");
+    CHECK_REFUSED(context, stn_div_rounded(tc, tf, STN_ROUND_FLOOR), STN_ERR_DTYPE,
+                  "div: got dtype c64, wanted f32 f64 bf16 f16 i64 i32 u8 i8 or i16");
+    CHECK_REFUSED(context, stn_complex(ti, ti), STN_ERR_DTYPE, "complex: got dtype i64, wanted f32 f64 c64 or c128");
     CHECK_REFUSED(context, stn_prelu(tm, stn_slice(tf, 0, 0, 3, 1)), STN_ERR_SHAPE,
-            "prelu: 'weight' got shape (3), wanted (1) or (4), one for each channel of 'input'");
+                  "prelu: 'weight' got shape (3), wanted (1) or (4), one for each channel of 'input'");
     CHECK_REFUSED(context, stn_glu(stn_slice(tf, 0, 0, 3, 1), 0), STN_ERR_SHAPE,
                   "glu: 'input' got size 3 along dim 0, wanted an even one");
-    CHECK_REFUSED(context, stn_imag(tf), STN_ERR_DTYPE, "imag: not defined for f32");
+    CHECK_REFUSED(context, stn_imag(tf), STN_ERR_DTYPE, "imag: 'input' got f32, wanted c64 or c128");
     return stn_scope_end(context);
 }
 
