@@ -13,12 +13,13 @@ enum { ROWS = 30, ZONAL_ROWS = 14, STEPS = 60, HOURS = 24, WINDOW = 24, ITERATIO
 /* What a run leaves behind, to be compared between meshes. */
 struct outcome {
     enum scenario scenario;
-    double volume[2];  /* before and after */
-    double *state;     /* whole, at the end */
-    size_t bytes;      /* of the state */
-    double balance;    /* how far a steady flow has moved */
-    double slope[2];   /* of the misfit along a direction: by the adjoint, and by differences */
-    double misfit[2];  /* at first, and the least */
+    double volume[2]; /* before and after */
+    double *state;    /* whole, at the end */
+    size_t bytes;     /* of the state */
+    double balance;   /* how far a steady flow has moved */
+    double slope[2];  /* of the misfit along a direction: by the adjoint, and by differences */
+    double misfit[2]; /* at first, and the least */
+    double apart;     /* the gradient of a sum from that of the sum of products with ones */
 };
 
 static int is_first(const struct model *m)
@@ -113,6 +114,33 @@ static stn_status run_slope(const struct model *m, void *arg)
     return status;
 }
 
+/* The gradient of a sum of tendencies, or of their products with `factors`. */
+static stn_tensor *gradient_of_sum(stn_tensor *state, stn_tensor *factors)
+{
+    stn_tensor *gradient = NULL, *leaf = stn_detach(state);
+    stn_set_requires_grad(leaf, 1);
+    stn_tensor *tendency = tendency_of(leaf);
+    stn_backward(stn_sum(factors ? stn_mul(tendency, factors) : tendency, 0, NULL, 0));
+    stn_grad_of(leaf, &gradient);
+    return gradient;
+}
+
+/* The cotangent of what is summed is one number that stands for all elements: a view. */
+static stn_status run_sums(const struct model *m, void *arg)
+{
+    double apart = NAN;
+    stn_tensor *state = model_start(m, DROP, 1);
+    stn_scope_begin(m->context);
+    stn_tensor *plain = gradient_of_sum(state, NULL),
+               *weighted = gradient_of_sum(state, stn_ones(m->context, stn_tensor_spec(state)));
+    stn_item(stn_max(stn_abs(stn_sub(plain, weighted))), &apart);
+    if (is_first(m))
+        ((struct outcome *)arg)->apart = apart;
+    stn_status status = stn_scope_end(m->context);
+    stn_tensor_release(&state);
+    return status;
+}
+
 static void keep_first(void *arg, int iteration, double misfit)
 {
     if (iteration == 0)
@@ -191,13 +219,15 @@ static int check_balance(const int ranks[2])
 
 static int check_gradient(const int ranks[2])
 {
-    struct outcome out = {.slope = {NAN, NAN}};
+    struct outcome out = {.slope = {NAN, NAN}, .apart = NAN};
     char text[160];
-    if (!run(DROP, 14, ranks, run_slope, &out) || !run(DROP, 16, ranks, run_assimilation, &out))
+    if (!run(DROP, 14, ranks, run_sums, &out) || !run(DROP, 14, ranks, run_slope, &out) ||
+        !run(DROP, 16, ranks, run_assimilation, &out))
         return 1;
     snprintf(text, sizeof text, "slope of the misfit: %.9e by the adjoint, %.9e by differences", out.slope[0],
              out.slope[1]);
-    int failed = report(text, fabs(out.slope[0] - out.slope[1]) < 1e-6 * fabs(out.slope[0]));
+    int failed = report("the gradient of a plain sum", out.apart == 0);
+    failed += report(text, fabs(out.slope[0] - out.slope[1]) < 1e-6 * fabs(out.slope[0]));
     snprintf(text, sizeof text, "misfit after %d adjoint runs: %.1e of the first", ITERATIONS,
              out.misfit[1] / out.misfit[0]);
     return failed + report(text, out.misfit[1] * 100 < out.misfit[0]);

@@ -4,15 +4,18 @@
 
 #include <string.h>
 
-static const stn_halo margin = {.size = sizeof margin, .below = {0, 1, 1}, .above = {0, 1, 1},
+static const stn_halo margin = {.size = sizeof margin,
+                                .below = {0, 1, 1},
+                                .above = {0, 1, 1},
                                 .mode = {STN_PADDING_ZEROS, STN_PADDING_CIRCULAR, STN_PADDING_CIRCULAR}};
 
-/* Both kernels': boxes of FIELDS x (rows + 2) x (columns + 2), chunks of FIELDS x rows x columns. */
+/* Both kernels': boxes of FIELDS x (rows + 2) x (columns + 2), row-major; chunks of FIELDS x rows x columns. */
 struct args {
     const struct grid *grid; /* read by kernels of the CPU alone */
     double *values;          /* the state with margins */
     double *cotangents;      /* of the state, with margins */
-    double *chunk;           /* the tendency, or its cotangent */
+    double *chunk;           /* the tendency, or its cotangent, which may be a view */
+    int64_t stride[3];       /* the chunk's, in elements */
     int64_t rows, columns, first_row;
 };
 
@@ -31,15 +34,15 @@ static stn_status forward_kernel(stn_queue *queue, const void *raw)
 {
     const struct args *a = raw;
     const struct stencil s = stencil_of(a);
-    const int64_t plane = a->rows * a->columns;
+    const int64_t field = a->stride[0];
     (void)queue;
     for (int64_t r = 0; r < a->rows; r++) {
         struct cell c = first_cell(a, &s, r);
-        double *out = a->chunk + r * a->columns;
-        for (int64_t i = 0; i < a->columns; i++, c = east(c)) {
-            out[i] = tendency_h(&s, c);
-            out[i + plane] = tendency_u(&s, c);
-            out[i + 2 * plane] = tendency_v(&s, c);
+        double *out = a->chunk + r * a->stride[1];
+        for (int64_t i = 0; i < a->columns; i++, c = east(c), out += a->stride[2]) {
+            out[0] = tendency_h(&s, c);
+            out[field] = tendency_u(&s, c);
+            out[2 * field] = tendency_v(&s, c);
         }
     }
     return STN_OK;
@@ -49,16 +52,16 @@ static stn_status adjoint_kernel(stn_queue *queue, const void *raw)
 {
     const struct args *a = raw;
     const struct adjoint to = {stencil_of(a), a->values, a->cotangents};
-    const int64_t plane = a->rows * a->columns;
+    const int64_t field = a->stride[0];
     (void)queue;
     memset(a->cotangents, 0, (size_t)(FIELDS * to.s.plane) * sizeof(double));
     for (int64_t r = 0; r < a->rows; r++) {
         struct cell c = first_cell(a, &to.s, r);
-        const double *w = a->chunk + r * a->columns;
-        for (int64_t i = 0; i < a->columns; i++, c = east(c)) {
-            add_tendency_h(&to, c, w[i]);
-            add_tendency_u(&to, c, w[i + plane]);
-            add_tendency_v(&to, c, w[i + 2 * plane]);
+        const double *w = a->chunk + r * a->stride[1];
+        for (int64_t i = 0; i < a->columns; i++, c = east(c), w += a->stride[2]) {
+            add_tendency_h(&to, c, w[0]);
+            add_tendency_u(&to, c, w[field]);
+            add_tendency_v(&to, c, w[2 * field]);
         }
     }
     return STN_OK;
@@ -101,10 +104,11 @@ static stn_status place(stn_op_call *call)
 
 static struct args args_of(const stn_op_call *call, const stn_box *values, stn_tensor *chunk)
 {
-    const int64_t *shape = stn_tensor_local_shape(chunk);
+    const int64_t *shape = stn_tensor_local_shape(chunk), *strides = stn_tensor_strides(chunk);
     return (struct args){.grid = tendency_of_arg(call->arg)->grid,
                          .values = values->data,
                          .chunk = stn_tensor_data(chunk),
+                         .stride = {strides[0], strides[1], strides[2]},
                          .rows = shape[1],
                          .columns = shape[2],
                          .first_row = stn_spec_local_offset(stn_tensor_spec(chunk))[1]};
