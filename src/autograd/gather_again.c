@@ -44,9 +44,22 @@ stn_tensor *stni_gathered_from(const stn_op_call *call, int i)
     return stni_gathers_again(call->context, source->tensor->spec, call->in[i]->spec) ? source->tensor : NULL;
 }
 
+/* What an input before `i` has of the same chunks. NULL: none has it. */
+static stn_tensor *begun_before(const struct stni_node *node, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (node->gathered[j] && node->saved_in[j].tensor == node->saved_in[i].tensor && node->want[j] == node->want[i])
+            return node->gathered[j];
+    return NULL;
+}
+
 static stn_status begin_input(struct stni_node *node, int i, int beside)
 {
-    stn_tensor *from = node->saved_in[i].tensor;
+    stn_tensor *from = node->saved_in[i].tensor, *before = begun_before(node, i);
+    if (before) {
+        node->gathered[i] = stn_tensor_retain(before);
+        return STN_OK;
+    }
     return beside ? stni_redistribute_begin(from, node->want[i], &node->gathered[i])
                   : stni_redistribute(from, node->want[i], &node->gathered[i]);
 }

@@ -437,6 +437,42 @@ static void a_recomputed_part_keeps_no_whole_weights(void)
     test_ranks(3, recomputed_body, NULL);
 }
 
+/* The square of a weight: what its backward sends. */
+static int64_t sent_backward(stn_context *context, int twice)
+{
+    struct model m;
+    stn_scope_begin(context);
+    make(&m, context, test_mesh(context, stn_context_size(context), 0));
+    stn_set_gather_again(context, 1);
+    stn_tensor *w = gather(&m, 0, AT_ONCE), *grad = NULL;
+    stn_tensor *loss = stn_sum(twice ? stn_mul(w, w) : stn_square(w), 0, NULL, 0);
+    test_stats_reset(context);
+    CHECK_STATUS(stn_backward(loss), STN_OK);
+    const int64_t bytes = test_stats_reset(context).bytes_sent;
+    stn_set_gather_again(context, 0);
+    CHECK_STATUS(stn_grad_of(m.w[0], &grad), STN_OK);
+    double got[WIDTH * WIDTH];
+    test_read(grad, got, WIDTH * WIDTH);
+    for (int64_t i = 0; i < WIDTH * WIDTH; i++)
+        CHECK_NEAR(got[i], 2 * weight(i), 1e-12);
+    stn_spec_release(&m.whole);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    return bytes;
+}
+
+static stn_status square_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    const int64_t once = sent_backward(context, 0);
+    CHECK_I64(sent_backward(context, 1), once);
+    return STN_OK;
+}
+
+static void what_stands_twice_is_gathered_again_once(void)
+{
+    test_ranks(2, square_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -448,6 +484,7 @@ int main(int argc, char **argv)
         {"ranks_that_gather_again_alone_are_refused", ranks_that_gather_again_alone_are_refused},
         {"a_rank_that_fails_is_known_to_all", a_rank_that_fails_is_known_to_all},
         {"a_recomputed_part_keeps_no_whole_weights", a_recomputed_part_keeps_no_whole_weights},
+        {"what_stands_twice_is_gathered_again_once", what_stands_twice_is_gathered_again_once},
     };
     return TEST_MAIN(argc, argv, cases);
 }
