@@ -153,6 +153,17 @@ static stn_tensor *stack(const struct misfits *x)
     return stn_stack(1, (stn_tensor *[]){x->most}, 0);
 }
 
+static stn_tensor *index_too_far(const struct misfits *x)
+{
+    return stn_index(x->square, 1, (stn_tensor *[]){stn_cast(x->most, STN_DTYPE_I64)});
+}
+
+static stn_tensor *put_misfit(const struct misfits *x)
+{
+    return stn_index_put(x->square, 1, (stn_tensor *[]){stn_cast(stn_select(x->square, 0, 0), STN_DTYPE_BOOL)},
+                         stn_select(x->other, 0, 0), 0);
+}
+
 static stn_tensor *unique(const struct misfits *x)
 {
     stn_tensor *out;
@@ -188,6 +199,9 @@ static const struct {
     {unflatten_two, STN_ERR_ARGUMENT, "unflatten: 'sizes' got -1 at 2, wanted sizes and at most one -1"},
     {unsqueeze, STN_ERR_SHAPE, "unsqueeze: 'input' got 8 dims, wanted fewer than 8"},
     {stack, STN_ERR_SHAPE, "stack: 'tensor0' got 8 dims, wanted fewer than 8"},
+    {index_too_far, STN_ERR_SHAPE,
+     "index: 'indices' got 8 dims in place of 1 of the 2 of 'input', wanted at most 8 in all"},
+    {put_misfit, STN_ERR_SHAPE, "index_put: 'values' got shape (5), wanted one that broadcasts to (1, 4)"},
     {unique, STN_ERR_DTYPE, "unique: 'input' got c64, wanted a dtype with an order"},
 };
 

@@ -35,11 +35,29 @@ static stn_status read(const stn_op_call *call, const struct stni_masks *masks, 
     return STN_OK;
 }
 
+/* The dims of the indices' common shape, in which a mask has one, stand in place of those that they index. */
+static stn_status check_dims(const stn_op_call *call, int indexed)
+{
+    const int ndim = call->in_spec[INPUT]->layout.ndim;
+    int common = 0;
+    for (int i = FIRST; i < call->n_in; i++) {
+        const struct stni_layout *index = &call->in_spec[i]->layout;
+        const int dims = index->dtype == STN_DTYPE_BOOL ? 1 : index->ndim;
+        common = dims > common ? dims : common;
+    }
+    if (common + ndim - indexed > STN_MAX_NDIM)
+        return stn_op_fail(call, STN_ERR_SHAPE,
+                           "'indices' got %d dims in place of %d of the %d of 'input', wanted at most %d in all",
+                           common, indexed, ndim, STN_MAX_NDIM);
+    return STN_OK;
+}
+
 static stn_status index_of(stn_op_call *call)
 {
     struct stni_masks masks;
     struct stni_named named;
     STNI_TRY(stni_masks_check(call, INPUT, FIRST, &masks));
+    STNI_TRY(check_dims(call, masks.n));
     if (masks.alone) {
         STNI_TRY(stni_named_find(call->in[INPUT], call->in[FIRST], &named));
         call->out[0] = stni_named_read(&named);

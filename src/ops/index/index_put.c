@@ -6,6 +6,7 @@
 #include "ops/index/put_keys.h"
 
 #include "ops/common/call.h"
+#include "ops/common/check.h"
 #include "ops/common/dims.h"
 
 #include <shardtensor/ops.h>
@@ -54,6 +55,9 @@ static stn_status put_for_all(stn_op_call *call)
     const struct stni_layout *input = &call->in_spec[INPUT]->layout, *mask = &call->in_spec[FIRST]->layout;
     const struct put_attrs *attrs = call->attrs;
     stn_tensor *where = call->in[FIRST], *from = call->in[VALUES];
+    int64_t slice[STN_MAX_NDIM + 1] = {1};
+    memcpy(slice + 1, input->shape + mask->ndim, (size_t)(input->ndim - mask->ndim) * sizeof *slice);
+    STNI_TRY(stni_check_broadcasts(call, VALUES, 1 + input->ndim - mask->ndim, slice, NULL));
     if (call->in_spec[VALUES]->layout.ndim > input->ndim - mask->ndim)
         from = stn_select(from, 0, 0);
     for (int d = mask->ndim; d < input->ndim; d++)
