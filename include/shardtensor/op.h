@@ -193,8 +193,9 @@ typedef struct stn_op_impl {
     /** For an op made of others: fills call->out (at most n_outputs, n_out of them) with handles that ops gave it, or
      *  with its inputs. n_out is how many the caller takes, and what lies behind it may be left out; where the number
      *  hangs on the arguments compose sets it. The other functions, slots and flags but STN_OP_ALIAS are not used:
-     *  gradients and layouts are those of the ops that it calls. What these made on the way is released. Without
-     *  STN_OP_ALIAS the results have memory of their own: what shows an input is copied. */
+     *  gradients and layouts are those of the ops that it calls. What these made on the way is released; what they
+     *  refuse is told with the op's name before theirs. Without STN_OP_ALIAS the results have memory of their own: what
+     *  shows an input is copied. */
     stn_status (*compose)(stn_op_call *call);
     const stn_kernel_slot *slots;
     int n_slots;
@@ -244,7 +245,7 @@ struct stn_op_desc {
 
 /* Helpers for the functions of an op */
 
-/** Reports a failure: the message begins with the op's name. For check, place and run. @return `status`. */
+/** Reports a failure: the message begins with the op's name. For check, place, run and compose. @return `status`. */
 STN_API stn_status stn_op_fail(const stn_op_call *call, stn_status status, const char *format, ...) STN_PRINTF(3, 4);
 
 /** Launches the kernel of a slot for a dtype on the context's queue.

@@ -402,6 +402,7 @@ ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, cons
 settled:
     drop_outputs(&w, 0);
 left:
+    stni_name_refusal(&w);
     stni_scope_leave(context);
     return status;
 }

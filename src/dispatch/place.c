@@ -50,6 +50,21 @@ stn_status stni_answer_of(const struct stni_walk *w, const char *function, stn_s
     return stni_fail(context, status, "%s: its %s returned \"%s\"", w->desc->name, function, stn_status_text(status));
 }
 
+/* What was agreed on is another rank's text, which is to stay that of all. */
+void stni_name_refusal(const struct stni_walk *w)
+{
+    static const uint32_t refusals = 1u << STN_ERR_ARGUMENT | 1u << STN_ERR_SHAPE | 1u << STN_ERR_DTYPE |
+                                     1u << STN_ERR_LAYOUT | 1u << STN_ERR_PARTIAL | 1u << STN_ERR_UNSUPPORTED;
+    struct stni_error *error = &w->call.context->error;
+    const struct stni_error inner = *error;
+    const size_t n = strlen(w->desc->name);
+    if (!(refusals >> inner.status & 1) || w->call.context->error_agreed || (w->desc->flags & STN_OP_PER_RANK) ||
+        (strncmp(inner.text, w->desc->name, n) == 0 && inner.text[n] == ':'))
+        return;
+    error->status = STN_OK; /* the first failure is the one that is kept */
+    stni_error_set(error, inner.status, "%s: %s", w->desc->name, inner.text);
+}
+
 stn_status stni_check_n_out(const struct stni_walk *w, const char *function)
 {
     int n = w->call.n_out, most = w->desc->n_outputs, least = w->desc->n_private;

@@ -31,6 +31,9 @@ stn_status stni_check_attrs(const struct stni_walk *w);
  * that it did counts whatever it returned. */
 stn_status stni_answer_of(const struct stni_walk *w, const char *function, stn_status status);
 
+/* An op made of others has been refused by one of them: the text begins with its own name, too, "mine: add: …". */
+void stni_name_refusal(const struct stni_walk *w);
+
 /* Whether `function` left n_out at what the arrays of a walk have space for. */
 stn_status stni_check_n_out(const struct stni_walk *w, const char *function);
 

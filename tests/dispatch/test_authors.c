@@ -15,6 +15,7 @@ enum fault {
     COMPOSE_FAILS,
     COMPOSE_GIVES_NOTHING,
     COMPOSE_RAISES,
+    COMPOSE_IS_REFUSED,
     RAISES,
     DROPS,
     WANTS_NOTHING,
@@ -88,6 +89,8 @@ static stn_status compose(stn_op_call *call)
     call->out[0] = fault == COMPOSE_GIVES_NOTHING ? NULL : stn_neg(call->in[0]);
     if (fault == COMPOSE_RAISES)
         call->n_out = 2;
+    if (fault == COMPOSE_IS_REFUSED)
+        call->out[0] = stn_view(call->in[0], 1, (const int64_t[]){-2});
     return fault == COMPOSE_FAILS ? STN_ERR_DTYPE : STN_OK;
 }
 
@@ -96,7 +99,8 @@ static const stn_input_schema two_inputs[] = {{.name = "input"}, {.name = "other
 static stn_op_desc mine(enum fault *fault)
 {
     static const stn_op_impl plain = {.check = check, .place = place, .run = run}, composed = {.compose = compose};
-    const int composes = *fault == COMPOSE_FAILS || *fault == COMPOSE_GIVES_NOTHING || *fault == COMPOSE_RAISES;
+    const int composes = *fault == COMPOSE_FAILS || *fault == COMPOSE_GIVES_NOTHING || *fault == COMPOSE_RAISES ||
+                         *fault == COMPOSE_IS_REFUSED;
     stn_op_desc desc = {.size = sizeof desc,
                         .name = "mine",
                         STN_INPUTS(two_inputs),
@@ -122,6 +126,7 @@ static const struct wanted {
     {RUN_TELLS, STN_ERR_DEVICE, "mine: too hot"},
     {COMPOSE_FAILS, STN_ERR_DTYPE, "mine: its compose returned \"dtype does not fit\""},
     {COMPOSE_GIVES_NOTHING, STN_ERR_INTERNAL, "mine: its compose gave no output 0"},
+    {COMPOSE_IS_REFUSED, STN_ERR_ARGUMENT, "mine: view: 'shape' got -2 at 0, wanted sizes and at most one -1"},
     {COMPOSE_RAISES, STN_ERR_INTERNAL, "mine: its compose gave n_out 2, wanted 0 to 1"},
     {RAISES, STN_ERR_INTERNAL, "mine: its check gave n_out 40, wanted 0 to 1"},
     {DROPS, STN_ERR_INTERNAL, "mine: its check gave n_out -1, wanted 0 to 1"},
