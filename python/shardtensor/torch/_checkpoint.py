@@ -1,5 +1,7 @@
-"""torch.utils.checkpoint that draws the library's random numbers again, too."""
+"""torch.utils.checkpoint that draws the library's random numbers again, too; and torch's own, where ShardTensors are
+in it."""
 import contextlib
+import functools
 import threading
 
 import torch.utils.checkpoint
@@ -57,3 +59,18 @@ def checkpoint(function, *args, **kwargs):
                                              use_reentrant=False,
                                              context_fn=lambda: (_first(state), _Again(state)),
                                              **kwargs)
+
+
+def _above(backward):
+    @functools.wraps(backward)
+    def run(*args):
+        with torch._C._EnableTorchFunction():
+            return backward(*args)
+
+    return run
+
+
+# Torch's reentrant one calls the function within the engine, which is below torch's functions: gradients of plain
+# parameters would be ShardTensors there.
+_reentrant = torch.utils.checkpoint.CheckpointFunction
+_reentrant.backward = staticmethod(_above(_reentrant.backward))

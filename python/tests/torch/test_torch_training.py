@@ -4,7 +4,8 @@ import copy
 import itertools
 import unittest
 
-from torch_ranks import DEVICE, AgainstTorch, Replicate, Shard, drawn, full, numbers, on_ranks, spread, torch
+from torch_ranks import (DEVICE, AgainstTorch, Replicate, Shard, ShardTensor, drawn, full, numbers, on_ranks, spread,
+                         torch)
 from torch import nn
 from torch.nn.utils import parametrizations
 from torch.optim import swa_utils
@@ -146,6 +147,16 @@ class Training(AgainstTorch):
     def test_modules_over_two_axes(self, mesh):
         for (name, module), laid in drawn(itertools.product(MODULES.items(), LAID)):
             self.as_one_process(copy.deepcopy(module), mesh, laid, name, optimizer=adamw)
+
+    @on_ranks(2, 3)
+    def test_plain_parameters_have_plain_gradients(self, mesh):
+        for (name, module), of_inputs in drawn(itertools.product(MODULES.items(), (0, 1))):
+            one, module = (copy.deepcopy(module).to(DEVICE, torch.float64) for _ in range(2))
+            for m, x in ((one, X), (module, cut(X, mesh, of_inputs))):
+                (m(x, x) if name == "decoder" else m(x)).square().sum().backward()
+            for got, wanted in zip(module.parameters(), one.parameters()):
+                self.assertIsNot(type(got.grad), ShardTensor, name)
+                self.close(got.grad, wanted.grad, msg=lambda text: "%s: %s" % (name, text))
 
     @on_ranks(2, 3)
     def test_optimizers(self, mesh):
