@@ -11,7 +11,7 @@ from ._layout import complete
 from ._node import call, recorded, wrap
 from ._special import SPECIAL
 from ._trees import is_in_place, tensors
-from ._views import TURNS, completed, part_copies, refuse_turn, set_aside, taken, views_of
+from ._views import (TURNS, completed, living_views, part_copies, path_of, refuse_turn, set_aside, taken, views_of)
 from ._world import world
 
 # Views that do not have each element once, or have it in another dtype.
@@ -43,9 +43,12 @@ def change(func, args, kwargs, direct):
     part_copies(tensor)
     if not recorded(list(tensors((args, kwargs)))):
         try:
-            return direct()
+            result = direct()
         except (StateError, LayoutError):
             pass  # a view has memory of its own, or shows what is pending
+        else:
+            count_change(tensor)
+            return result
     if not getattr(tensor, "_node_view", False):
         return beside_views(tensor, direct)
     if getattr(tensor, "_detached", False):
@@ -54,6 +57,15 @@ def change(func, args, kwargs, direct):
         with torch.no_grad():
             return apart(func, args, kwargs)
     return apart(func, args, kwargs)
+
+
+def count_change(tensor):
+    """Torch has counted the change of a tensor, by which nodes tell that what they keep has changed: also of what it
+    shows, and of the other views of that."""
+    first = path_of(tensor)[0]
+    with torch._C.DisableTorchFunctionSubclass():
+        others = [] if first is None else [first, *living_views(first)]
+        torch.autograd.graph.increment_version([t for t in others if t is not tensor and not t.is_inference()])
 
 
 def apart(func, args, kwargs):
@@ -83,6 +95,7 @@ def beside_views(tensor, write):
     for view in views:
         if not getattr(view, "_detached", False):
             Rebind.apply(view, shown(tensor, view._path[2]))
+    count_change(tensor)
     return result
 
 

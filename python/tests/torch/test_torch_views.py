@@ -2,7 +2,8 @@
 import itertools
 import unittest
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_cpu, on_ranks, spread, torch
+from torch_ranks import (DEVICE, Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_cpu, on_ranks,
+                         spread, torch)
 import torch.nn.functional as F
 
 import shardtensor as st
@@ -429,6 +430,21 @@ class Views(TestCase):
                 found.append((y, held, x.grad))
             for wanted, got in zip(*found):
                 self.close(got, wanted)
+
+    @on_ranks(1, 2)
+    def test_nodes_of_torch_hear_of_changes_through_views(self, mesh):
+        """They keep an index, whose views change, or a view of what changes."""
+        changes = (lambda t: t[:1].fill_(1), lambda t: t.__setitem__(0, 1), lambda t: t.view(-1, 1).zero_(),
+                   lambda t: t.detach()[1:].fill_(2), lambda t: t.zero_())
+        for change, place in itertools.product(changes, (Shard(0), Replicate())):
+            x = spread(numbers(3, 2), mesh, Shard(0), requires_grad=True)
+            whole = torch.tensor([2, -1, 0], device=DEVICE), numbers(3).exp()
+            index, factors = (spread(t, mesh, place) for t in whole)
+            y, z = x * 1, torch.xlogy(x, factors[:, None].expand(3, 2))
+            y[(index, )] = x * 2
+            for kept, result in ((index, y), (factors, z)):
+                change(kept)
+                self.assertRaisesRegex(RuntimeError, "by an inplace operation", result.sum().backward)
 
     @on_ranks(2)
     def test_what_cannot_be_followed_is_refused(self, mesh):
