@@ -47,8 +47,8 @@ def to_handle(tensor):
 
 
 def laid(tensor, spec):
-    """A handle of `spec` whose chunk is a plain tensor; of a sparse one, as a gradient may be, a dense one. A rank outside
-    of the mesh has no chunk, whatever it gives."""
+    """A handle of `spec` whose chunk is a plain tensor; of a sparse one, as a gradient may be, a dense one. A rank
+    outside of the mesh has no chunk, whatever it gives."""
     tensor = tensor if tensor.layout is torch.strided else tensor.to_dense()
     chunk = tensor.new_empty(spec.local_shape) if spec.mesh.coordinate is None else tensor.contiguous()
     return to_handle(chunk).from_local(spec)
