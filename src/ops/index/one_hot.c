@@ -42,7 +42,8 @@ static stn_status count_classes(const stn_op_call *call, int64_t *out)
                            "'num_classes' got -1 for an 'input' without elements, wanted their number");
     *out = 0;
     STNI_TRY(stni_index_read_number(stn_max(call->in[0]), out));
-    *out = *out < 0 ? 1 : *out + 1; /* what is below 0 is reported as it is written */
+    if (*out < INT64_MAX)               /* of which no tensor has a size, as specs say */
+        *out = *out < 0 ? 1 : *out + 1; /* what is below 0 is reported as it is written */
     return STN_OK;
 }
 
