@@ -96,6 +96,31 @@ STN_API stn_tensor *stn_median(stn_tensor *input);
  *  with `dim`. */
 STN_API stn_tensor *stn_median_dim(stn_tensor *input, int dim, int keepdim, stn_tensor **indices);
 
+/** What the quantile is where its place is between two elements. */
+typedef enum stn_quantile_interpolation {
+    STN_QUANTILE_LINEAR, /* by how far the place is from each */
+    STN_QUANTILE_LOWER,
+    STN_QUANTILE_HIGHER,
+    STN_QUANTILE_MIDPOINT, /* half of the way */
+    STN_QUANTILE_NEAREST   /* of two as near the one with the even place */
+} stn_quantile_interpolation;
+
+/** The element at place q (n - 1), from 0, of all n elements in order, or what is between its two neighbours.
+ *
+ * Shapes:     any shape with an element -> (); a floating dtype. NaN where one of the elements is. The place is
+ *             computed in f64 of f64, else in f32. Between two infinities of one sign, and at one, linear and midpoint give NaN, as PyTorch does.
+ * Placement, Collective, Gradient: as stn_kthvalue of the tensor as one line, twice where two elements count; the
+ *             cotangent goes to these, by their weights.
+ * @param q  0 to 1.
+ * @return STN_ERR_ARGUMENT (q, interpolation), STN_ERR_SHAPE (no elements), STN_ERR_DTYPE, STN_ERR_MEMORY,
+ *  STN_ERR_COMM. */
+STN_API stn_tensor *stn_quantile(stn_tensor *input, double q, stn_quantile_interpolation interpolation);
+
+/** The same of each line along a dim. By name: quantile with `dim`, and an interpolation "linear", "lower", "higher",
+ *  "midpoint" or "nearest". */
+STN_API stn_tensor *stn_quantile_dim(stn_tensor *input, double q, int dim, int keepdim,
+                                     stn_quantile_interpolation interpolation);
+
 /** Places of values in a sequence that is in ascending order along its last dim: how many of its elements come before
  *  each value; with `right`, before it or equal to it.
  *

@@ -68,6 +68,7 @@
     X(order_sort) \
     X(order_take) \
     X(order_top) \
+    X(quantile) \
     X(searchsorted) \
     X(sort) \
     X(topk) \

@@ -120,6 +120,7 @@ static const struct generator table[] = {
     {.op = "topk", .draw = draw_ordered, .distinct = 1},
     {.op = "kthvalue", .draw = draw_ordered, .distinct = 1},
     {.op = "median", .draw = draw_ordered, .distinct = 1},
+    {.op = "quantile", .draw = draw_ordered, .distinct = 1},
     {.op = "argsort", .draw = draw_ordered, .distinct = 1},
     {.op = "cummin", .draw = draw_along, .distinct = 1},
     {.op = "cumsum", .draw = draw_along, .lo = -9, .hi = 9},

@@ -149,6 +149,8 @@ int draw_ordered(struct draft *d, const struct generator *g)
     put_int(d, "dim", dim);
     if (is(g, "topk") || is(g, "kthvalue"))
         put_int(d, "k", 1 + rng_below(&d->rng, size_at(d, t, dim)));
+    if (is(g, "quantile"))
+        put_float(d, "q", (double)rng_below(&d->rng, 9) / 8);
     if (is(g, "topk") && draw_chance(d, 2))
         put_bool(d, "largest", 0);
     if (is(g, "sort") && draw_chance(d, 2))

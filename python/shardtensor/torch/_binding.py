@@ -30,7 +30,10 @@ OTHERS = {torch.embedding, torch.unique, torch.nn.functional.fractional_max_pool
 OBJECTS = {F.unfold: "im2col"}
 # Ops that give something else than torch's function of the name, where the input is of these dtypes: torch's any and
 # all of u8 are u8, its logarithms of complex sums are not the principal ones.
-UNLIKE = {"any": {torch.uint8}, "all": {torch.uint8}, "logcumsumexp": {torch.complex64, torch.complex128}}
+UNLIKE = {
+    "any": {torch.uint8}, "all": {torch.uint8}, "logcumsumexp": {torch.complex64, torch.complex128},
+    "quantile": {torch.float16, torch.bfloat16}
+}
 # Arguments of torch that say how, not what, or that are nothing new where they have this value.
 HOW = {"memory_format", "_stacklevel", "non_blocking", "implicit"}
 EMPTY = {

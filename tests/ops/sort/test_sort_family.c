@@ -117,6 +117,9 @@ static void check_all(stn_tensor *x, const struct elements *e, int dim, uint64_t
     median_of(e, dim, &values, &indices);
     v = stn_median_dim(x, dim, 1, &i);
     check_pair(v, i, &values, &indices, "median");
+    if (e->dtype <= STN_DTYPE_F64)
+        layout_check(stn_nan_to_num(stn_quantile_dim(x, 0.5, dim, 1, STN_QUANTILE_LOWER), NAN_READ, NULL, NULL),
+                     &values, "quantile");
     sorted_part(e, dim, 1, 0, 1, &values, &indices);
     v = stn_max_dim(x, dim, 1, &i);
     check_pair(v, i, &values, &indices, "max");
@@ -142,6 +145,9 @@ static void check_whole(stn_tensor *x, const struct elements *e)
     values.ndim = indices.ndim = 0;
     median_of(&flat, 0, &values, &indices);
     values.ndim = 0;
+    if (e->dtype <= STN_DTYPE_F64)
+        layout_check(stn_nan_to_num(stn_quantile(x, 0.5, STN_QUANTILE_LOWER), NAN_READ, NULL, NULL), &values,
+                     "quantile of all");
     if (e->dtype <= STN_DTYPE_F16)
         layout_check(stn_nan_to_num(stn_median(x), NAN_READ, NULL, NULL), &values, "median of all");
     else
@@ -338,6 +344,16 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "kthvalue: 'dim' got 4294967296, wanted -2 <= dim < 2");
     CHECK_REFUSED(context, stn_argmin(empty, NULL, 0), STN_ERR_SHAPE,
                   "argmin: 'input' got shape (2, 0), wanted at least one element in all");
+    CHECK_REFUSED(context, stn_quantile_dim(empty, 0.5, 1, 0, STN_QUANTILE_LINEAR), STN_ERR_SHAPE,
+                  "quantile: 'input' got shape (2, 0), wanted at least one element along 'dim'");
+    CHECK_REFUSED(context, stn_quantile(x, 1.5, STN_QUANTILE_LINEAR), STN_ERR_ARGUMENT,
+                  "quantile: 'q' got 1.5, wanted 0 to 1");
+    CHECK_REFUSED(context, stn_quantile(x, NAN, STN_QUANTILE_LINEAR), STN_ERR_ARGUMENT,
+                  "quantile: 'q' got nan, wanted 0 to 1");
+    CHECK_REFUSED(context, stn_quantile(x, 0.5, (stn_quantile_interpolation)5), STN_ERR_ARGUMENT,
+                  "quantile: interpolation got 5, wanted an stn_quantile_interpolation");
+    CHECK_REFUSED(context, stn_quantile(stn_cast(x, STN_DTYPE_I64), 0.5, STN_QUANTILE_LINEAR), STN_ERR_DTYPE,
+                  "quantile: 'input' got i64, wanted a floating dtype");
     CHECK_REFUSED(context, stn_median_dim(empty, 1, 0, NULL), STN_ERR_SHAPE,
             "median: 'input' got shape (2, 0), wanted at least one element along 'dim'");
     CHECK_I64(stn_tensor_shape(stn_sort(empty, 1, 0, NULL))[0], 2);
