@@ -108,7 +108,8 @@ typedef enum stn_quantile_interpolation {
 /** The element at place q (n - 1), from 0, of all n elements in order, or what is between its two neighbours.
  *
  * Shapes:     any shape with an element -> (); a floating dtype. NaN where one of the elements is. The place is
- *             computed in f64 of f64, else in f32. Between two infinities of one sign, and at one, linear and midpoint give NaN, as PyTorch does.
+ *             computed in f64 of f64, else in f32. Between two infinities of one sign, and at one, linear and midpoint
+ *             give NaN, as PyTorch does.
  * Placement, Collective, Gradient: as stn_kthvalue of the tensor as one line, twice where two elements count; the
  *             cotangent goes to these, by their weights.
  * @param q  0 to 1.
