@@ -234,7 +234,8 @@ static void only_cut_indices_of_cut_dims_are_exchanged(void)
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     static const int64_t shape[] = {6, 4}, rows[] = {3}, wide[] = {2, 5};
-    int64_t most[] = {INT64_MAX};
+    const int64_t most = INT64_MAX;
+    const stn_spec *one;
     const stn_placement whole = stn_replicate();
     stn_tensor *t = placed(context, STN_DTYPE_F32, 2, shape, 0, whole),
                *i = placed(context, STN_DTYPE_I64, 1, rows, 6, whole);
@@ -254,7 +255,9 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_DTYPE, "scatter_add: 'src' got i64, wanted the dtype of 'input', f32");
     stn_one_hot(i, -2);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "one_hot: 'num_classes' got -2, wanted at least 1, or -1");
-    stn_one_hot(stn_wrap(context, STN_DTYPE_I64, 1, (int64_t[]){1}, NULL, most, NULL, NULL), -1);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_I64, 1, (int64_t[]){1}, NULL, &one), STN_OK);
+    stn_one_hot(stn_from_host(context, one, &most), -1);
+    stn_spec_release(&one);
     CHECK_ERROR(context, STN_ERR_SHAPE,
                 "one_hot: spec: shape[0] to shape[1] give more than 2^63 - 1 bytes of i64, wanted fewer");
     stn_index_put(t, 2, (stn_tensor *[]){i, stn_slice(i, 0, 0, 2, 1)},
