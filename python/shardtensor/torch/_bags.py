@@ -4,14 +4,15 @@ import torch
 import torch.nn.functional as F
 
 from ._moves import whole_of
+from ._special import SPECIAL_OBJECTS, words_of
 
 ARGUMENTS = ("input", "weight", "offsets", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",
              "per_sample_weights", "include_last_offset", "padding_idx")
 NOT_OURS = ("max_norm", "scale_grad_by_freq")
 
 
-def is_whole(tensor, ndim):
-    """Whether it is a tensor of so many dims of integers."""
+def is_indices(tensor, ndim):
+    """Whether it is a tensor of integers, of so many dims."""
     return isinstance(tensor, torch.Tensor) and tensor.ndim == ndim and tensor.dtype in (torch.int32, torch.int64)
 
 
@@ -23,11 +24,11 @@ def is_ours(words):
         return False
     if factors is not None and (mode, factors.shape, factors.dtype) != ("sum", words["input"].shape, weight.dtype):
         return False
-    if is_whole(words["input"], 2):
+    if is_indices(words["input"], 2):
         return words.get("offsets") is None
     # A bag's sum is rounded after each row here, which narrow dtypes would show.
-    return is_whole(words["input"], 1) and is_whole(words.get("offsets"), 1) and weight.dtype in (torch.float32,
-                                                                                                  torch.float64)
+    is_wide = weight.dtype in (torch.float32, torch.float64)
+    return is_wide and is_indices(words["input"], 1) and is_indices(words.get("offsets"), 1)
 
 
 def bags_of(offsets, n, has_last):
@@ -49,8 +50,8 @@ def added(values, bags):
 
 
 def embedding_bag(func, args, kwargs):
-    words = {**dict(zip(ARGUMENTS, args)), **kwargs}
-    if not {"input", "weight"} <= words.keys() or not is_ours(words):
+    words = words_of(ARGUMENTS, args, kwargs)
+    if words is None or not {"input", "weight"} <= words.keys() or not is_ours(words):
         return NotImplemented
     indices, weight, factors, padding = (words.get(name) for name in
                                          ("input", "weight", "per_sample_weights", "padding_idx"))
@@ -65,3 +66,6 @@ def embedding_bag(func, args, kwargs):
         factors = factors if factors is None else factors.masked_fill(is_padding, 0)
     total = added(rows if factors is None else rows * factors.unsqueeze(-1), bags)
     return total if words.get("mode") == "sum" else total / added(counted, bags).clamp(min=1).unsqueeze(-1)
+
+
+SPECIAL_OBJECTS[F.embedding_bag] = embedding_bag

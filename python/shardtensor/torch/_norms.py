@@ -6,15 +6,17 @@ from ._binding import mixes
 from ._moves import whole_of
 from ._special import SPECIAL, SPECIAL_OBJECTS, ask, words_of
 
+TENSORS = ["input", "running_mean", "running_var", "weight", "bias"]  # as F has them
+PARAMETERS_FIRST = ["input", "weight", "bias", "running_mean", "running_var"]  # as functions below F do
+
 
 def running_norm(name, flag):
     """F.batch_norm and F.instance_norm, which change the running statistics that they are given."""
     def run(func, args, kwargs):
-        tensors = ["input", "running_mean", "running_var", "weight", "bias"]
-        words = words_of([*tensors, flag, "momentum", "eps"], args, kwargs)
+        words = words_of([*TENSORS, flag, "momentum", "eps"], args, kwargs)
         if words is None or words.get("momentum", 0.1) is None:
             return NotImplemented
-        order = [words.get(n) for n in tensors]
+        order = [words.get(n) for n in TENSORS]
         if mixes(name, order):
             return NotImplemented
         trains = bool(words.get(flag, name == "instance_norm"))
@@ -38,18 +40,16 @@ def running_norm(name, flag):
 
 BATCH = running_norm("batch_norm", "training")
 INSTANCE = running_norm("instance_norm", "use_input_stats")
-PARAMETERS = ["input", "weight", "bias", "running_mean", "running_var"]
 
 
 def parameters_first(run, flag):
     """torch.batch_norm and torch.instance_norm, of which F's are made: torch would change copies of plain running
     statistics, which stand beside a ShardTensor."""
     def call(func, args, kwargs):
-        words = words_of([*PARAMETERS, flag, "momentum", "eps", "cudnn_enabled"], args, kwargs)
+        words = words_of([*PARAMETERS_FIRST, flag, "momentum", "eps", "cudnn_enabled"], args, kwargs)
         if words is None or len(words) < 9:
             return NotImplemented
-        return run(func, [words[n] for n in ("input", "running_mean", "running_var", "weight", "bias")],
-                   {n: words[n] for n in (flag, "momentum", "eps")})
+        return run(func, [words[n] for n in TENSORS], {n: words[n] for n in (flag, "momentum", "eps")})
 
     return call
 
@@ -65,11 +65,11 @@ def native_batch_norm(func, args, kwargs):
     """torch.native_batch_norm and its kin: (the result, mean, one by the deviation) of a batch, which are empty where
     running statistics are used. _batch_norm_with_update is always of a batch, and reserves nothing."""
     updates = func.__name__ == "_batch_norm_with_update"
-    words = words_of([*PARAMETERS, *([] if updates else ["training"]), "momentum", "eps"], args, kwargs)
+    words = words_of([*PARAMETERS_FIRST, *([] if updates else ["training"]), "momentum", "eps"], args, kwargs)
     if words is None or len(words) < (7 if updates else 8):  # that without running statistics has parts
         return NotImplemented
     tensor, trains = words["input"], updates or words["training"]
-    result = BATCH(func, [words[n] for n in ("input", "running_mean", "running_var", "weight", "bias")],
+    result = BATCH(func, [words[n] for n in TENSORS],
                    {"training": trains, "momentum": words["momentum"], "eps": words["eps"]})
     if result is NotImplemented:
         return NotImplemented

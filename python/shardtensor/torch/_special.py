@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from . import _autocast
-from ._bags import embedding_bag
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
@@ -392,7 +391,6 @@ SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
     F.multi_margin_loss: multi_margin_loss,
     F.embedding: renormed,
-    F.embedding_bag: embedding_bag,
     F.multi_head_attention_forward: by_its_body(F.multi_head_attention_forward)
 }
 

@@ -158,7 +158,7 @@ static stn_status normalize(stn_op_call *call)
     STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &mask));
     STNI_TRY(check_eps(call, attrs->eps));
     const double p = stni_vector_norm_order(attrs->infinite, attrs->p);
-    STNI_TRY(stni_vector_norm_check(call, p, mask));
+    STNI_TRY(stni_vector_norm_check(call, p, &attrs->dim));
     for (int d = 0; d < in->ndim; d++)
         if (mask >> d & 1)
             dims[n++] = d;

@@ -74,11 +74,11 @@ double stni_vector_norm_order(int64_t infinite, double p)
     return infinite == 0 ? INFINITY : -INFINITY;
 }
 
-stn_status stni_vector_norm_check(const stn_op_call *call, double p, uint32_t dims)
+stn_status stni_vector_norm_check(const stn_op_call *call, double p, const stn_ints *dims)
 {
     const struct stni_layout *in = &call->in_spec[0]->layout;
     char text[STNI_SHAPE_TEXT];
-    if (!isinf(p) || stni_reduction_count(call->in_spec[0], dims) > 0)
+    if (!isinf(p) || stni_reduction_count(call->in_spec[0], stni_dims_mask_of(dims, in->ndim)) > 0)
         return STN_OK;
     return stn_op_fail(call, STN_ERR_SHAPE, "'input' got shape %s, wanted at least one element to reduce",
                        stni_shape_text(in->ndim, in->shape, text));
@@ -90,13 +90,11 @@ static stn_status vector_norm(stn_op_call *call)
     const struct stni_layout *in = &call->in_spec[0]->layout;
     const double p = stni_vector_norm_order(attrs->infinite, attrs->ord);
     struct stni_dims_list over;
-    uint32_t dims;
     if (!stn_dtype_is_differentiable(in->dtype))
         return stn_op_fail(call, STN_ERR_DTYPE, "'input' got %s, wanted a floating or complex dtype",
                            stn_dtype_name(in->dtype));
-    STNI_TRY(stni_dims_mask(call, "dim", &attrs->dim, in->ndim, &dims));
-    STNI_TRY(stni_vector_norm_check(call, p, dims));
     STNI_TRY(stni_dims_list(call, "dim", &attrs->dim, in->ndim, &over));
+    STNI_TRY(stni_vector_norm_check(call, p, &attrs->dim));
     call->out[0] = stni_vector_norm(call->in[0], p, over.n, over.dims, (int)attrs->keepdim, 0);
     return STN_OK;
 }

@@ -8,9 +8,9 @@
  * powers may need. */
 stn_tensor *stni_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim, int wide);
 
-/* Whether input 0 has a norm of this order along a mask of dims: one of infinite order is that of an element.
+/* Whether input 0 has a norm of this order along dims that were checked: one of infinite order is that of an element.
  * @return STN_ERR_SHAPE. */
-stn_status stni_vector_norm_check(const stn_op_call *call, double ord, uint32_t dims);
+stn_status stni_vector_norm_check(const stn_op_call *call, double ord, const stn_ints *dims);
 
 /* That of order 2, of a floating dtype. */
 stn_tensor *stni_euclidean_norm(stn_tensor *input, int n_dims, const int *dims, int keepdim, int wide);
