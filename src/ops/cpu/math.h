@@ -1,12 +1,13 @@
-/* Elementary functions of f32 for kernels of every device: branch-free, so that loops over them are vectorised. Their
- * errors are a few units in the last place over the whole range; NaN, infinities, signed zeros where they matter and
- * subnormal results are as the C library's.
+/* Elementary functions for kernels of every device: branch-free, so that loops over them are vectorised. Those of f64
+ * are in math_f64.h. Errors of those of f32 are a few units in the last place over the whole range; NaN, infinities,
+ * signed zeros where they matter and subnormal results are as the C library's.
  *
  * The polynomials are Taylor's, long enough that what is left out is below half a unit in the last place. */
 #ifndef STNI_OPS_CPU_MATH_H
 #define STNI_OPS_CPU_MATH_H
 
 #include "ops/cpu/exp.h"
+#include "ops/cpu/math_f64.h"
 
 #include <float.h>
 #include <math.h>
@@ -66,11 +67,6 @@ STNI_KERNEL_INLINE float stni_log_f32(float x)
     float k, m = stni_log_split_f32(x, &k);
     /* ln 2 in two parts; k times the first is exact. */
     return stni_log_ends_f32(x, k * 0.693145752f + (m + k * 1.42860677e-6f));
-}
-
-STNI_KERNEL_INLINE double stni_log_f64(double x)
-{
-    return log(x);
 }
 
 STNI_KERNEL_INLINE float stni_log2_f32(float x)
@@ -269,8 +265,8 @@ STNI_KERNEL_INLINE float stni_sine_f32(float r, int32_t quadrant)
 STNI_KERNEL_INLINE float stni_sin_near_f32(float x)
 {
     int32_t quadrant;
-    float r = stni_reduce_near_f32(x, &quadrant);
-    return stni_sine_f32(r, quadrant);
+    float r = stni_reduce_near_f32(x, &quadrant), value = stni_sine_f32(r, quadrant);
+    return x == 0.0f ? x : value;
 }
 
 STNI_KERNEL_INLINE float stni_cos_near_f32(float x)
@@ -283,8 +279,8 @@ STNI_KERNEL_INLINE float stni_cos_near_f32(float x)
 STNI_KERNEL_INLINE float stni_tan_near_f32(float x)
 {
     int32_t quadrant;
-    float r = stni_reduce_near_f32(x, &quadrant);
-    return stni_sine_f32(r, quadrant) / stni_sine_f32(r, quadrant + 1);
+    float r = stni_reduce_near_f32(x, &quadrant), value = stni_sine_f32(r, quadrant) / stni_sine_f32(r, quadrant + 1);
+    return x == 0.0f ? x : value;
 }
 
 #endif

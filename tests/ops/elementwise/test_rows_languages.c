@@ -75,10 +75,11 @@ static double number_at(const void *data, int is_f64, int64_t i)
     return is_f64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
 }
 
-/* In f32 the blocks have a sine of their own (trigonometry_block.c). */
+/* The blocks have a sine of their own (trigonometry_block.c). */
 static double tolerance_of(enum stni_pointwise_op op, stn_dtype dtype)
 {
-    return dtype == STN_DTYPE_F32 && op >= STNI_POINTWISE_sin && op <= STNI_POINTWISE_tan_double_backward ? 1e-6 : 0;
+    const int is_of_sine = op >= STNI_POINTWISE_sin && op <= STNI_POINTWISE_tan_double_backward;
+    return is_of_sine && dtype == STN_DTYPE_F32 ? 1e-6 : is_of_sine && dtype == STN_DTYPE_F64 ? 1e-15 : 0;
 }
 
 /* clang's complex arithmetic in C gives zeros other signs than C++ does, so that numbers on a branch cut come to lie

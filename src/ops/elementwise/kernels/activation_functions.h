@@ -2,7 +2,7 @@
  *
  * gelu(x) = x P(x), P the normal distribution, or its tanh approximation; with first and second derivatives.
  * Hendrycks and Gimpel 2016. f32: P's upper tail is 7.1.26 of Abramowitz and Stegun (absolute error below 1.5e-7)
- * with exp as a polynomial, so that loops become vectors. f64: the C library's erfc. */
+ * with exp as a polynomial, so that loops become vectors. f64: erfc. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_FUNCTIONS_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ACTIVATION_FUNCTIONS_H
 
@@ -21,8 +21,8 @@
 #define NAME(name) name##_f64
 #include "ops/elementwise/kernels/activation_functions_tmpl.h"
 
-#define ERF(x) FLOATING(x, stni_erf_f32, erf)(x)
-#define ERFC(x) FLOATING(x, erfcf, erfc)(x)
+#define ERF(x) FLOATING(x, stni_erf_f32, stni_erf_f64)(x)
+#define ERFC(x) FLOATING(x, erfcf, stni_erfc_f64)(x)
 #define NORMAL(x) FLOATING(x, normal_f32, normal_f64)(x)
 #define DENSITY(x) FLOATING(x, density_f32, density_f64)(x)
 #define GELU_SLOPE(x) FLOATING(x, gelu_derivative_f32, gelu_derivative_f64)(x)

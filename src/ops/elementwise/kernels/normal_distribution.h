@@ -18,7 +18,7 @@ STNI_KERNEL_INLINE float density_f32(float x)
 
 STNI_KERNEL_INLINE double density_f64(double x)
 {
-    return GELU_DENSITY * exp(-0.5 * x * x);
+    return GELU_DENSITY * stni_exp_addend_f64(-0.5 * x * x);
 }
 
 STNI_KERNEL_INLINE float normal_f32(float x)
@@ -31,7 +31,7 @@ STNI_KERNEL_INLINE float normal_f32(float x)
 
 STNI_KERNEL_INLINE double normal_f64(double x)
 {
-    return 0.5 * erfc(-x * GELU_R2);
+    return 0.5 * stni_erfc_f64(-x * GELU_R2);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* The blocks of one list of unary functions for the floating types and, where it is analytic, the complex ones.
- * Included with ROWS, the list, KERNELS, the name of the table, and, where a list has one, BLOCK_F32, what stands
- * before the block of f32, and BLOCK_BF16, that of bf16. */
+ * Included with ROWS, the list, KERNELS, the name of the table, and, where a list has one, BLOCK_F32 and BLOCK_F64,
+ * what stands before the blocks of these, and BLOCK_BF16, that of bf16. */
 #ifndef ROWS /* read alone */
 #include "ops/elementwise/kernels/exponential.h"
 #define ROWS STNI_EXPONENTIAL_LIST
@@ -41,10 +41,13 @@
 #ifndef BLOCK_F32
 #define BLOCK_F32 block_f32
 #endif
+#ifndef BLOCK_F64
+#define BLOCK_F64 block_f64
+#endif
 
 const struct stni_pointwise_kernels STNI_ISA_NAME(KERNELS) = {{
     [STN_DTYPE_F32] = BLOCK_F32,
-    [STN_DTYPE_F64] = block_f64,
+    [STN_DTYPE_F64] = BLOCK_F64,
 #ifdef BLOCK_BF16
     [STN_DTYPE_BF16] = BLOCK_BF16,
 #endif
