@@ -44,11 +44,9 @@ def on_ranks(*counts, mesh=None):
 
 
 def drawn(cases):
-    """Of many cases a quarter, others for each number of ranks; all of them where STN_TEST_WHOLE is set."""
+    """Of many cases one in four (or in STN_TEST_DRAW), others for each number of ranks."""
     cases = list(cases)
-    if os.environ.get("STN_TEST_WHOLE"):
-        return cases
-    return random.Random(world().size).sample(cases, -(-len(cases) // 4))
+    return random.Random(world().size).sample(cases, -(-len(cases) // int(os.environ.get("STN_TEST_DRAW", 4))))
 
 
 on_cpu = unittest.skipUnless(DEVICE == "cpu", "of ranks that are threads")
