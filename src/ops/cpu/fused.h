@@ -8,6 +8,7 @@
 #define STNI_FMA_F32(a, b, c) fmaf(a, b, c)
 #define STNI_FMA_F64(a, b, c) fma(a, b, c)
 #elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define STNI_FMA_IS_ONE_INSTRUCTION
 #define STNI_FMA_F32(a, b, c) __builtin_fmaf(a, b, c)
 #define STNI_FMA_F64(a, b, c) __builtin_fma(a, b, c)
 #else

@@ -195,6 +195,66 @@ STNI_KERNEL_INLINE float stni_erf_f32(float x)
     return copysignf(a < 1.0f ? near : far, x);
 }
 
+/* 1 - erf x for |x| < 1/2, beyond it e^(-a^2) / (1 + 2 a) times a polynomial in u = (a - 3) / (a + 3), a = |x|, to
+ * 2^-29. What rounding took from a^2 the power makes up for. From 10.2 on it is 0. */
+STNI_KERNEL_INLINE float stni_erfc_f32(float x)
+{
+    const float a = fabsf(x) > 10.2f ? 10.2f : fabsf(x), near = 1.0f - stni_erf_f32(x);
+    const float u = (a - 3.0f) / (a + 3.0f), square = a * a, rest = STNI_FMA_F32(a, a, -square);
+    float p = -0.000267178431f;
+    p = STNI_FMA_F32(p, u, -0.000775115623f);
+    p = STNI_FMA_F32(p, u, 0.00200335286f);
+    p = STNI_FMA_F32(p, u, 0.00256655924f);
+    p = STNI_FMA_F32(p, u, -0.0237985384f);
+    p = STNI_FMA_F32(p, u, 0.068295747f);
+    p = STNI_FMA_F32(p, u, -0.119270794f);
+    p = STNI_FMA_F32(p, u, 0.129646435f);
+    p = STNI_FMA_F32(p, u, -0.0475624092f);
+    p = STNI_FMA_F32(p, u, -0.135621145f);
+    p = STNI_FMA_F32(p, u, 1.25300801f);
+    const float value = stni_exp_negative_f32(-square) * (p / (1.0f + 2.0f * a));
+    const float tail = value - rest * value, far = x < 0.0f ? 2.0f - tail : tail;
+    return a < 0.5f ? near : far;
+}
+
+/* asin s for 0 <= s <= 1/2, z = s^2. */
+STNI_KERNEL_INLINE float stni_asin_near_f32(float s, float z)
+{
+    float p = 0.0375782549f;
+    p = STNI_FMA_F32(p, z, 0.014393731f);
+    p = STNI_FMA_F32(p, z, 0.031819839f);
+    p = STNI_FMA_F32(p, z, 0.0445154682f);
+    p = STNI_FMA_F32(p, z, 0.0750051215f);
+    p = STNI_FMA_F32(p, z, 0.166666597f);
+    return STNI_FMA_F32(s * z, p, s);
+}
+
+/* Beyond 1/2 by halves: acos a = 2 asin sqrt((1 - a) / 2), which is NaN beyond 1. */
+STNI_KERNEL_INLINE float stni_asin_f32(float x)
+{
+    const float a = fabsf(x), half = 0.5f * (1.0f - a), root = sqrtf(half);
+    const int far = a > 0.5f;
+    const float angle = stni_asin_near_f32(far ? root : a, far ? half : stni_square_f32(a));
+    return copysignf(far ? 1.57079637f - (2.0f * angle + 4.37113883e-8f) : angle, x);
+}
+
+STNI_KERNEL_INLINE float stni_acos_f32(float x)
+{
+    const float a = fabsf(x), half = 0.5f * (1.0f - a), root = sqrtf(half);
+    const int far = a > 0.5f;
+    const float angle = stni_asin_near_f32(far ? root : a, far ? half : stni_square_f32(a)), twice = 2.0f * angle;
+    const float beyond = x < 0.0f ? 3.14159274f - (twice + 8.74227766e-8f) : twice;
+    return far ? beyond : 1.57079637f - (copysignf(angle, x) + 4.37113883e-8f);
+}
+
+/* In f64, in which no square overflows; an infinite side has an infinite diagonal, whatever the other one is. */
+STNI_KERNEL_INLINE float stni_hypot_f32(float x, float y)
+{
+    const double a = (double)x, b = (double)y;
+    const float value = (float)sqrt(a * a + b * b);
+    return (fabsf(x) > FLT_MAX) | (fabsf(y) > FLT_MAX) ? INFINITY : value;
+}
+
 /* atan t for 0 <= t <= 1: t + t^3 P(t^2), the polynomial of least largest relative error (2.6e-9). */
 STNI_KERNEL_INLINE float stni_atan_unit_f32(float t)
 {

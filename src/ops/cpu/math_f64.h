@@ -1,7 +1,7 @@
 /* Elementary functions of f64 for kernels of the CPU: branch-free, so that loops over them are vectorised. Their errors
- * are at most three units in the last place over the whole range, of erfc four; NaN, infinities, signed zeros and subnormal
- * results are as the C library's, which serves where vectors of two elements, without a fused product and sum, are not
- * faster, and on CUDA devices, which have their own.
+ * are at most three units in the last place over the whole range, of erfc four; NaN, infinities, signed zeros and
+ * subnormal results are as the C library's, which serves where vectors of two elements, without a fused product and
+ * sum, are not faster, and on CUDA devices, which have their own.
  *
  * A polynomial is the one of its degree whose largest relative error in the result is least: less than 2^-58. */
 #ifndef STNI_OPS_CPU_MATH_F64_H
@@ -239,6 +239,17 @@ STNI_KERNEL_INLINE double stni_acos_f64(double x)
     return far ? beyond : 1.5707963267948966 - (copysign(angle, x) - 6.123233995736766e-17);
 }
 
+/* By a power of 2 so that no square overflows or loses digits; an infinite side has an infinite diagonal. */
+STNI_KERNEL_INLINE double stni_hypot_f64(double x, double y)
+{
+    const double a = fabs(x), b = fabs(y), large = a > b ? a : b;
+    double down = large > 0x1p500 ? 0x1p-600 : 1.0, up = large > 0x1p500 ? 0x1p600 : 1.0;
+    down = large < 0x1p-450 ? 0x1p600 : down;
+    up = large < 0x1p-450 ? 0x1p-600 : up;
+    const double c = a * down, d = b * down, value = sqrt(STNI_FMA_F64(c, c, d * d)) * up;
+    return (a > DBL_MAX) | (b > DBL_MAX) ? INFINITY : value;
+}
+
 /* Sine, cosine and tangent where |x| <= STNI_NEAR_F64. x = k pi / 2 + r, |r| <= pi / 4, with pi / 2 in four parts, of
  * three of which k times the part is exact. Where x is near a multiple of pi / 2 so are the differences, elsewhere
  * what they round off is added in the end. */
@@ -373,6 +384,7 @@ STNI_KERNEL_INLINE double stni_cosh_f64(double x) { return cosh(x); }
 STNI_KERNEL_INLINE double stni_tanh_f64(double x) { return tanh(x); }
 STNI_KERNEL_INLINE double stni_atan_f64(double x) { return atan(x); }
 STNI_KERNEL_INLINE double stni_atan2_f64(double y, double x) { return atan2(y, x); }
+STNI_KERNEL_INLINE double stni_hypot_f64(double x, double y) { return hypot(x, y); }
 STNI_KERNEL_INLINE double stni_asin_f64(double x) { return asin(x); }
 STNI_KERNEL_INLINE double stni_acos_f64(double x) { return acos(x); }
 STNI_KERNEL_INLINE double stni_erf_f64(double x) { return erf(x); }

@@ -47,7 +47,10 @@ static const struct {
     {"cos", STNI_POINTWISE_cos, cos, 2e-7, 2},
     {"tan", STNI_POINTWISE_tan, tan, 4e-7, 2},
     {"atan", STNI_POINTWISE_atan, atan, 2e-7, 2},
+    {"asin", STNI_POINTWISE_asin, asin, 3e-7, 2},
+    {"acos", STNI_POINTWISE_acos, acos, 2e-7, 2},
     {"erf", STNI_POINTWISE_erf, erf, 2e-7, 2},
+    {"erfc", STNI_POINTWISE_erfc, erfc, 5e-7, 2},
     {"silu", STNI_POINTWISE_silu, silu, 5e-7, 200}, /* a subnormal sigmoid times x */
     {"softplus", STNI_POINTWISE_softplus, softplus, 6e-7, 2},
     {"logsigmoid", STNI_POINTWISE_logsigmoid, logsigmoid, 6e-7, 2},
@@ -120,7 +123,7 @@ static void ends_of_the_range_are_the_c_librarys(void)
 }
 
 /* All pairs of magnitudes and signs, the ends among them. */
-static int64_t wrong_angles(enum stni_isa isa)
+static int64_t wrong_pairs(enum stni_pointwise_op op, double (*exact)(double, double), enum stni_isa isa)
 {
     enum { N = 512 };
     static const float ends[] = {0.0f, INFINITY, NAN, FLT_MAX, FLT_MIN, 0x1p-149f, 1.0f, 0x1p-140f};
@@ -135,25 +138,27 @@ static int64_t wrong_angles(enum stni_isa isa)
             y[j] = all[i];
             x[j] = all[j];
         }
-        struct stni_pointwise_block block = {.op = STNI_POINTWISE_atan2, .n = N, .out = got, .in = {y, x, x}};
-        stni_pointwise_block_of(STNI_POINTWISE_atan2, STN_DTYPE_F32, isa)(&block);
+        struct stni_pointwise_block block = {.op = op, .n = N, .out = got, .in = {y, x, x}};
+        stni_pointwise_block_of(op, STN_DTYPE_F32, isa)(&block);
         for (int j = 0; j < N; j++) {
-            const double want = atan2(y[j], x[j]);
-            const int right = isnan(want) ? isnan(got[j])
-                                          : fabs(got[j] - want) <= 2.4e-7 * fabs(want) + 2 * 0x1p-149 &&
-                                                !signbit(got[j]) == !signbit(want);
+            const double want = exact(y[j], x[j]);
+            const int near = isinf((float)want) ? isinf(got[j])
+                                                : fabs(got[j] - want) <= 2.4e-7 * fabs(want) + 2 * 0x1p-149;
+            const int right = isnan(want) ? isnan(got[j]) : near && !signbit(got[j]) == !signbit(want);
             if (!right && wrong++ < 3)
-                fprintf(stderr, "atan2(%.9g, %.9g) got %.9g, wanted %.17g\n", (double)y[j], (double)x[j],
-                        (double)got[j], want);
+                fprintf(stderr, "op %d of %.9g and %.9g got %.9g, wanted %.17g\n", (int)op, (double)y[j],
+                        (double)x[j], (double)got[j], want);
         }
     }
     return wrong;
 }
 
-static void angles_of_points_are_right_for_all_magnitudes(void)
+static void angles_and_lengths_are_right_for_all_magnitudes(void)
 {
-    for (int isa = 0; isa <= (int)stni_isa_best(); isa++)
-        CHECK_I64(wrong_angles((enum stni_isa)isa), 0);
+    for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
+        CHECK_I64(wrong_pairs(STNI_POINTWISE_atan2, atan2, (enum stni_isa)isa), 0);
+        CHECK_I64(wrong_pairs(STNI_POINTWISE_hypot, hypot, (enum stni_isa)isa), 0);
+    }
 }
 
 /* Bases of all magnitudes to the power of ends, whole numbers, odd ones, halves and numbers near a threshold. */
@@ -409,7 +414,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"f32_functions_are_right_for_all_magnitudes", f32_functions_are_right_for_all_magnitudes},
         {"ends_of_the_range_are_the_c_librarys", ends_of_the_range_are_the_c_librarys},
-        {"angles_of_points_are_right_for_all_magnitudes", angles_of_points_are_right_for_all_magnitudes},
+        {"angles_and_lengths_are_right_for_all_magnitudes", angles_and_lengths_are_right_for_all_magnitudes},
         {"powers_are_right_for_all_magnitudes", powers_are_right_for_all_magnitudes},
         {"sixteen_bit_floats_are_rounded_once", sixteen_bit_floats_are_rounded_once},
         {"usual_results_do_not_underflow", usual_results_do_not_underflow},

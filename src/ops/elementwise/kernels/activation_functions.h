@@ -22,7 +22,7 @@
 #include "ops/elementwise/kernels/activation_functions_tmpl.h"
 
 #define ERF(x) FLOATING(x, stni_erf_f32, stni_erf_f64)(x)
-#define ERFC(x) FLOATING(x, erfcf, stni_erfc_f64)(x)
+#define ERFC(x) FLOATING(x, stni_erfc_f32, stni_erfc_f64)(x)
 #define NORMAL(x) FLOATING(x, normal_f32, normal_f64)(x)
 #define DENSITY(x) FLOATING(x, density_f32, density_f64)(x)
 #define GELU_SLOPE(x) FLOATING(x, gelu_derivative_f32, gelu_derivative_f64)(x)

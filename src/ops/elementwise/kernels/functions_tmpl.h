@@ -32,19 +32,28 @@ STNI_INLINE T NAME(round)(T x, T scale, T decimals)
     return decimals > 0 ? LIBM(rint)(x * scale) / scale : LIBM(rint)(x / scale) * scale;
 }
 
-STNI_INLINE T NAME(remainder)(T x, T y)
+/* Of the rest that has the sign of what is divided, the one that has the divisor's. */
+STNI_INLINE T NAME(remainder_of)(T rest, T y)
 {
-    T rest = LIBM(fmod)(x, y);
-    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+    return (rest != 0) & ((rest < 0) != (y < 0)) ? rest + y : rest;
 }
 
 /* The quotient less its rest is whole, but for the rounding of its two steps. Rounded down it has the quotient's
  * sign, zeros too. */
+STNI_INLINE T NAME(floor_quotient_of)(T x, T y, T rest)
+{
+    T whole = LIBM(rint)((x - rest) / y), down = (rest != 0) & ((rest < 0) != (y < 0)) ? whole - 1 : whole;
+    return y == 0 ? x / y : LIBM(copysign)(down, LIBM(copysign)((T)1, x) * y);
+}
+
+STNI_INLINE T NAME(remainder)(T x, T y)
+{
+    return NAME(remainder_of)(LIBM(fmod)(x, y), y);
+}
+
 STNI_INLINE T NAME(floor_quotient)(T x, T y)
 {
-    T rest = LIBM(fmod)(x, y);
-    T whole = LIBM(rint)((x - rest) / y) - (rest != 0 && (rest < 0) != (y < 0));
-    return y == 0 ? x / y : LIBM(copysign)(whole, LIBM(copysign)((T)1, x) * y);
+    return NAME(floor_quotient_of)(x, y, LIBM(fmod)(x, y));
 }
 
 /* Without the case for infinite parts of ISO C's annex G, which would be a call per element. */

@@ -1,5 +1,6 @@
 /* The blocks of one list of rows for every compute type. Included with ROWS, the list, KERNELS, the name of the
- * table, and, where a list has one, BLOCK_BF16, that of bf16. */
+ * table, and, where a list has them, BLOCK_F32 and BLOCK_F64, what stands before the blocks of these, and BLOCK_BF16,
+ * that of bf16. */
 #ifndef ROWS /* read alone */
 #include "ops/elementwise/kernels/arithmetic.h"
 #define ROWS STNI_ARITHMETIC_LIST
@@ -39,6 +40,13 @@
 #undef COLUMN
 #undef NUMBER
 
+#ifndef BLOCK_F32
+#define BLOCK_F32 block_f32
+#endif
+#ifndef BLOCK_F64
+#define BLOCK_F64 block_f64
+#endif
+
 #define NUMBER(n) ((R)(n).i)
 #define COLUMN(floating, integer, boolean, complex_) integer
 #define T int64_t
@@ -56,8 +64,8 @@
 #include "ops/elementwise/kernels/pointwise_block_tmpl.h"
 
 const struct stni_pointwise_kernels STNI_ISA_NAME(KERNELS) = {{
-    [STN_DTYPE_F32] = block_f32,
-    [STN_DTYPE_F64] = block_f64,
+    [STN_DTYPE_F32] = BLOCK_F32,
+    [STN_DTYPE_F64] = BLOCK_F64,
     [STN_DTYPE_I64] = block_i64,
     [STN_DTYPE_BOOL] = block_bool,
     [STN_DTYPE_C64] = block_c64,
