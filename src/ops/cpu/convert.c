@@ -1,6 +1,7 @@
 /* The tables of convert.h: every pair is a small loop, made by the two template files from what convert_dtypes.h
  * defines per dtype. */
 #include "ops/cpu/convert_dtypes.h"
+#include "ops/cpu/convert_half.h"
 #include "ops/cpu/convert_widened.h"
 
 #define CONVERT_PAIR "ops/cpu/convert_pair_tmpl.h"
@@ -11,6 +12,7 @@
 #define FROM bf16
 #include "ops/cpu/convert_from_tmpl.h"
 #define FROM f16
+#define RUN run_f16_to_f32 /* the first of them */
 #include "ops/cpu/convert_from_tmpl.h"
 #define FROM i64
 #include "ops/cpu/convert_from_tmpl.h"
@@ -31,6 +33,7 @@
 #define TO bf16
 #include "ops/cpu/convert_pair_tmpl.h"
 #define TO f16
+#define RUN run_f32_to_f16
 #include "ops/cpu/convert_pair_tmpl.h"
 #undef FROM
 #define FROM f64

@@ -1,5 +1,6 @@
 /* One conversion of tiles. Included once per pair with
- *   FROM, TO  dtypes in small letters (f32, bf16, …): FROM_T and TO_T are how they lie in memory, FROM_LOAD and TO_STORE their values. */
+ *   FROM, TO  dtypes in small letters (f32, bf16, …): FROM_T and TO_T are how they lie in memory, FROM_LOAD and TO_STORE their values.
+ *   RUN       defined where a function of its own converts dense runs (convert_half.h) */
 #ifndef FROM /* read alone */
 #include "ops/cpu/convert_dtypes.h"
 #define FROM f32
@@ -12,6 +13,15 @@
 #define TO_T CONVERT_JOIN(TO, T)
 #define CONVERTED(v) CONVERT_JOIN(TO, STORE)(CONVERT_JOIN(FROM, LOAD)(v))
 
+#ifndef RUN
+#define RUN CONVERT_JOIN(run, PAIR)
+static inline __attribute__((always_inline)) void RUN(TO_T *restrict t, const FROM_T *restrict f, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        t[k] = CONVERTED(f[k]);
+}
+#endif
+
 /* Whole lines, a piece's at most, by non-temporal stores. */
 static inline __attribute__((always_inline)) void STREAM(TO_T *restrict t, const FROM_T *restrict f, int64_t lines,
                                                          int64_t ahead)
@@ -20,8 +30,7 @@ static inline __attribute__((always_inline)) void STREAM(TO_T *restrict t, const
     alignas(STNI_LINE) TO_T line[MOST][LINE];
     stni_block_prefetch(f, (size_t)(lines * LINE) * sizeof *f, (size_t)ahead);
     for (int64_t l = 0; l < lines; l++)
-        for (int64_t k = 0; k < LINE; k++)
-            line[l][k] = CONVERTED(f[l * LINE + k]);
+        RUN(line[l], f + l * LINE, LINE);
     for (int64_t l = 0; l < lines; l++)
         stni_stream_line(t + l * LINE, line[l]);
 }
@@ -52,8 +61,7 @@ static void PAIR(void *to, const void *from, const struct stni_tile *tile)
                     c += (n - c) / LINE * LINE;
                 }
             }
-            for (; c < n; c++)
-                t[c] = CONVERTED(f[c]);
+            RUN(t + c, f + c, n - c);
         } else if (to_col == 1 && from_col == 0) {
             const TO_T value = CONVERTED(f[0]);
             for (int64_t c = 0; c < n; c++)
@@ -67,6 +75,7 @@ static void PAIR(void *to, const void *from, const struct stni_tile *tile)
     }
 }
 
+#undef RUN
 #undef CONVERTED
 #undef TO_T
 #undef FROM_T
