@@ -124,8 +124,9 @@ STNI_KERNEL_INLINE double stni_pow2_f64(uint64_t k)
     return f;
 }
 
-/* Line by line: a loop over coefficients in here keeps gcc 12 from making vectors of the loop around it. */
-STNI_KERNEL_INLINE double stni_exp_near_f64(double r)
+/* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2. Line by line: a loop over coefficients in here keeps gcc 12 from making
+ * vectors of the loop around it. */
+STNI_KERNEL_INLINE double stni_exp_rest_f64(double r)
 {
     double p = 1.0 / 6227020800.0;
     p = STNI_FMA_F64(p, r, 1.0 / 479001600.0);
@@ -139,9 +140,12 @@ STNI_KERNEL_INLINE double stni_exp_near_f64(double r)
     p = STNI_FMA_F64(p, r, 1.0 / 24.0);
     p = STNI_FMA_F64(p, r, 1.0 / 6.0);
     p = STNI_FMA_F64(p, r, 0.5);
-    p = STNI_FMA_F64(p, r, 1.0);
-    p = STNI_FMA_F64(p, r, 1.0);
     return p;
+}
+
+STNI_KERNEL_INLINE double stni_exp_near_f64(double r)
+{
+    return STNI_FMA_F64(STNI_FMA_F64(stni_exp_rest_f64(r), r, 1.0), r, 1.0);
 }
 
 STNI_KERNEL_INLINE double stni_exp_split_f64(double x, uint64_t *k)

@@ -250,9 +250,13 @@ STNI_KERNEL_INLINE float stni_acos_f32(float x)
 /* In f64, in which no square overflows; an infinite side has an infinite diagonal, whatever the other one is. */
 STNI_KERNEL_INLINE float stni_hypot_f32(float x, float y)
 {
+#ifdef __CUDACC__ /* most GPUs have few units for f64 */
+    return hypotf(x, y);
+#else
     const double a = (double)x, b = (double)y;
     const float value = (float)sqrt(a * a + b * b);
     return (fabsf(x) > FLT_MAX) | (fabsf(y) > FLT_MAX) ? INFINITY : value;
+#endif
 }
 
 /* atan t for 0 <= t <= 1: t + t^3 P(t^2), the polynomial of least largest relative error (2.6e-9). */

@@ -108,6 +108,7 @@ static void functions_of_two_are_right_for_all_magnitudes(void)
         CHECK_I64(wrong_pairs(STNI_POINTWISE_atan2, atan2l, 3, (enum stni_isa)isa), 0);
         CHECK_I64(wrong_pairs(STNI_POINTWISE_hypot, hypotl, 1.5, (enum stni_isa)isa), 0);
         CHECK_I64(wrong_pairs(STNI_POINTWISE_fmod, fmodl, 0, (enum stni_isa)isa), 0);
+        CHECK_I64(wrong_pairs(STNI_POINTWISE_pow, powl, 1.5, (enum stni_isa)isa), 0);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "ops/cpu/math.h"
 #include "ops/cpu/power.h"
+#include "ops/cpu/power_f64.h"
 
 #ifdef __cplusplus
 #include "ops/elementwise/kernels/functions_cxx.h"

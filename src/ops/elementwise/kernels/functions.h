@@ -84,7 +84,7 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #define ACOS(x) ANALYTIC(x, stni_acos_f32, stni_acos_f64, cacosf, cacos)(x)
 #define ATAN(x) ANALYTIC(x, stni_atan_f32, stni_atan_f64, catanf, catan)(x)
 #define ABS(x) ANALYTIC(x, fabsf, fabs, cabsf, cabs)(x)
-#define POW(x, y) ANALYTIC_OR_INTEGER(x, stni_pow_f32, pow, cpowf, cpow, pow_i64)(x, y)
+#define POW(x, y) ANALYTIC_OR_INTEGER(x, stni_pow_f32, stni_pow_f64, cpowf, cpow, pow_i64)(x, y)
 
 #define ATAN2(x, y) FLOATING(x, stni_atan2_f32, stni_atan2_f64)(x, y)
 #define HYPOT(x, y) FLOATING(x, stni_hypot_f32, stni_hypot_f64)(x, y)
