@@ -255,7 +255,7 @@ STNI_KERNEL_INLINE float stni_hypot_f32(float x, float y)
 #else
     const double a = (double)x, b = (double)y;
     const float value = (float)sqrt(a * a + b * b);
-    return (fabsf(x) > FLT_MAX) | (fabsf(y) > FLT_MAX) ? INFINITY : value;
+    return ((fabsf(x) > FLT_MAX) | (fabsf(y) > FLT_MAX)) ? INFINITY : value;
 #endif
 }
 

@@ -81,7 +81,7 @@ STNI_KERNEL_INLINE double stni_log2_f64(double x)
 STNI_KERNEL_INLINE double stni_log1p_f64(double x)
 {
     const double w = 1.0 + x, value = stni_log_f64(w);
-    return copysign((w > 0.0) & (w <= DBL_MAX) ? value - ((w - 1.0) - x) / w : value, x);
+    return copysign(((w > 0.0) & (w <= DBL_MAX)) ? value - ((w - 1.0) - x) / w : value, x);
 }
 
 STNI_KERNEL_INLINE double stni_exp2_f64(double x)
@@ -188,7 +188,7 @@ STNI_KERNEL_INLINE double stni_atan2_f64(double y, double x)
     double angle = stni_angle_f64(t, 1.0);
     angle = b > a ? 1.5707963267948966 - (angle - 6.123233995736766e-17) : angle;
     angle = copysign(1.0, x) < 0.0 ? 3.1415926535897931 - (angle - 1.2246467991473532e-16) : angle;
-    return (x != x) | (y != y) ? x + y : copysign(angle, y);
+    return ((x != x) | (y != y)) ? x + y : copysign(angle, y);
 }
 
 /* asin s for 0 <= s <= 1/2, z = s^2. */
@@ -236,7 +236,7 @@ STNI_KERNEL_INLINE double stni_hypot_f64(double x, double y)
     down = large < 0x1p-450 ? 0x1p600 : down;
     up = large < 0x1p-450 ? 0x1p-600 : up;
     const double c = a * down, d = b * down, value = sqrt(STNI_FMA_F64(c, c, d * d)) * up;
-    return (a > DBL_MAX) | (b > DBL_MAX) ? INFINITY : value;
+    return ((a > DBL_MAX) | (b > DBL_MAX)) ? INFINITY : value;
 }
 
 /* Sine, cosine and tangent where |x| <= STNI_NEAR_F64. x = k pi / 2 + r, |r| <= pi / 4, with pi / 2 in four parts, of

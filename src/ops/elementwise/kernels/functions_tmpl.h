@@ -35,14 +35,14 @@ STNI_INLINE T NAME(round)(T x, T scale, T decimals)
 /* Of the rest that has the sign of what is divided, the one that has the divisor's. */
 STNI_INLINE T NAME(remainder_of)(T rest, T y)
 {
-    return (rest != 0) & ((rest < 0) != (y < 0)) ? rest + y : rest;
+    return ((rest != 0) & ((rest < 0) != (y < 0))) ? rest + y : rest;
 }
 
 /* The quotient less its rest is whole, but for the rounding of its two steps. Rounded down it has the quotient's
  * sign, zeros too. */
 STNI_INLINE T NAME(floor_quotient_of)(T x, T y, T rest)
 {
-    T whole = LIBM(rint)((x - rest) / y), down = (rest != 0) & ((rest < 0) != (y < 0)) ? whole - 1 : whole;
+    T whole = LIBM(rint)((x - rest) / y), down = ((rest != 0) & ((rest < 0) != (y < 0))) ? whole - 1 : whole;
     return y == 0 ? x / y : LIBM(copysign)(down, LIBM(copysign)((T)1, x) * y);
 }
 

@@ -20,7 +20,7 @@
 STNI_KERNEL_INLINE T NAME(rest_near)(T x, T y)
 {
     const T rest = FMA(-LIBM(trunc)(x / y), y, x), next = rest + LIBM(copysign)(y, x);
-    return LIBM(copysign)((rest != 0) & ((rest < 0) != (x < 0)) ? next : rest, x);
+    return LIBM(copysign)(((rest != 0) & ((rest < 0) != (x < 0))) ? next : rest, x);
 }
 
 ROW_FUNCTION(fmod, v, in0, NAME(rest_near)(x, y))
