@@ -200,7 +200,7 @@ STNI_KERNEL_INLINE float stni_erf_f32(float x)
 STNI_KERNEL_INLINE float stni_erfc_f32(float x)
 {
     const float a = fabsf(x) > 10.2f ? 10.2f : fabsf(x), near = 1.0f - stni_erf_f32(x);
-    const float u = (a - 3.0f) / (a + 3.0f), square = a * a, rest = STNI_FMA_F32(a, a, -square);
+    const float u = (a - 3.0f) / (a + 3.0f), square = a * a, rest = STNI_SQUARE_REST_F32(a, square);
     float p = -0.000267178431f;
     p = STNI_FMA_F32(p, u, -0.000775115623f);
     p = STNI_FMA_F32(p, u, 0.00200335286f);

@@ -38,7 +38,9 @@ static double nearness(enum stni_pointwise_op op, stn_dtype d, int isa)
         STNI_ARITHMETIC_LIST(ROW) STNI_COMPARISON_LIST(ROW)
 #undef ROW
     };
-    for (size_t k = 0; k < sizeof exact / sizeof exact[0] && op != STNI_POINTWISE_exp_of_difference; k++)
+    const int is_function = op == STNI_POINTWISE_exp_of_difference || op == STNI_POINTWISE_pow ||
+                            op == STNI_POINTWISE_atan2 || op == STNI_POINTWISE_hypot;
+    for (size_t k = 0; k < sizeof exact / sizeof exact[0] && !is_function; k++)
         if (exact[k] == op)
             return 0;
     return isa > STNI_ISA_AVX2 ? 0 : d == STN_DTYPE_F32 || d == STN_DTYPE_C64 ? 2e-6 : 4e-15;

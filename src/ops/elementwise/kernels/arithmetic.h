@@ -13,16 +13,20 @@
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_ARITHMETIC_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_ARITHMETIC_H
 
+/* Rests of divisions, which have a source of their own on the CPU. */
 /*    op           floating                integer               boolean      complex */
-#define STNI_ARITHMETIC_LIST(X)                                                                      \
+#define STNI_RESTS_LIST(X)                                                                           \
+    X(div_floor,   FLOOR_QUOTIENT(x, y),   FLOOR_QUOTIENT(x, y), NONE,        NONE)                  \
+    X(fmod,        FMOD(x, y),             FMOD(x, y),           NONE,        NONE)                  \
+    X(remainder,   REMAINDER(x, y),        REMAINDER(x, y),      NONE,        NONE)
+
+/* All but these. */
+#define STNI_VALUES_LIST(X)                                                                      \
     X(add,         x + a * y,              x + a * y,            x | (a & y), x + a * y)             \
     X(sub,         x - a * y,              x - a * y,            NONE,        x - a * y)             \
     X(mul,         x * y,                  x * y,                x & y,       COMPLEX_MUL(x, y))     \
     X(div,         x / y,                  NONE,                 NONE,        x / y)                 \
     X(div_trunc,   TRUNC(x / y),           QUOTIENT(x, y),       NONE,        NONE)                  \
-    X(div_floor,   FLOOR_QUOTIENT(x, y),   FLOOR_QUOTIENT(x, y), NONE,        NONE)                  \
-    X(fmod,        FMOD(x, y),             FMOD(x, y),           NONE,        NONE)                  \
-    X(remainder,   REMAINDER(x, y),        REMAINDER(x, y),      NONE,        NONE)                  \
     X(neg,         -x,                     -x,                   NONE,        -x)                    \
     X(square,      x * x,                  x * x,                NONE,        COMPLEX_MUL(x, x))     \
     X(square_backward, 2 * x * y,          NONE,                 NONE,        2 * COMPLEX_MUL(x, CONJUGATE(y))) \
@@ -60,5 +64,7 @@
     X(halves_input, ((x < y) | (x > z)) ? 0 : (((x == y) | (x == z)) & (y < z)) ? 1 : 2, NONE, NONE, NONE)\
     X(halves_min,  ((y <= z) & (x < y)) ? 2 : ((x == y) & (y < z)) ? 1 : 0, NONE, NONE, NONE)        \
     X(halves_max,  ((y > z) | ((x > z) & (y == y))) ? 2 : ((x == z) & (y < z)) ? 1 : 0, NONE, NONE, NONE)
+
+#define STNI_ARITHMETIC_LIST(X) STNI_VALUES_LIST(X) STNI_RESTS_LIST(X)
 
 #endif

@@ -6,13 +6,16 @@
 #include "core/device/device.h"
 
 /* The list that each op is a row of. */
-enum list { ARITHMETIC, TRUTH, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
+enum list { ARITHMETIC, RESTS, TRUTH, COMPARISON, EXPONENTIAL, TRIGONOMETRY, ACTIVATION };
 
 static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define ROW(op, ...) [STNI_POINTWISE_##op] = LIST,
 #define UNARY(op, ...) [STNI_POINTWISE_##op] = LIST, [STNI_POINTWISE_##op##_backward] = LIST, [STNI_POINTWISE_##op##_double_backward] = LIST,
 #define LIST ARITHMETIC
-    STNI_ARITHMETIC_LIST(ROW)
+    STNI_VALUES_LIST(ROW)
+#undef LIST
+#define LIST RESTS
+    STNI_RESTS_LIST(ROW)
 #undef LIST
 #define LIST TRUTH
     STNI_TRUTH_LIST(ROW)
@@ -36,9 +39,10 @@ static const uint8_t list_of[STNI_POINTWISE_COUNT] = {
 #define SETS(name) \
     {[STNI_ISA_BASE] = &STNI_ISA_BASE_OF(name), [STNI_ISA_AVX2] = &STNI_ISA_AVX2_OF(name), [STNI_ISA_AVX512] = &STNI_ISA_AVX512_OF(name)}
 static const struct stni_pointwise_kernels *const kernels_of[][STNI_ISA_COUNT] = {
-    [ARITHMETIC] = SETS(stni_arithmetic_kernels),     [TRUTH] = SETS(stni_truth_kernels),
-    [COMPARISON] = SETS(stni_comparison_kernels),     [EXPONENTIAL] = SETS(stni_exponential_kernels),
-    [TRIGONOMETRY] = SETS(stni_trigonometry_kernels), [ACTIVATION] = SETS(stni_activation_kernels),
+    [ARITHMETIC] = SETS(stni_arithmetic_kernels),   [RESTS] = SETS(stni_rests_kernels),
+    [TRUTH] = SETS(stni_truth_kernels),             [COMPARISON] = SETS(stni_comparison_kernels),
+    [EXPONENTIAL] = SETS(stni_exponential_kernels), [TRIGONOMETRY] = SETS(stni_trigonometry_kernels),
+    [ACTIVATION] = SETS(stni_activation_kernels),
 };
 #undef SETS
 

@@ -103,6 +103,7 @@ struct stni_pointwise_kernels {
 
 extern const struct stni_pointwise_kernels stni_arithmetic_kernels_base, stni_arithmetic_kernels_avx2,
     stni_arithmetic_kernels_avx512;
+extern const struct stni_pointwise_kernels stni_rests_kernels_base, stni_rests_kernels_avx2, stni_rests_kernels_avx512;
 extern const struct stni_pointwise_kernels stni_truth_kernels_base, stni_truth_kernels_avx2, stni_truth_kernels_avx512;
 extern const struct stni_pointwise_kernels stni_comparison_kernels_base, stni_comparison_kernels_avx2,
     stni_comparison_kernels_avx512;

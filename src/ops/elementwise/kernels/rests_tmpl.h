@@ -29,7 +29,7 @@ ROW_FUNCTION(div_floor, v, in0, NAME(floor_quotient_of)(x, y, NAME(rest_near)(x,
 
 static void BLOCK(const struct stni_pointwise_block *block)
 {
-    switch ((int)block->op) { /* is_rest */
+    switch ((int)block->op) { /* STNI_RESTS_LIST */
         ROW_CASE(fmod)
         ROW_CASE(remainder)
         ROW_CASE(div_floor)
