@@ -111,16 +111,16 @@ STN_API stn_tensor *stn_full_tensor(stn_tensor *tensor);
  *  none).
  *  Collective: every rank of the world calls it, with the same `root`, a world rank; only chunks travel. Gradient:
  *  none: the result is detached.
- *  @return new tensor, a view apart (ops_in_place.h) where the root has the whole already; STN_ERR_ARGUMENT (a local
+ *  @return new tensor, no view, as of stn_redistribute where the root has the whole already; STN_ERR_ARGUMENT (a local
  *  tensor; root), STN_ERR_MEMORY, STN_ERR_COMM. */
 STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
 
 /** The same values in another layout: `spec` has the same shape and dtype; any mesh of the same world.
  *  Collective over the ranks of both meshes. One exchange; where a pending reduction ends replicated one all-reduce, or
  *  two exchanges where something else moves, too.
- *  Gradient: yes. @return new tensor, or one more handle on the same data where nothing changes, as on a mesh of one
- *  rank: a view apart (ops_in_place.h), so that a program which goes on in place on either takes stn_clone of it;
- *  STN_ERR_SHAPE, STN_ERR_DTYPE. */
+ *  Gradient: yes. @return new tensor, no view; where nothing has to move, as on a mesh of one rank, it has the same
+ *  data until an op in place, an optimizer or a file changes one of them, and is copied before. (While views of it
+ *  live, which share its memory elsewhere, such a change is refused.) STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 
 /** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis.

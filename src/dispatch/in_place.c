@@ -17,7 +17,7 @@ static const char *why_not(const struct stni_walk *w)
     const struct stni_storage *root = stni_tensor_root(t);
     if (root->frozen)
         return "is immutable";
-    if ((t->flags & STNI_TENSOR_VIEW) && !(t->flags & STNI_TENSOR_SHARES))
+    if ((t->flags & STNI_TENSOR_VIEW) && !(t->flags & (STNI_TENSOR_SHARES | STNI_TENSOR_COPY_ON_WRITE)))
         return "is a view that need not share memory";
     if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
         return "has views that need not share its memory";
@@ -87,6 +87,7 @@ static stn_status keep_overwritten(struct stni_walk *w)
 stn_status stni_in_place_begin(struct stni_walk *w)
 {
     w->out[0] = w->in[0];
+    STNI_TRY(stni_tensor_before_write(w->in[0]));
     STNI_TRY(check_in_place(w));
     STNI_TRY(keep_overlapping(w));
     return keep_overwritten(w);

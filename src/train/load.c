@@ -177,6 +177,7 @@ stn_status stni_load_check(stn_context *context, const char *path, int n, const 
         STNI_TRY(stni_tensor_require(tensors[i].tensor, name));
         if (tensors[i].tensor->spec->partial_axes)
             return stni_fail(context, STN_ERR_PARTIAL, "load: '%s' is Partial, wanted Shard or Replicate", name);
+        STNI_TRY(stni_tensor_before_write(tensors[i].tensor));
         if (tensors[i].tensor->flags & STNI_TENSOR_VIEW)
             return stni_fail(context, STN_ERR_STATE, "load: '%s' is a view, which cannot be changed in place", name);
         if (atomic_load(&tensors[i].tensor->storage->apart) > 0)

@@ -120,6 +120,8 @@ stn_status stni_update_add(struct stni_update *update, const struct stni_update_
     struct stni_update_chunk chunk = {.n = spec->local_numel};
     stn_status status = fits(args, spec->layout.dtype, numbers) ? STN_OK : launch(update);
     for (int i = 0; i < n; i++) {
+        if (status == STN_OK && (written >> i & 1))
+            status = stni_tensor_before_write(tensors[i]);
         chunk.at[i] = tensors[i]->data;
         if (written >> i & 1)
             tensors[i]->storage->version++; /* of an empty chunk too: ranks refuse alike what has saved it */

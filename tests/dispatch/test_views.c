@@ -48,12 +48,7 @@ static stn_tensor *diagonal(stn_tensor *x) { return stn_diagonal(x, 1, 0, 1); }
 
 static stn_tensor *windows(stn_tensor *x) { return stn_unfold(x, 0, 2, 1); }
 
-static stn_tensor *moved(stn_tensor *x)
-{
-    return stn_redistribute(x, stn_tensor_spec(x));
-}
-
-static stn_tensor *(*const shows[])(stn_tensor *) = {flat, flat_columns, pair, diagonal, windows, moved};
+static stn_tensor *(*const shows[])(stn_tensor *) = {flat, flat_columns, pair, diagonal, windows};
 
 static stn_tensor *make(stn_context *context, const stn_placement *place, int ndim, const int64_t *shape)
 {

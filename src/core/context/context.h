@@ -71,6 +71,7 @@ struct stn_context {
     int64_t clock_offset;     /* nanoseconds from this rank's clock to rank 0's; 0 until it was measured */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
     _Atomic(stn_tensor *) dead; /* handles without references, freed by this context's next action; STNI_NOBODY */
+    stn_tensor *copies; /* those that are copied on write, by next_copy */
     struct stni_lent *lent, *last_lent; /* callers' memory that goes back when the work before has ended, in order */
     struct stni_lent *spare_lent;       /* entries for more of it */
     stn_stats stats;            /* what is counted here; the rest is put in by stn_context_stats */

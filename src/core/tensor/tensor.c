@@ -2,6 +2,7 @@
 #include "core/tensor/tensor.h"
 
 #include "core/base/slab.h"
+#include "core/tensor/copy_on_write.h"
 #include "core/tensor/kept.h"
 #include "core/tensor/scope.h"
 
@@ -113,7 +114,9 @@ void stni_tensor_show_nothing(stn_tensor *tensor)
 {
     if (!(tensor->flags & STNI_TENSOR_VIEW))
         return;
-    if (!(tensor->flags & STNI_TENSOR_SHARES))
+    if (tensor->flags & STNI_TENSOR_COPY_ON_WRITE)
+        stni_tensor_leave_copies(tensor);
+    else if (!(tensor->flags & STNI_TENSOR_SHARES))
         atomic_fetch_sub_explicit(&tensor->shown->apart, 1, memory_order_relaxed);
     stni_storage_drop_view(tensor->context, tensor->shown);
     tensor->flags &= ~(uint32_t)(STNI_TENSOR_VIEW | STNI_TENSOR_SHARES);

@@ -21,7 +21,8 @@ enum stni_tensor_flags {
     STNI_TENSOR_SHARES = 16,       /* of a view: on every rank its elements, each of them once, lie in the memory that it shows */
     STNI_TENSOR_MOVED = 32,        /* the result of a redistribution that was begun: `under_way` is set */
     STNI_TENSOR_UNDER_WAY = 64,    /* its elements are not there yet: stni_tensor_arrive */
-    STNI_TENSOR_KEEPS = 128        /* `kept` is set: something is kept of its elements */
+    STNI_TENSOR_KEEPS = 128,       /* `kept` is set: something is kept of its elements */
+    STNI_TENSOR_COPY_ON_WRITE = 256 /* of a view: a value of its own, copied when one of them changes; `next_copy` is set */
 };
 
 /* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its
@@ -41,7 +42,10 @@ struct stn_tensor {
     struct stni_leaf *leaf;
     int output; /* which output of the node */
     int scoped; /* references that scopes own */
-    struct stni_under_way *under_way; /* of a tensor that is STNI_TENSOR_MOVED alone */
+    union {
+        struct stni_under_way *under_way; /* of a tensor that is STNI_TENSOR_MOVED alone */
+        stn_tensor *next_copy; /* of one that is STNI_TENSOR_COPY_ON_WRITE: the next of context->copies */
+    };
     struct stni_kept *kept;           /* of one that is STNI_TENSOR_KEEPS alone */
     stn_tensor *next_dead; /* context->dead */
 };
@@ -64,6 +68,14 @@ void stni_tensor_show_nothing(stn_tensor *tensor);
  * changed through one is changed in the other. Layouts and attributes alone may say so. Of a base that is a view
  * apart, so is this one. */
 void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base);
+
+/* As stni_tensor_show, of what would be no view had it been moved: a value of its own, copied on write. Handles and
+ * views of it are views apart of what it shows, as it is itself where `base` is one or it is under way. */
+void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base);
+
+/* Before a tensor's elements are changed: it, if it is copied on write, else those that show it and are, get memory
+ * of their own. Not where there are views apart besides, which would not follow: the change is refused. */
+stn_status stni_tensor_before_write(stn_tensor *tensor);
 
 /* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way, and keeps what
  * is kept of them. */

@@ -132,7 +132,8 @@ int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size)
         return snprintf(text, size, "error tensor: %s", tensor->context->error.text);
     int n = stn_spec_describe(tensor->spec, text, size);
     size_t at = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size;
-    const char *words = flag_words[tensor->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_REQUIRES_GRAD)];
+    const uint32_t view = stn_tensor_is_view(tensor) ? STNI_TENSOR_VIEW : 0;
+    const char *words = flag_words[view | (tensor->flags & STNI_TENSOR_REQUIRES_GRAD)];
     return n + snprintf(at < size ? text + at : NULL, size - at, "%s", words);
 }
 
@@ -143,7 +144,8 @@ uint64_t stn_tensor_version(const stn_tensor *tensor)
 
 int stn_tensor_is_view(const stn_tensor *tensor)
 {
-    return spec_of(tensor) != NULL && (tensor->flags & STNI_TENSOR_VIEW) != 0;
+    const uint32_t flags = STNI_TENSOR_VIEW | STNI_TENSOR_COPY_ON_WRITE;
+    return spec_of(tensor) != NULL && (tensor->flags & flags) == STNI_TENSOR_VIEW;
 }
 
 stn_status stn_tensor_freeze(stn_tensor *tensor)
@@ -152,6 +154,8 @@ stn_status stn_tensor_freeze(stn_tensor *tensor)
     if (tensor->leaf && (tensor->flags & STNI_TENSOR_REQUIRES_GRAD))
         return stni_fail(tensor->context, STN_ERR_STATE,
                          "stn_tensor_freeze: the tensor is a leaf that requires grad, wanted one that is not trained");
+    if (tensor->flags & STNI_TENSOR_COPY_ON_WRITE) /* what it shows goes on to change */
+        STNI_TRY(stni_tensor_before_write(tensor));
     tensor->storage->frozen = 1;
     stni_tensor_root(tensor)->frozen = 1;
     return STN_OK;
@@ -159,7 +163,7 @@ stn_status stn_tensor_freeze(stn_tensor *tensor)
 
 int stn_tensor_is_frozen(const stn_tensor *tensor)
 {
-    return spec_of(tensor) != NULL && tensor->storage->frozen;
+    return spec_of(tensor) != NULL && tensor->storage->frozen && !(tensor->flags & STNI_TENSOR_COPY_ON_WRITE);
 }
 
 void stn_tensor_changed(stn_tensor *tensor)

@@ -42,8 +42,8 @@ static stn_status gather(stn_tensor *tensor, int root, stn_tensor **out)
     else if ((status = stni_spec_local(context, spec->layout.dtype, spec->layout.ndim, spec->layout.shape, &whole)) ==
              STN_OK)
         status = stni_tensor_on(context, whole, moved->storage, moved->data, moved->strides, 0, out);
-    if (status == STN_OK && moved->storage == tensor->storage) /* it was there: a view, on every rank */
-        stni_tensor_show(*out, tensor);
+    if (status == STN_OK && moved->storage == tensor->storage) /* it was there, for every rank */
+        stni_tensor_show_as_value(*out, tensor);
     stni_tensor_drop(&moved);
     return status;
 }

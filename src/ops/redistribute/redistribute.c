@@ -52,10 +52,10 @@ static stn_status as_value(stn_tensor *tensor, stn_tensor *moved, stn_tensor **o
         return STN_OK;
     stn_status status =
         stni_tensor_on(moved->context, moved->spec, moved->storage, moved->data, moved->strides, 0, out);
-    if (status == STN_OK && moved->storage == tensor->storage)
-        stni_tensor_show(*out, tensor);
     if (status == STN_OK)
         stni_tensor_hand_over_way(moved, *out);
+    if (status == STN_OK && moved->storage == tensor->storage)
+        stni_tensor_show_as_value(*out, tensor);
     stni_tensor_drop(&moved);
     return status;
 }

@@ -1,0 +1,83 @@
+#include "core/tensor/copy_on_write.h"
+
+#include "core/base/dtype.h"
+
+#include <string.h>
+
+static int is_apart(const stn_tensor *tensor)
+{
+    const uint32_t flags = STNI_TENSOR_VIEW | STNI_TENSOR_SHARES | STNI_TENSOR_COPY_ON_WRITE;
+    return (tensor->flags & flags) == STNI_TENSOR_VIEW;
+}
+
+void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base)
+{
+    stni_tensor_show(tensor, base);
+    if (is_apart(base) || (tensor->flags & STNI_TENSOR_MOVED))
+        return;
+    atomic_fetch_sub_explicit(&tensor->shown->apart, 1, memory_order_relaxed);
+    tensor->next_copy = tensor->context->copies;
+    tensor->context->copies = tensor;
+    tensor->flags |= STNI_TENSOR_COPY_ON_WRITE;
+}
+
+void stni_tensor_leave_copies(stn_tensor *tensor)
+{
+    stn_tensor **at = &tensor->context->copies;
+    while (*at != tensor)
+        at = &(*at)->next_copy;
+    *at = tensor->next_copy;
+    tensor->flags &= ~(uint32_t)STNI_TENSOR_COPY_ON_WRITE;
+}
+
+static stn_status copy_elements(const stn_tensor *from, const stn_tensor *to)
+{
+    stn_box source, copy;
+    stni_tensor_box(from, &source);
+    stni_tensor_box(to, &copy);
+    return stni_box_copy(from->context->queue, &copy, &source, stn_dtype_size(from->spec->layout.dtype));
+}
+
+/* What was saved of it before is still what it is: the version stays. */
+static void take_memory(stn_tensor *tensor, stn_tensor *own)
+{
+    struct stni_storage *before = tensor->storage;
+    own->storage->version = tensor->shown->version;
+    stni_tensor_show_nothing(tensor);
+    tensor->storage = own->storage;
+    tensor->data = own->data;
+    memcpy(tensor->strides, own->strides, sizeof tensor->strides);
+    tensor->flags |= STNI_TENSOR_DENSE;
+    own->storage = before;
+}
+
+static stn_status copy_now(stn_tensor *tensor)
+{
+    stn_tensor *own;
+    if (atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == 1) { /* nobody else has it any more */
+        stni_tensor_show_nothing(tensor);
+        return STN_OK;
+    }
+    STNI_TRY(stni_tensor_create(tensor->context, tensor->spec, &own));
+    const stn_status status = copy_elements(tensor, own);
+    if (status == STN_OK)
+        take_memory(tensor, own);
+    stni_tensor_drop(&own);
+    return status;
+}
+
+stn_status stni_tensor_before_write(stn_tensor *tensor)
+{
+    struct stni_storage *root = stni_tensor_root(tensor);
+    const int has_views = atomic_load_explicit(&root->views, memory_order_relaxed) > 0;
+    if (!has_views || atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
+        return STN_OK;
+    if (tensor->flags & STNI_TENSOR_COPY_ON_WRITE)
+        return copy_now(tensor);
+    for (stn_tensor *copy = tensor->context->copies, *next; copy; copy = next) {
+        next = copy->next_copy;
+        if (copy->shown == root)
+            STNI_TRY(copy_now(copy));
+    }
+    return STN_OK;
+}
