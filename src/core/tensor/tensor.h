@@ -22,7 +22,7 @@ enum stni_tensor_flags {
     STNI_TENSOR_MOVED = 32,        /* the result of a redistribution that was begun: `under_way` is set */
     STNI_TENSOR_UNDER_WAY = 64,    /* its elements are not there yet: stni_tensor_arrive */
     STNI_TENSOR_KEEPS = 128,       /* `kept` is set: something is kept of its elements */
-    STNI_TENSOR_COPY_ON_WRITE = 256 /* of a view: a value of its own, copied when one of them changes; `next_copy` is set */
+    STNI_TENSOR_COPY_ON_WRITE = 256 /* of a view: a value of its own, copied before a change; `next_copy` is set */
 };
 
 /* The error tensor is one per context: its references are never counted, its spec, storage and data are NULL. Its
