@@ -43,8 +43,8 @@ STN_API void *stn_tensor_data(const stn_tensor *tensor);
 STN_API uint64_t stn_tensor_version(const stn_tensor *tensor);
 
 /** Says that the tensor's elements were changed through its memory (stn_tensor_data, DLPack, stn_wrap) and not by an
- *  op: a backward that has kept it is refused with STN_ERR_STATE, as after an op in place. Local: each rank says it,
- *  where each has written. */
+ *  op: a backward that has kept it is refused with STN_ERR_STATE, as after an op in place. What stn_redistribute gave
+ *  of it without a move has changed with it. Local: each rank says it, where each has written. */
 STN_API void stn_tensor_changed(stn_tensor *tensor);
 
 /** 1 for a tensor that shows another one's elements, in its memory or apart from it: what transpose, view and slicing

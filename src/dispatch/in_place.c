@@ -1,7 +1,7 @@
 #include "dispatch/in_place.h"
 
 #include "autograd/node.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/copy_on_write.h"
 #include "dispatch/schema.h"
 #include "dispatch/settle.h"
 
@@ -17,7 +17,7 @@ static const char *why_not(const struct stni_walk *w)
     const struct stni_storage *root = stni_tensor_root(t);
     if (root->frozen)
         return "is immutable";
-    if ((t->flags & STNI_TENSOR_VIEW) && !(t->flags & (STNI_TENSOR_SHARES | STNI_TENSOR_COPY_ON_WRITE)))
+    if (stni_tensor_is_apart(t))
         return "is a view that need not share memory";
     if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
         return "has views that need not share its memory";

@@ -4,6 +4,7 @@
 #include "core/base/fnv.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
+#include "core/tensor/copy_on_write.h"
 #include "ops/redistribute/action.h"
 #include "ops/common/dims.h"
 #include "train/file.h"

@@ -3,6 +3,7 @@
 #include "core/base/host_alloc.h"
 #include "core/device/recording.h"
 #include "core/redistribute/redistribute.h"
+#include "core/tensor/copy_on_write.h"
 #include "dispatch/services.h"
 
 #include <shardtensor/autograd.h>

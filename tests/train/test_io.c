@@ -238,6 +238,7 @@ static stn_status viewed_body(stn_context *context, void *arg)
 {
     static const char *const places[] = {"R", "S0", "S1"};
     const int64_t shape[] = {ROWS, COLUMNS}, turned[] = {COLUMNS, ROWS};
+    double zeros[ROWS * COLUMNS] = {0}, threes[ROWS * COLUMNS];
     char path[128];
     (void)arg;
     for (int i = 0; i < 3; i++) {
@@ -254,7 +255,13 @@ static stn_status viewed_body(stn_context *context, void *arg)
         CHECK(!stn_tensor_is_error(view));
         CHECK_STATUS(stn_scope_end(context), STN_OK);
         stn_transpose(t, 0, 1);
+        stn_fill_(t, 3);
+        stn_tensor *moved = stn_redistribute(t, spec); /* a value of its own */
         CHECK_STATUS(stn_load(context, path, 1, &named), STN_OK);
+        for (int k = 0; k < ROWS * COLUMNS; k++)
+            threes[k] = 3;
+        test_compare(t, zeros, ROWS * COLUMNS, 0);
+        test_compare(moved, threes, ROWS * COLUMNS, 0);
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
     return STN_OK;

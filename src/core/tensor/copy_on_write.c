@@ -4,16 +4,10 @@
 
 #include <string.h>
 
-static int is_apart(const stn_tensor *tensor)
-{
-    const uint32_t flags = STNI_TENSOR_VIEW | STNI_TENSOR_SHARES | STNI_TENSOR_COPY_ON_WRITE;
-    return (tensor->flags & flags) == STNI_TENSOR_VIEW;
-}
-
 void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base)
 {
     stni_tensor_show(tensor, base);
-    if (is_apart(base) || (tensor->flags & STNI_TENSOR_MOVED))
+    if (stni_tensor_is_apart(base) || (tensor->flags & STNI_TENSOR_MOVED))
         return;
     atomic_fetch_sub_explicit(&tensor->shown->apart, 1, memory_order_relaxed);
     tensor->next_copy = tensor->context->copies;

@@ -4,7 +4,15 @@
 
 #include "core/tensor/tensor.h"
 
-/* Takes a tensor from the context's list, and its flag. */
+/* As stni_tensor_show, of what would be no view had it been moved: a value of its own, copied on write. Handles and
+ * views of it are views apart of what it shows, as it is itself where `base` is one or it is under way. */
+void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base);
+
+/* Before a tensor's elements are changed: it, if it is copied on write, else those that show it and are, get memory
+ * of their own. Not where there are views apart besides, which would not follow: the change is refused. */
+stn_status stni_tensor_before_write(stn_tensor *tensor);
+
+/* A part of stni_tensor_show_nothing. */
 void stni_tensor_leave_copies(stn_tensor *tensor);
 
 #endif

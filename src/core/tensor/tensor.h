@@ -69,14 +69,6 @@ void stni_tensor_show_nothing(stn_tensor *tensor);
  * apart, so is this one. */
 void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base);
 
-/* As stni_tensor_show, of what would be no view had it been moved: a value of its own, copied on write. Handles and
- * views of it are views apart of what it shows, as it is itself where `base` is one or it is under way. */
-void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base);
-
-/* Before a tensor's elements are changed: it, if it is copied on write, else those that show it and are, get memory
- * of their own. Not where there are views apart besides, which would not follow: the change is refused. */
-stn_status stni_tensor_before_write(stn_tensor *tensor);
-
 /* For a second handle on the elements of `tensor`: shows what that shows, if anything, in the same way, and keeps what
  * is kept of them. */
 void stni_tensor_show_as(stn_tensor *handle, const stn_tensor *tensor);
@@ -88,6 +80,13 @@ stn_status stni_tensor_arrive(stn_tensor *tensor);
 
 /* As a part of freeing it. That nobody has waited is kept as an error of the caller. */
 void stni_tensor_drop_under_way(stn_tensor *tensor);
+
+/* 1 for a view that neither shares memory on every rank nor is a value of its own. */
+static inline int stni_tensor_is_apart(const stn_tensor *tensor)
+{
+    const uint32_t flags = STNI_TENSOR_VIEW | STNI_TENSOR_SHARES | STNI_TENSOR_COPY_ON_WRITE;
+    return (tensor->flags & flags) == STNI_TENSOR_VIEW;
+}
 
 /* Where the elements lie that a tensor has or shows. */
 static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)

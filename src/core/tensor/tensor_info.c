@@ -1,6 +1,6 @@
 /* What a tensor says about itself: the public accessors, density, its chunk as a box. All accept NULL and error
  * tensors. */
-#include "core/tensor/tensor.h"
+#include "core/tensor/copy_on_write.h"
 
 #include <stdio.h>
 #include <string.h>

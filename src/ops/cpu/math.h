@@ -229,22 +229,24 @@ STNI_KERNEL_INLINE float stni_asin_near_f32(float s, float z)
     return STNI_FMA_F32(s * z, p, s);
 }
 
-/* Beyond 1/2 by halves: acos a = 2 asin sqrt((1 - a) / 2), which is NaN beyond 1. */
+/* asin a for a <= 1/2, beyond it half of acos a: asin sqrt((1 - a) / 2), which is NaN beyond 1. */
+STNI_KERNEL_INLINE float stni_asin_or_half_acos_f32(float a)
+{
+    const float half = 0.5f * (1.0f - a), root = sqrtf(half);
+    return stni_asin_near_f32(a > 0.5f ? root : a, a > 0.5f ? half : stni_square_f32(a));
+}
+
 STNI_KERNEL_INLINE float stni_asin_f32(float x)
 {
-    const float a = fabsf(x), half = 0.5f * (1.0f - a), root = sqrtf(half);
-    const int far = a > 0.5f;
-    const float angle = stni_asin_near_f32(far ? root : a, far ? half : stni_square_f32(a));
-    return copysignf(far ? 1.57079637f - (2.0f * angle + 4.37113883e-8f) : angle, x);
+    const float a = fabsf(x), angle = stni_asin_or_half_acos_f32(a);
+    return copysignf(a > 0.5f ? 1.57079637f - (2.0f * angle + 4.37113883e-8f) : angle, x);
 }
 
 STNI_KERNEL_INLINE float stni_acos_f32(float x)
 {
-    const float a = fabsf(x), half = 0.5f * (1.0f - a), root = sqrtf(half);
-    const int far = a > 0.5f;
-    const float angle = stni_asin_near_f32(far ? root : a, far ? half : stni_square_f32(a)), twice = 2.0f * angle;
+    const float a = fabsf(x), angle = stni_asin_or_half_acos_f32(a), twice = 2.0f * angle;
     const float beyond = x < 0.0f ? 3.14159274f - (twice + 8.74227766e-8f) : twice;
-    return far ? beyond : 1.57079637f - (copysignf(angle, x) + 4.37113883e-8f);
+    return a > 0.5f ? beyond : 1.57079637f - (copysignf(angle, x) + 4.37113883e-8f);
 }
 
 /* In f64, in which no square overflows; an infinite side has an infinite diagonal, whatever the other one is. */

@@ -210,22 +210,24 @@ STNI_KERNEL_INLINE double stni_asin_near_f64(double s, double z)
     return STNI_FMA_F64(s * z, p, s);
 }
 
-/* Beyond 1/2 by halves: acos a = 2 asin sqrt((1 - a) / 2), which is NaN beyond 1. */
+/* asin a for a <= 1/2, beyond it half of acos a: asin sqrt((1 - a) / 2), which is NaN beyond 1. */
+STNI_KERNEL_INLINE double stni_asin_or_half_acos_f64(double a)
+{
+    const double half = 0.5 * (1.0 - a), root = sqrt(half);
+    return stni_asin_near_f64(a > 0.5 ? root : a, a > 0.5 ? half : a * a);
+}
+
 STNI_KERNEL_INLINE double stni_asin_f64(double x)
 {
-    const double a = fabs(x), half = 0.5 * (1.0 - a), root = sqrt(half);
-    const int far = a > 0.5;
-    const double angle = stni_asin_near_f64(far ? root : a, far ? half : a * a);
-    return copysign(far ? 1.5707963267948966 - (2.0 * angle - 6.123233995736766e-17) : angle, x);
+    const double a = fabs(x), angle = stni_asin_or_half_acos_f64(a);
+    return copysign(a > 0.5 ? 1.5707963267948966 - (2.0 * angle - 6.123233995736766e-17) : angle, x);
 }
 
 STNI_KERNEL_INLINE double stni_acos_f64(double x)
 {
-    const double a = fabs(x), half = 0.5 * (1.0 - a), root = sqrt(half);
-    const int far = a > 0.5;
-    const double angle = stni_asin_near_f64(far ? root : a, far ? half : a * a), twice = 2.0 * angle;
+    const double a = fabs(x), angle = stni_asin_or_half_acos_f64(a), twice = 2.0 * angle;
     const double beyond = x < 0.0 ? 3.1415926535897931 - (twice - 1.2246467991473532e-16) : twice;
-    return far ? beyond : 1.5707963267948966 - (copysign(angle, x) - 6.123233995736766e-17);
+    return a > 0.5 ? beyond : 1.5707963267948966 - (copysign(angle, x) - 6.123233995736766e-17);
 }
 
 /* By a power of 2 so that no square overflows or loses digits; an infinite side has an infinite diagonal. */

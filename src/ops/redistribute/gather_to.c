@@ -1,5 +1,6 @@
 /* gather_to: the whole tensor on one rank. The inverse of scatter: a redistribution to a mesh of that rank alone. */
 #include "core/redistribute/redistribute.h"
+#include "core/tensor/copy_on_write.h"
 #include "ops/redistribute/action.h"
 
 /* The tensor's layout on a mesh of the root. */

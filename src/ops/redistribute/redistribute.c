@@ -7,6 +7,7 @@
 #include "autograd/gather_again.h"
 #include "autograd/leaf.h"
 #include "core/base/host_alloc.h"
+#include "core/tensor/copy_on_write.h"
 #include "core/tensor/under_way.h"
 #include "ops/common/dims.h"
 #include "ops/redistribute/action.h"

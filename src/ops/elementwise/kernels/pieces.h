@@ -4,9 +4,10 @@
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_PIECES_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_PIECES_H
 
+#include "ops/cpu/nontemporal_blocks.h"
 #include "ops/elementwise/kernels/pointwise_kernel.h"
 
-enum { STNI_LOOKED_AT = 1024 /* elements, which are still in the L1 cache for the loop that follows */ };
+enum { STNI_LOOKED_AT = 8192 /* bytes, which are still in the L1 cache for the loop that follows */ };
 
 /* Of one type: its elements' size, whether all arguments of a run are near, and the functions of near ones and of
  * any. */
@@ -15,12 +16,6 @@ struct stni_pieces {
     int (*are_near)(const struct stni_pointwise_block *block);
     stni_pointwise_block_fn near, any;
 };
-
-/* How many elements of an operand are there to be looked at. */
-static inline int64_t stni_piece_operand(const struct stni_pointwise_block *block, int operand)
-{
-    return block->buffer && block->same[operand] ? 1 : block->n;
-}
 
 /* Up to n elements of a run, from `first` on. */
 static inline struct stni_pointwise_block stni_piece(const struct stni_pointwise_block *block, int64_t first, int64_t n,
@@ -37,9 +32,12 @@ static inline struct stni_pointwise_block stni_piece(const struct stni_pointwise
 
 static inline void stni_block_pieces(const struct stni_pointwise_block *block, const struct stni_pieces *of)
 {
+    const int one_value = block->buffer && (block->same[0] || block->same[1] || block->same[2]);
+    /* There is as much of it as a piece of a streamed run reads. */
+    const int64_t most = (int64_t)((one_value ? STNI_PIECE : STNI_LOOKED_AT) / of->size);
     struct stni_pointwise_block piece;
     for (int64_t first = 0; first < block->n; first += piece.n) {
-        piece = stni_piece(block, first, STNI_LOOKED_AT, of->size);
+        piece = stni_piece(block, first, most, of->size);
         int near = of->are_near(&piece);
         if (!near) { /* as many as are like the first one */
             struct stni_pointwise_block one = stni_piece(&piece, 0, 1, of->size);

@@ -32,23 +32,12 @@ static void block_pieces_f64(const struct stni_pointwise_block *block);
 #define BLOCK block_near_f64
 #include "ops/elementwise/kernels/rests_tmpl.h"
 
-/* Quotients that are not too large, nor of infinities, zeros or NaN by what they are not small beside. */
-#define IS_FAR(magnitude, x, y, limit, largest) !((magnitude(x) < (limit) * magnitude(y)) & (magnitude(y) <= (largest)))
-
-/* Of loops over both operands and over one of them, each is a vector's. */
-#define ARE_NEAR(T, magnitude, limit, largest)                                                                      \
-    const int64_t n = stni_piece_operand(block, 0), m = stni_piece_operand(block, 1);                               \
-    const T *x = block->in[0], *y = block->in[1];                                                                   \
-    int far = 0;                                                                                                    \
-    if (n < m)                                                                                                      \
-        for (int64_t k = 0; k < m; k++)                                                                             \
-            far |= IS_FAR(magnitude, x[0], y[k], limit, largest);                                                   \
-    else if (m < n)                                                                                                 \
-        for (int64_t k = 0; k < n; k++)                                                                             \
-            far |= IS_FAR(magnitude, x[k], y[0], limit, largest);                                                   \
-    else                                                                                                            \
-        for (int64_t k = 0; k < n; k++)                                                                             \
-            far |= IS_FAR(magnitude, x[k], y[k], limit, largest);                                                   \
+/* Whether all quotients are of finite numbers, by none that is 0, and so small that they are exact integers. */
+#define ARE_NEAR(T, magnitude, limit, largest)                                                      \
+    const T *x = block->in[0], *y = block->in[1];                                                   \
+    int far = 0;                                                                                    \
+    for (int64_t k = 0; k < block->n; k++)                                                          \
+        far |= !((magnitude(x[k]) < (limit) * magnitude(y[k])) & (magnitude(y[k]) <= (largest)));   \
     return !far;
 
 static int are_near_f32(const struct stni_pointwise_block *block)

@@ -59,13 +59,11 @@ static void block_pieces_f64(const struct stni_pointwise_block *block);
 
 /* NaN and infinities are not near. The argument is the last operand: of the function the first, of its derivatives the
  * second and the third. */
-#define ARE_NEAR(T, magnitude, limit)                                                           \
-    const int last = ((int)block->op - STNI_POINTWISE_sin) % ROWS_EACH;                         \
-    const int64_t n = stni_piece_operand(block, last);                                          \
-    const T *x = block->in[last];                                                               \
-    int far = 0;                                                                                \
-    for (int64_t k = 0; k < n; k++)                                                             \
-        far |= !(magnitude(x[k]) <= (limit));                                                   \
+#define ARE_NEAR(T, magnitude, limit)                                               \
+    const T *x = block->in[((int)block->op - STNI_POINTWISE_sin) % ROWS_EACH];      \
+    int far = 0;                                                                    \
+    for (int64_t k = 0; k < block->n; k++)                                          \
+        far |= !(magnitude(x[k]) <= (limit));                                       \
     return !far;
 
 static int are_near_f32(const struct stni_pointwise_block *block)
