@@ -103,8 +103,9 @@ static stn_status saved_body(stn_context *context, void *arg)
 {
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *x = source(context, stn_shard(0)), *y = moved(x, stn_shard(0)), *w = source(context, stn_shard(0));
-    stn_tensor *grad;
+    stn_tensor *x = source(context, stn_shard(0)), *w = source(context, stn_shard(0)), *grad;
+    CHECK(stn_mul_number_(x, 1) == x); /* counted, and no change of what comes of it */
+    stn_tensor *y = moved(x, stn_shard(0));
     CHECK_STATUS(stn_set_requires_grad(w, 1), STN_OK);
     stn_tensor *loss = stn_sum(stn_mul(y, w), 0, NULL, 0), *again = stn_sum(stn_mul(y, w), 0, NULL, 0);
     CHECK(stn_mul_number_(x, 3) == x);
