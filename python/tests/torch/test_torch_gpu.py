@@ -1,8 +1,8 @@
 """ShardTensors on a GPU: the cases of the programs on thread ranks, by processes of gloo that share one, and what is
 said of GPUs alone. STN_TEST_CUDA_FOLDER has the module; where the stand-in was loaded before torch, the GPU is that.
 
-usage: test_torch_gpu.py [RANKS [BACKENDS [alone]]]: BACKENDS are those of the process group, gloo if none are named;
-alone: what is said of GPUs alone"""
+usage: test_torch_gpu.py [RANKS [BACKENDS [PROGRAMS]]]: BACKENDS are those of the process group, gloo if none are named;
+PROGRAMS, by commas, those whose cases are run: all if none are named, alone for what is said of GPUs alone"""
 import datetime
 import importlib
 import os
@@ -133,7 +133,9 @@ def run_rank():
     world(communicator(), "cuda", module_path=FOLDER)
     warnings.filterwarnings("ignore")
     loader = unittest.defaultTestLoader
-    programs = () if os.environ["STN_TEST_CASES"] == "alone" else PROGRAMS
+    programs = {"all": PROGRAMS, "alone": ()}.get(os.environ["STN_TEST_CASES"])
+    if programs is None:
+        programs = os.environ["STN_TEST_CASES"].split(",")
     suite = [loader.loadTestsFromModule(importlib.import_module("test_torch_" + name)) for name in programs]
     runner = unittest.TextTestRunner(warnings="ignore")
     result = runner.run(unittest.TestSuite(suite + [loader.loadTestsFromTestCase(Gpu)]))
