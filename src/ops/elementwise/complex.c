@@ -41,9 +41,11 @@ stn_tensor *stn_hypot(stn_tensor *input, stn_tensor *other)
     return stni_call(STNI_OP_hypot, 2, (stn_tensor *[]){input, other}, NULL);
 }
 
+/* Of complex parts it is no complex dtype, so that the rules refuse them. */
 static stn_dtype dtype_complex(const void *attrs, stn_dtype promoted)
 {
-    (void)attrs;
+    if (stni_dtype_is_complex(promoted))
+        return stni_dtype_real(attrs, promoted);
     return promoted == STN_DTYPE_F32 ? STN_DTYPE_C64 : promoted == STN_DTYPE_F64 ? STN_DTYPE_C128 : promoted;
 }
 

@@ -98,7 +98,10 @@ static stn_status errors(stn_context *context, void *arg)
                   "div: rounding got 3, wanted an stn_rounding");
     CHECK_REFUSED(context, stn_div_rounded(tc, tf, STN_ROUND_FLOOR), STN_ERR_DTYPE,
                   "div: got dtype c64, wanted f32 f64 bf16 f16 i64 i32 u8 i8 or i16");
-    CHECK_REFUSED(context, stn_complex(ti, ti), STN_ERR_DTYPE, "complex: got dtype i64, wanted f32 f64 c64 or c128");
+    CHECK_REFUSED(context, stn_complex(ti, ti), STN_ERR_DTYPE, "complex: got dtype i64, wanted f32 or f64");
+    CHECK_REFUSED(context, stn_complex(tc, tc), STN_ERR_DTYPE, "complex: got dtype c64, wanted f32 or f64");
+    CHECK_REFUSED(context, stn_complex(tf, tc), STN_ERR_DTYPE, "complex: got dtype c64, wanted f32 or f64");
+    CHECK_REFUSED(context, stn_polar(tc, tf), STN_ERR_DTYPE, "polar: got dtype c64, wanted f32 or f64");
     CHECK_REFUSED(context, stn_prelu(tm, stn_slice(tf, 0, 0, 3, 1)), STN_ERR_SHAPE,
                   "prelu: 'weight' got shape (3), wanted (1) or (4), one for each channel of 'input'");
     CHECK_REFUSED(context, stn_glu(stn_slice(tf, 0, 0, 3, 1), 0), STN_ERR_SHAPE,
