@@ -40,12 +40,15 @@ static int distances(stn_context *context, stn_dtype dtype, const int64_t *shape
     return 6;
 }
 
-static int gradients(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+/* Of rows some of which have elements that are NaN, or of none. */
+static int gradients_of(stn_context *context, stn_dtype dtype, const int64_t *shape, int nan, stn_tensor **out)
 {
     int n = 0;
     for (int i = 1; i < 4; i++) {
         stn_tensor *x[2];
         sides(context, dtype, shape, x);
+        if (nan)
+            x[0] = stn_sqrt(stn_add_number(x[0], 3.9));
         for (int k = 0; k < 2; k++)
             stn_set_requires_grad(x[k], 1);
         stn_tensor *y = stn_cdist(x[0], x[1], powers[i]);
@@ -54,6 +57,16 @@ static int gradients(stn_context *context, stn_dtype dtype, const int64_t *shape
         n += 2;
     }
     return n;
+}
+
+static int gradients(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return gradients_of(context, dtype, shape, 0, out);
+}
+
+static int gradients_of_nan(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return gradients_of(context, dtype, shape, 1, out);
 }
 
 static void compare(const both_work *work, const double *tolerances)
@@ -74,8 +87,9 @@ static void distances_are_the_cpus(void)
 
 static void gradients_are_the_cpus(void)
 {
-    static const both_work work = {"gradients", gradients};
+    static const both_work work = {"gradients", gradients}, of_nan = {"gradients_of_nan", gradients_of_nan};
     compare(&work, (const double[]){1e-4, 1e-11, 3e-2, 1e-2});
+    both_compare(&of_nan, STN_DTYPE_F32, (const int64_t[]){200, 257, 70}, 1e-4);
 }
 
 /* The distances of many rows, and the rows' gradients where all cotangents are 1, with rows that are `scale` times as

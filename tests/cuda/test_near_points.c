@@ -32,7 +32,7 @@ static void searches_are_the_cpus(void)
     static const both_work work = {"searches", searches};
     static const stn_dtype dtypes[] = {STN_DTYPE_F32, STN_DTYPE_F64, STN_DTYPE_BF16, STN_DTYPE_F16};
     static const int64_t shapes[][4] = {
-        {131, 21, 3, 5}, {32, 9, 2, 32}, {70, 5, 1, 17}, {7, 6, 9, 7}, {7, 8203, 1, 2}};
+        {131, 21, 3, 5}, {32, 9, 2, 32}, {70, 5, 1, 17}, {7, 6, 9, 7}, {7, 8203, 1, 2}, {40, 8203, 2, 20}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int d = 0; d < 4; d++)
             if (d == (int)i % 4 || (test_draws(4) == 4 && (i < 2 || i == 4)))

@@ -29,19 +29,39 @@ static stn_status like(const stn_op_call *call, const stn_tensor *t, stn_dtype d
     return stn_op_scratch(call, (size_t)t->spec->local_numel * stn_dtype_size(dtype), &operand->data);
 }
 
+/* Of this rank's rows. The first step leaves what it gives where the others add to it. */
+static void describe_own(const struct parts *p, int step, struct stni_attention_args *args)
+{
+    stni_ring_describe_own(&p->ring, step, &p->all, args);
+    if (step == 0)
+        return;
+    args->out = p->more;
+    args->lse = p->more_lse;
+}
+
+static void describe_borrowed(const struct parts *p, int step, struct stni_attention_args *args)
+{
+    const int64_t borrowed = p->ring.step[step].borrowed;
+    void *of[STNI_RING_TENSORS];
+    stni_ring_describe_borrowed(&p->ring, step, &p->all, args);
+    stni_ring_lay_out(&p->ring, RETURNED, STNI_RING_THEIRS, step, p->wide, p->given[step % 2], of);
+    args->out = stni_ring_operand(&p->ring, STNI_RING_OUT, borrowed, of[STNI_RING_OUT]);
+    args->lse = stni_ring_operand(&p->ring, STNI_RING_LSE, borrowed, of[STNI_RING_LSE]);
+}
+
 static size_t workspace_of(const struct parts *p, const struct stni_attention_args *args)
 {
     return stn_op_workspace(p->call, STNI_ATTENTION_FORWARD, args->dtype, args);
 }
 
-/* As much as the kernel wants for any step. */
+/* As much as the kernel wants for any step, which follows from where its operands lie, too. */
 static stn_status take_workspace(struct parts *p)
 {
     size_t most = 0;
     for (int step = 0; step < p->ring.size; step++) {
         struct stni_attention_args own, borrowed;
-        stni_ring_describe_own(&p->ring, step, &p->all, &own);
-        stni_ring_describe_borrowed(&p->ring, step, &p->all, &borrowed);
+        describe_own(p, step, &own);
+        describe_borrowed(p, step, &borrowed);
         const size_t bytes = workspace_of(p, &own), more = workspace_of(p, &borrowed);
         most = bytes > most ? bytes : most;
         most = more > most ? more : most;
@@ -113,20 +133,18 @@ static stn_status take(struct parts *p)
     return merge(p, 0, lent, &more, &lse);
 }
 
-/* The first step leaves what it gives where the others add to it, nothing where its keys are none. What is on its way
- * from the step before is joined first, whether exchanges go beside or not: the same bits. */
+/* Nothing where its keys are none. What is on its way from the step before is joined first, whether exchanges go beside
+ * or not: the same bits. */
 static stn_status attend(struct parts *p, int step)
 {
     struct stni_attention_args args;
     const int64_t lent = p->ring.step[step].lent;
     if (p->call->out[LSE]->spec->local_numel == 0 || (step > 0 && !p->ring.step[step].reads))
         return STN_OK;
-    stni_ring_describe_own(&p->ring, step, &p->all, &args);
-    if (step == 0)
-        return launch(p, &args);
-    args.out = p->more;
-    args.lse = p->more_lse;
+    describe_own(p, step, &args);
     STNI_TRY(launch(p, &args));
+    if (step == 0)
+        return STN_OK;
     STNI_TRY(take(p));
     return merge(p, lent, args.l, &p->more, &p->more_lse);
 }
@@ -134,14 +152,9 @@ static stn_status attend(struct parts *p, int step)
 static stn_status attend_for_reader(struct parts *p, int step)
 {
     struct stni_attention_args args;
-    void *of[STNI_RING_TENSORS];
-    const int64_t borrowed = p->ring.step[step].borrowed;
-    if (borrowed == 0)
+    if (p->ring.step[step].borrowed == 0)
         return STN_OK;
-    stni_ring_describe_borrowed(&p->ring, step, &p->all, &args);
-    stni_ring_lay_out(&p->ring, RETURNED, STNI_RING_THEIRS, step, p->wide, p->given[step % 2], of);
-    args.out = stni_ring_operand(&p->ring, STNI_RING_OUT, borrowed, of[STNI_RING_OUT]);
-    args.lse = stni_ring_operand(&p->ring, STNI_RING_LSE, borrowed, of[STNI_RING_LSE]);
+    describe_borrowed(p, step, &args);
     return launch(p, &args);
 }
 

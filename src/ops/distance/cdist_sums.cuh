@@ -173,7 +173,7 @@ template <metric M, class W> STNI_DEVICE W with_derivative(W sum, W difference, 
     if constexpr (M == STNI_CDIST_TWO)
         return fma(difference, weight, sum);
     else
-        return sum + (difference > 0 ? weight : difference < 0 ? -weight : 0);
+        return sum + (difference > 0 ? weight : difference < 0 ? -weight : difference); /* 0 or NaN */
 }
 
 /* Threads of a group: by rows, and by elements. */
