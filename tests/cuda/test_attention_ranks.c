@@ -31,7 +31,7 @@ struct run {
 static stn_tensor *input(stn_context *context, const stn_mesh *mesh, int is_cut, const struct run *run, int seed)
 {
     static const stn_placement whole[] = {STN_R}, cut[] = {STN_S(2)};
-    const int64_t shape[] = {1, run->of.heads, run->of.rows, run->of.width}, n = run->of.heads * run->of.rows * run->of.width;
+    const int64_t shape[] = {1, run->of.heads, run->of.rows, run->of.width}, n = shape[1] * shape[2] * shape[3];
     const stn_spec *spec = NULL;
     uint32_t state = (uint32_t)seed * 2654435761u + 12345u;
     float *const data = malloc((size_t)n * sizeof *data);
