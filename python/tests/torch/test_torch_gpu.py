@@ -133,9 +133,8 @@ def run_rank():
     world(communicator(), "cuda", module_path=FOLDER)
     warnings.filterwarnings("ignore")
     loader = unittest.defaultTestLoader
-    programs = {"all": PROGRAMS, "alone": ()}.get(os.environ["STN_TEST_CASES"])
-    if programs is None:
-        programs = os.environ["STN_TEST_CASES"].split(",")
+    cases = os.environ["STN_TEST_CASES"]
+    programs = {"all": PROGRAMS, "alone": ()}.get(cases, cases.split(","))
     suite = [loader.loadTestsFromModule(importlib.import_module("test_torch_" + name)) for name in programs]
     runner = unittest.TextTestRunner(warnings="ignore")
     result = runner.run(unittest.TestSuite(suite + [loader.loadTestsFromTestCase(Gpu)]))
