@@ -71,7 +71,9 @@ STN_API stn_tensor *stn_max_pool2d(stn_tensor *input, const stn_pool_attrs *attr
 /** Maxima over windows of the last three dims. As stn_max_pool1d. */
 STN_API stn_tensor *stn_max_pool3d(stn_tensor *input, const stn_pool_attrs *attrs, stn_tensor **indices);
 
-/** Maxima of `output_size` parts of the last dim, those of stn_adaptive_avg_pool1d. As stn_max_pool1d. */
+/** Maxima of `output_size` parts of the last dim, those of stn_adaptive_avg_pool1d. As stn_max_pool1d, but where there
+ * is one part along all pooled dims, of which one is sharded: ranks gather a maximum and a place for each window, and
+ * the result is Replicate along the axes that shard pooled dims. */
 STN_API stn_tensor *stn_adaptive_max_pool1d(stn_tensor *input, int64_t output_size, stn_tensor **indices);
 
 /** The same of the last two dims. @param output_size  two sizes. */

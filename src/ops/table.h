@@ -212,6 +212,7 @@
     X(avg_pool3d) \
     X(avg_pool_backward) \
     X(fold) \
+    X(global_max_pool) \
     X(grid_sample) \
     X(grid_sample_backward) \
     X(im2col) \
@@ -222,6 +223,7 @@
     X(max_pool2d) \
     X(max_pool3d) \
     X(max_pool_backward) \
+    X(max_pool_keep) \
     X(max_pool_pick) \
     X(unfold) \
     X(unfold_backward) \

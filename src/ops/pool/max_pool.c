@@ -85,7 +85,19 @@ static stn_status check_pooling(const stn_op_call *call, struct stni_pooling *po
     return stni_pool_read(call, pool);
 }
 
-/* The public ops: max_pool, with places where the caller or backward wants them. */
+/* Whether there is one window, which ranks share. */
+static int is_shared(const stn_op_call *call, const struct stni_pooling *pool)
+{
+    int cut = 0;
+    for (int d = 0; d < pool->geometry.dims; d++) {
+        if (pool->geometry.dim[d].mode != STNI_RESAMPLE_AREA || pool->geometry.dim[d].n_out != 1)
+            return 0;
+        cut |= call->in_spec[0]->layout.split[pool->geometry.first + d] != NULL;
+    }
+    return cut;
+}
+
+/* The public ops: max_pool or global_max_pool, with places where the caller or backward wants them. */
 static stn_status pool(stn_op_call *call)
 {
     const struct stni_pool_attrs *given = call->attrs;
@@ -95,12 +107,13 @@ static stn_status pool(stn_op_call *call)
     struct stni_pool_attrs attrs = stni_pool_attrs_of(given, call->arg, &call->in_spec[0]->layout);
     attrs.return_indices = given->return_indices || (stn_requires_grad(call->in[0]) && stn_grad_enabled(context));
     call->n_out = given->return_indices ? 2 : 1;
-    return stni_dispatch(context->registry->ops[STNI_OP_max_pool], 1, call->in, &attrs, call->n_out, call->out);
+    const enum stni_op_index op = is_shared(call, &read) ? STNI_OP_global_max_pool : STNI_OP_max_pool;
+    return stni_dispatch(context->registry->ops[op], 1, call->in, &attrs, call->n_out, call->out);
 }
 
 /* max_pool */
 
-static stn_status check(stn_op_call *call)
+stn_status stni_max_pool_check(stn_op_call *call)
 {
     const struct stni_pool_attrs *attrs = call->attrs;
     struct stni_pooling pool;
@@ -170,9 +183,17 @@ static stn_status run(stn_op_call *call)
     return stni_stencil_solve(call, &stencil, 1, call->in, (int)call->note, launch, &s);
 }
 
-static uint64_t saves(const stn_op_call *call, uint32_t needs)
+uint64_t stni_max_pool_saves(const stn_op_call *call, uint32_t needs)
 {
     return needs && call->n_out > INDICES ? UINT64_C(1) << (32 + INDICES) : 0;
+}
+
+stn_status stni_max_pool_check_places(const stn_backward_call *call)
+{
+    if (call->n_out > INDICES)
+        return STN_OK;
+    return stni_fail(call->context, STN_ERR_UNSUPPORTED,
+                     "max_pool: 'return_indices' got 0, wanted 1 where a gradient is asked for");
 }
 
 static stn_status backward(stn_backward_call *call)
@@ -180,9 +201,7 @@ static stn_status backward(stn_backward_call *call)
     struct stni_pool_attrs attrs = stni_pool_attrs_of(call->attrs, call->arg, &call->in_spec[0]->layout);
     if (!call->grad_out[VALUES])
         return STN_OK;
-    if (call->n_out <= INDICES)
-        return stni_fail(call->context, STN_ERR_UNSUPPORTED,
-                         "max_pool: 'return_indices' got 0, wanted 1 where a gradient is asked for");
+    STNI_TRY(stni_max_pool_check_places(call));
     call->grad_in[0] = stni_max_pool_backward(call->grad_out[VALUES], call->out[INDICES], &attrs);
     return stn_context_status(call->context);
 }
@@ -194,7 +213,7 @@ static const stn_attr_schema window_schema[] = {
 };
 static const stn_attr_schema adaptive_schema[] = {STNI_POOL_ATTR(output_size, INTS),
                                                   STNI_POOL_ATTR(return_indices, BOOL)};
-static const stn_attr_schema any_schema[] = {
+const stn_attr_schema stni_max_pool_schema[] = {
     STNI_POOL_ATTR(kernel_size, INTS),
     STNI_POOL_ATTR(stride, INTS),
     STNI_POOL_ATTR(padding, INTS),
@@ -213,10 +232,10 @@ static const stn_kernel kernels[] = {
     STNI_ISA_ROWS("forward", STNI_MAX_DTYPES, struct stni_max_args, stni_max, stni_max_workspace)};
 static const stn_op_impl public_impl = {.compose = pool};
 static const stn_op_impl impl = {
-    .check = check,
+    .check = stni_max_pool_check,
     .place = place,
     .run = run,
-    .saves = saves,
+    .saves = stni_max_pool_saves,
     .backward = backward,
     STN_SLOTS(slots),
     STN_KERNELS(kernels),
@@ -283,7 +302,7 @@ const stn_op_desc stni_op_adaptive_max_pool3d = {
 };
 
 const stn_op_desc stni_op_max_pool = {
-    .size = sizeof(stn_op_desc), .name = "max_pool", STN_INPUTS(inputs), STN_ATTRS(any_schema, struct stni_pool_attrs),
+    .size = sizeof(stn_op_desc), .name = "max_pool", STN_INPUTS(inputs), STN_ATTRS(stni_max_pool_schema, struct stni_pool_attrs),
     .attrs_init = &stni_pool_attrs_init, .n_outputs = 2, .impl = &impl, .arg = (void *)&stni_pool_any,
     .flags = STN_OP_INTERNAL,
 };

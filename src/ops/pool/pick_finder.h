@@ -12,7 +12,7 @@ struct finder {
     int64_t apart; /* where the field holds the whole, and places lie evenly: elements from one to the next. Else 0 */
 };
 
-/* What stride a dim of size 1 has says nothing. */
+/* What stride a dim of size 1 has says nothing. A repeated field has strides of 0. */
 static struct finder finder_of(const struct stni_pick_args *a)
 {
     int64_t apart = 0, within = 1;
@@ -26,7 +26,9 @@ static struct finder finder_of(const struct stni_pick_args *a)
         whole = whole && a->field_stride[d] == apart * within;
         within *= a->n_in[d];
     }
-    return (struct finder){a, !whole ? 0 : apart > 0 ? apart : 1};
+    if (within == 1)
+        apart = 1;
+    return (struct finder){a, whole ? apart : 0};
 }
 
 /* -1: not in the field. */

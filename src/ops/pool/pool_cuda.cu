@@ -3,6 +3,7 @@
 #include "core/device/cuda/index.cuh"
 #include "core/device/cuda/kernel.cuh"
 #include "core/device/cuda/turns.cuh"
+#include "ops/pool/global_max_kernel.h"
 #include "ops/pool/max_kernel.h"
 #include "ops/pool/pick_kernel.h"
 #include "ops/pool/unfold.h"
@@ -232,6 +233,42 @@ void launch_max(const stni_max_args &args, cudaStream_t stream)
     dispatch_integer(args.at.dtype, launch);
 }
 
+/* Among ranks' maxima: a thread each window. */
+
+/* Whether part `at` goes before part `best`. */
+template <class S> STNI_DEVICE bool is_greater(const stni_global_max_args &a, int64_t at, int64_t best)
+{
+    const typename computed<S>::type v = load(((const S *)a.values)[at]), b = load(((const S *)a.values)[best]);
+    const int64_t place = a.places[at], before = a.places[best];
+    if (place < 0 || before < 0)
+        return place >= 0;
+    return v != v ? b == b || place > before : v > b || (v == b && place < before);
+}
+
+template <class S>
+__global__ void __launch_bounds__(THREADS) choose_maxima(const __grid_constant__ stni_global_max_args a)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= a.count)
+        return;
+    int64_t best = i;
+    for (int64_t part = 1; part < a.n_parts; part++)
+        if (is_greater<S>(a, part * a.count + i, best))
+            best = part * a.count + i;
+    ((S *)a.to)[i] = ((const S *)a.values)[best];
+    if (a.index)
+        a.index[i] = a.places[best];
+}
+
+void launch_choose(const stni_global_max_args &args, cudaStream_t stream)
+{
+    const auto launch = [&](auto element) {
+        STNI_LAUNCH(choose_maxima<decltype(element)>, blocks_for(args.count, THREADS), THREADS, stream, args);
+    };
+    dispatch_floating(args.dtype, launch);
+    dispatch_integer(args.dtype, launch);
+}
+
 /* Adding and picking by indices: a block each plane of a field, whose places no other block touches. */
 
 enum { PICK_THREADS = 256, PICK_FEW = 128 };
@@ -435,6 +472,9 @@ void launch_windows(const stni_unfold_args &a, cudaStream_t stream)
 
 STNI_CUDA_KERNELS(pool) = {
     STNI_CUDA_KERNEL_WITH("max_pool.forward", STNI_MAX_DTYPES, stni_max_args, launch_max, max_workspace),
+    STNI_CUDA_KERNEL_WITH("global_max_pool.pool", STNI_MAX_DTYPES, stni_max_args, launch_max, max_workspace),
+    STNI_CUDA_KERNEL("global_max_pool.choose", STNI_MAX_DTYPES, stni_global_max_args, launch_choose),
+    STNI_CUDA_KERNEL("max_pool_keep.forward", STNI_RESAMPLE_DTYPES, stni_pick_args, launch_pick),
     STNI_CUDA_KERNEL("max_pool_backward.forward", STNI_RESAMPLE_DTYPES, stni_pick_args, launch_pick),
     STNI_CUDA_KERNEL("max_pool_pick.forward", STNI_RESAMPLE_DTYPES, stni_pick_args, launch_pick),
     STNI_CUDA_KERNEL("unfold_backward.forward", FLOATING_DTYPES | COMPLEX_DTYPES, stni_unfold_args, launch_windows),

@@ -153,7 +153,8 @@ static void only_rows_beyond_a_cut_travel(void)
     test_ranks(2, halo_body, NULL);
 }
 
-/* The mean of all pixels, as classifiers take it: each rank has its addend. */
+/* The mean of all pixels, as classifiers take it: each rank has its addend. Of the greatest one ranks gather a number
+ * and a place; the gradient is put where it belongs by each rank. */
 static stn_status one_part_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {2, CHANNELS, H, W}, one[] = {1, 1};
@@ -167,14 +168,56 @@ static stn_status one_part_body(stn_context *context, void *arg)
         stn_tensor *y = stn_adaptive_avg_pool2d(x, one);
         CHECK_I64(test_stats(context).collectives, 0);
         CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_PARTIAL);
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_context_stats_reset(context);
+        y = stn_adaptive_max_pool2d(x, one, NULL);
+        CHECK_I64(test_stats(context).collectives, 2);
+        CHECK(test_stats(context).bytes_sent <= 2 * 2 * CHANNELS * (8 + 8));
+        CHECK_I64(stn_spec_placement(stn_tensor_spec(y), 0).kind, STN_PLACE_REPLICATE);
+        stn_tensor *grad;
+        stn_context_stats_reset(context);
+        CHECK_STATUS(stn_grad(context, 1, &y, &y, 1, &x, 0, 0, &grad), STN_OK);
+        CHECK(test_stats(context).bytes_sent <= 120); /* what backward agrees on */
+        CHECK(stn_tensor_spec(grad) == stn_tensor_spec(x));
         CHECK_STATUS(stn_scope_end(context), STN_OK);
     }
     return STN_OK;
 }
 
-static void of_one_part_nothing_travels(void)
+static void of_one_part_little_travels(void)
 {
     test_ranks(3, one_part_body, NULL);
+}
+
+/* Equal elements, zeros of both signs, and NaNs in several ranks' chunks, one of which is empty. */
+static stn_status order_among_ranks_body(stn_context *context, void *arg)
+{
+    enum { LINES = 4, N = 5 };
+    const int64_t shape[] = {1, LINES, N};
+    const double in[] = {1, 7, 7, 3, 7, NAN, 2, NAN, 9, 1, -INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY,
+                         -0.0, 0, -0.0, 0, -1};
+    const double wanted[] = {1, 2, 0, 0};
+    const int64_t cut[] = {2, 0, 2, 1}, *const sizes[] = {NULL, NULL, cut};
+    const stn_spec_options options = {.size = sizeof options, .sizes = sizes};
+    const stn_placement last[] = {stn_shard(2)};
+    const stn_spec *spec;
+    double values[LINES], at[LINES];
+    (void)arg;
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, 4, 0);
+    CHECK_STATUS(stn_spec_create(context, mesh, last, STN_DTYPE_F64, 3, shape, &options, &spec), STN_OK);
+    stn_tensor *places, *y = stn_adaptive_max_pool1d(stn_from_host_global(context, spec, in), 1, &places);
+    test_read(y, values, LINES);
+    test_read(stn_cast(places, STN_DTYPE_F64), at, LINES);
+    CHECK(values[0] == 7 && isnan(values[1]) && values[2] == -INFINITY && values[3] == 0 && signbit(values[3]));
+    CHECK_BYTES(at, wanted, sizeof at);
+    stn_spec_release(&spec);
+    return stn_scope_end(context);
+}
+
+static void equal_elements_of_several_ranks_are_taken_in_order(void)
+{
+    test_ranks(4, order_among_ranks_body, NULL);
 }
 
 /* Of equal elements the first, of NaNs the last; -infinity is a maximum too. */
@@ -389,7 +432,8 @@ int main(int argc, char **argv)
         {"places_in_every_layout_are_those_in_the_whole_input", places_in_every_layout_are_those_in_the_whole_input},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
         {"only_rows_beyond_a_cut_travel", only_rows_beyond_a_cut_travel},
-        {"of_one_part_nothing_travels", of_one_part_nothing_travels},
+        {"of_one_part_little_travels", of_one_part_little_travels},
+        {"equal_elements_of_several_ranks_are_taken_in_order", equal_elements_of_several_ranks_are_taken_in_order},
         {"equal_elements_and_nan_are_taken_in_order", equal_elements_and_nan_are_taken_in_order},
         {"maxima_without_indices_are_those_with_them", maxima_without_indices_are_those_with_them},
         {"halves_are_summed_in_f32", halves_are_summed_in_f32},
