@@ -1,5 +1,7 @@
 /* Communicators of NCCL, through the CUDA module: ranks whose data is on CUDA devices, each on one of its own.
  *
+ * A process for each rank: as threads of one process they are for tests (docs/cuda.md says what may wait for what).
+ *
  * NCCL moves the devices' memory. What hosts have to tell each other (how they meet, errors, agreements) goes over a
  * communicator of the hosts, the control: thread ranks, MPI, or a table of the caller's. Nothing here needs NCCL's
  * header; the module opens libnccl.so.2 when it is first asked. */

@@ -306,6 +306,39 @@ static void a_call_that_stays_in_progress_is_found_by_the_deadline(void)
     check_late(&scene, "reduce_scatter of 60 elements: deadline of 0.5 s passed", 0.5);
 }
 
+/* Two communicators on one queue: the second one's work stands behind the first one's, which hangs, and NCCL's abort of
+ * the second waits for it. */
+static void call_behind_another(struct nccl_rank *r)
+{
+    static const int all[RANKS] = {0, 1, 2};
+    struct scene *scene = r->arg;
+    stn_queue *queue = stn_context_queue(r->context);
+    void *memory = NULL;
+    stn_comm *behind = NULL;
+    CHECK_STATUS(stni_device_allocate(r->context->device, 2 * N * sizeof(float), &memory), STN_OK);
+    CHECK_STATUS(stn_comm_subset(r->comm, all, RANKS, &behind), STN_OK);
+    float *send = memory, *recv = send + N;
+    const double begun = seconds();
+    stn_status status = all_reduce(r, send, recv);
+    if (status == STN_OK)
+        status = stn_comm_all_reduce(behind, recv, recv, N / 2, STN_DTYPE_F32, STN_SUM, NULL);
+    const stn_status waited = stn_queue_sync(queue);
+    note(&scene->outcomes[r->rank], status == STN_OK ? waited : status, stn_queue_error_text(queue), begun);
+    stn_comm_destroy(&behind);
+    stni_device_deallocate(r->context->device, memory, 2 * N * sizeof(float));
+}
+
+static void communicators_that_stand_behind_each_other_are_ended_together(void)
+{
+    struct scene scene = {.absent = -1};
+    nccl_reset();
+    nccl_tell(1, "ncclAllReduce", 0, STANDIN_NCCL_LOST);
+    nccl_run(RANKS, 0.5, 0, call_behind_another, &scene);
+    nccl_check_none_is_left();
+    check_late(&scene, "all_reduce of 600 elements: deadline of 0.5 s passed on the GPU", 0.5);
+    nccl_check_calls("ncclCommAbort", 2 * RANKS);
+}
+
 /* What is called fails at once, and what was begun is ended. */
 static void abort_by_rank_one(struct nccl_rank *r)
 {
@@ -471,6 +504,8 @@ int main(int argc, char **argv)
         {"a_lost_request_fails_who_waits_for_it", a_lost_request_fails_who_waits_for_it},
         {"a_call_that_stays_in_progress_is_found_by_the_deadline",
          a_call_that_stays_in_progress_is_found_by_the_deadline},
+        {"communicators_that_stand_behind_each_other_are_ended_together",
+         communicators_that_stand_behind_each_other_are_ended_together},
         {"an_abort_ends_what_waits_on_the_gpu", an_abort_ends_what_waits_on_the_gpu},
         {"a_process_that_dies_is_named_long_before_the_deadline",
          a_process_that_dies_is_named_long_before_the_deadline},

@@ -99,6 +99,37 @@ static void a_communicator_that_goes_while_a_queue_records_fails_it(void)
     nccl_check_none_is_left();
 }
 
+/* A graph may outlive the communicator whose collectives it has for as long as it likes. */
+static void destroy_before_graph(struct nccl_rank *r)
+{
+    static const int all[RANKS] = {0, 1, 2};
+    void *memory = NULL;
+    stn_comm *comm = NULL;
+    stn_step *step = NULL;
+    CHECK_STATUS(stni_device_allocate(r->context->device, N * sizeof(float), &memory), STN_OK);
+    CHECK_STATUS(stn_comm_subset(r->comm, all, RANKS, &comm), STN_OK);
+    CHECK_STATUS(stn_capture_begin(r->context), STN_OK);
+    CHECK_STATUS(stn_comm_all_reduce(comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    CHECK_STATUS(stn_capture_end(r->context, &step), STN_OK);
+    CHECK_STATUS(stn_step_run(step), STN_OK);
+    stn_comm_destroy(&comm);
+    CHECK_STATUS(stn_comm_all_reduce(r->comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_OK);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(r->context)), STN_OK);
+    if (nccl_is_scripted())
+        CHECK(nccl_script()->live() > 0);
+    CHECK(stn_step_run(step) != STN_OK);
+    stn_step_destroy(&step);
+    stni_device_deallocate(r->context->device, memory, N * sizeof(float));
+}
+
+static void a_communicator_may_go_before_its_graphs(void)
+{
+    nccl_reset();
+    nccl_run(RANKS, 60, 0, destroy_before_graph, NULL);
+    nccl_check_none_is_left();
+    nccl_check_calls("ncclCommDestroy", RANKS); /* the others' queues have failed */
+}
+
 /* What the module or its libraries have of the runtime. */
 struct runtime {
     int (*create)(void **stream, unsigned flags);
@@ -160,6 +191,31 @@ static void a_program_records_while_collectives_are_watched(void)
     nccl_run(2, 60, 0, record_beside_a_collective, NULL);
 }
 
+/* The stream of a queue, recorded past the queue: the call is refused, and nothing else has failed. */
+static void record_past_the_queue(struct nccl_rank *r)
+{
+    enum { THREAD_LOCAL = 1 };
+    stn_queue *queue = stn_context_queue(r->context);
+    void *memory = NULL, *graph = NULL, *stream = stn_queue_native(queue);
+    struct runtime runtime;
+    if (!CHECK(find_runtime(&runtime)))
+        return;
+    CHECK_STATUS(stni_device_allocate(r->context->device, N * sizeof(float), &memory), STN_OK);
+    CHECK_I64(runtime.begin(stream, THREAD_LOCAL), 0);
+    CHECK_STATUS(stn_comm_all_reduce(r->comm, memory, memory, N, STN_DTYPE_F32, STN_SUM, NULL), STN_ERR_STATE);
+    nccl_check_holds(stn_comm_error_text(r->comm), "all_reduce: the queue's stream is being recorded, wanted it to be");
+    CHECK_I64(runtime.end(stream, &graph), 0);
+    runtime.destroy_graph(graph);
+    stni_device_deallocate(r->context->device, memory, N * sizeof(float));
+}
+
+static void a_stream_that_the_program_records_is_refused(void)
+{
+    nccl_reset();
+    nccl_run(RANKS, 60, 0, record_past_the_queue, NULL);
+    nccl_check_calls("ncclCommAbort", 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -167,6 +223,8 @@ int main(int argc, char **argv)
         {"a_communicator_may_go_while_a_step_is_captured", a_communicator_may_go_while_a_step_is_captured},
         {"a_communicator_that_goes_while_a_queue_records_fails_it",
          a_communicator_that_goes_while_a_queue_records_fails_it},
+        {"a_communicator_may_go_before_its_graphs", a_communicator_may_go_before_its_graphs},
+        {"a_stream_that_the_program_records_is_refused", a_stream_that_the_program_records_is_refused},
         {"a_program_records_while_collectives_are_watched", a_program_records_while_collectives_are_watched},
     };
     return TEST_MAIN(argc, argv, cases);

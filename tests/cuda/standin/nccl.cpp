@@ -2,6 +2,7 @@
 #include "cuda/standin/found_by_name.h"
 #include "cuda/standin/nccl_world.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -243,13 +244,16 @@ STANDIN_FOUND_BY_NAME ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    nccl_ask("ncclCommAbort", comm->end->rank);
+    standin::nccl_end &end = *comm->end;
+    nccl_ask("ncclCommAbort", end.rank);
     {
-        std::lock_guard<std::mutex> held(comm->end->world->lock);
-        comm->end->is_aborted = true;
-        comm->end->launches.clear();
+        std::unique_lock<std::mutex> held(end.world->lock);
+        end.is_aborted = true;
+        end.launches.clear();
+        end.world->moved.notify_all();
+        while (end.under_way > 0 || end.graphs > 0)
+            end.world->moved.wait_for(held, std::chrono::milliseconds(1));
     }
-    comm->end->world->moved.notify_all();
     standin::count_live(-1);
     delete comm;
     return ncclSuccess;

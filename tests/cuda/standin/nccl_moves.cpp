@@ -218,6 +218,14 @@ void run(const std::shared_ptr<nccl_end> &end, std::vector<nccl_part> &parts)
     end->world->moved.wait(held, [&] { return end->is_aborted || std::all_of(parts.begin(), parts.end(), is_done); });
     for (nccl_part &p : parts)
         nccl_take_back(*end, p);
+    end->under_way--;
+    end->world->moved.notify_all();
+}
+
+void count_under_way(nccl_end &end)
+{
+    std::lock_guard<std::mutex> held(end.world->lock);
+    end.under_way++;
 }
 
 struct group {
@@ -264,10 +272,13 @@ void put_on_stream(const std::shared_ptr<nccl_end> &end, cudaStream_t stream,
 {
     if (stream->capture)
         stream->add_made([graph = std::make_shared<graph_of>(end), parts]() -> std::function<void()> {
+            count_under_way(*graph->end);
             return [end = graph->end, again = parts_again(*graph->end, *parts)] { run(end, *again); };
         });
-    else
+    else {
+        count_under_way(*end);
         stream->add([end, parts] { run(end, *parts); });
+    }
 }
 
 ncclResult_t end_group()

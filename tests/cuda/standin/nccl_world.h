@@ -2,7 +2,8 @@
  *
  * A call puts one piece of work on its stream, which brings its parts to the world, waits there until all peers' have
  * come, or until its own communicator is aborted, and takes them back then. The last part to come does the work of all.
- * As with NCCL, a rank that aborts tells nobody. */
+ * As with NCCL, a rank that aborts tells nobody, and its abort returns when its communicator's own work has left the
+ * streams, whatever that stands behind, and graphs of its calls are gone. */
 #ifndef STANDIN_NCCL_WORLD_H
 #define STANDIN_NCCL_WORLD_H
 
@@ -68,6 +69,7 @@ struct nccl_end {
     ncclResult_t later = ncclSuccess;
     long collectives = 0, captured = 0, splits = 0;
     std::atomic<int> graphs{0}; /* captured calls in graphs that live: it does not end before them */
+    int under_way = 0; /* pieces of work on streams: an abort waits for them */
     std::vector<std::function<void()>> launches; /* put on streams when polls are through */
 };
 

@@ -9,9 +9,9 @@
 
 enum { QUICK_POLLS = 16, MOST_PAUSE = 500 /* microseconds */ };
 
-/* Collectives and launches of a member that may stand in line: a stream's line has an end, and a host that waits there
- * for a peer that is lost waits with `calls` held. */
-enum { MOST_UNDER_WAY = 64 };
+/* Collectives of a member that may stand in line: a stream's line has an end, and a host that waits there for a peer
+ * that is lost waits with `calls` held. */
+enum { MOST_CALLS = 64 };
 
 int stni_nccl_enter(int device)
 {
@@ -35,16 +35,16 @@ void stni_nccl_pause(int polls)
         usleep((useconds_t)(polls < MOST_PAUSE ? polls : MOST_PAUSE));
 }
 
-void stni_nccl_wait_for_room(struct stni_nccl_member *member)
+void stni_nccl_wait_for_room(struct stni_nccl_member *member, int most)
 {
     struct stni_nccl_family *family = member->family;
     for (int polls = 0; !atomic_load(&family->aborted); polls++) {
         pthread_mutex_lock(&family->lock);
-        if (member->under_way >= MOST_UNDER_WAY)
+        if (member->under_way >= most)
             stni_nccl_retire(member);
         const int under_way = member->under_way;
         pthread_mutex_unlock(&family->lock);
-        if (under_way < MOST_UNDER_WAY)
+        if (under_way < most)
             return;
         stni_nccl_pause(polls);
     }
@@ -162,7 +162,7 @@ static stn_status order_behind(struct stni_nccl_member *m, struct stni_nccl_watc
 stn_status stni_nccl_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll,
                            struct stni_nccl_watched **out, struct stni_error *error)
 {
-    stni_nccl_wait_for_room(m);
+    stni_nccl_wait_for_room(m, MOST_CALLS);
     struct stni_nccl_watched *w = stni_nccl_watched_take(m, queue);
     if (!w)
         return stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no events for it", stni_nccl_name(coll->kind));

@@ -4,10 +4,6 @@
 #include "core/device/cuda/module.h"
 
 #include <stdlib.h>
-#include <unistd.h>
-
-/* How long the end of a communicator waits for the other ranks to end theirs, before it leaves without them. */
-enum { LEAVING = 2000000000, LEAVING_PAUSE = 200 /* nanoseconds, microseconds */ };
 
 /* The stream of the highest priority: what waits for others should begin first. */
 static cudaError_t create_stream(int device, cudaStream_t *out)
@@ -52,29 +48,51 @@ stn_status stni_nccl_member_create(struct stni_nccl_family *family, stn_comm *co
     return STN_OK;
 }
 
-/* Ends what is quiet on all ranks, which NCCL waits for; else, and after a failure, aborts it, which waits for
- * nobody. With `calls` held. */
-static void end_communicator(struct stni_nccl_member *m)
+/* Whether the GPU is done with what the member has put there. */
+static int is_quiet(struct stni_nccl_member *m)
 {
-    const struct stni_nccl_library *nccl = stni_nccl();
+    pthread_mutex_lock(&m->family->lock);
+    stni_nccl_retire(m);
+    const int quiet = m->first == NULL;
+    pthread_mutex_unlock(&m->family->lock);
+    return quiet;
+}
+
+/* How long NCCL's communicator may take to end. One with graphs stays as long as they do; where it is not even quiet,
+ * ranks are lost, for which it does not wait. */
+static int64_t patience_of(struct stni_nccl_member *m, int has_graphs)
+{
     const int64_t begun = stni_nccl_now();
-    ncclResult_t answer = atomic_load(&m->family->aborted) ? ncclInvalidUsage : nccl->ncclCommFinalize(m->comm);
-    while (answer == ncclInProgress && stni_nccl_now() - begun < LEAVING) {
-        ncclResult_t state = ncclInProgress;
-        usleep(LEAVING_PAUSE);
-        answer = nccl->ncclCommGetAsyncError(m->comm, &state);
-        answer = answer == ncclSuccess ? state : answer;
+    const atomic_int *aborted = &m->family->aborted;
+    for (int polls = 0; has_graphs && !is_quiet(m) && !atomic_load(aborted); polls++) {
+        if (stni_nccl_now() - begun > STNI_NCCL_LEAVING)
+            return 0;
+        stni_nccl_pause(polls);
     }
-    if (answer == ncclSuccess)
-        nccl->ncclCommDestroy(m->comm);
-    else
-        nccl->ncclCommAbort(m->comm);
+    return atomic_load(aborted) ? 0 : has_graphs ? STNI_NCCL_FOREVER : STNI_NCCL_LEAVING;
+}
+
+static int has_graphs(struct stni_nccl_member *m)
+{
+    pthread_mutex_lock(&m->family->lock);
+    const int has = stni_nccl_is_recorded(m);
+    pthread_mutex_unlock(&m->family->lock);
+    return has;
+}
+
+static ncclComm_t take_comm(struct stni_nccl_member *m)
+{
+    pthread_mutex_lock(&m->family->calls);
+    ncclComm_t comm = m->comm;
     m->comm = NULL;
+    pthread_mutex_unlock(&m->family->calls);
+    return comm;
 }
 
 static void remove_member(struct stni_nccl_member *m)
 {
     struct stni_nccl_family *family = m->family;
+    pthread_mutex_lock(&family->calls);
     pthread_mutex_lock(&family->lock);
     struct stni_nccl_member **link = &family->members;
     while (*link != m)
@@ -83,6 +101,20 @@ static void remove_member(struct stni_nccl_member *m)
     family->refs--;
     stni_nccl_leave_recorded(m);
     pthread_mutex_unlock(&family->lock);
+    pthread_mutex_unlock(&family->calls);
+}
+
+/* Before the member goes, whose watch finds what hangs. */
+static void end_communicator(struct stni_nccl_member *m)
+{
+    const int graphs = has_graphs(m);
+    const int64_t patience = patience_of(m, graphs);
+    ncclComm_t comm = take_comm(m);
+    remove_member(m);
+    if (comm && graphs)
+        stni_nccl_end_apart(comm, m->device, patience, 1);
+    else if (comm)
+        stni_nccl_end_here(comm, m->device, patience);
 }
 
 static void free_watched(struct stni_nccl_watched *list)
@@ -98,6 +130,7 @@ static void free_watched(struct stni_nccl_watched *list)
 static void family_end(struct stni_nccl_family *family)
 {
     stni_nccl_watch_end(family);
+    stni_nccl_await_ends();
     stni_cuda_host()->comm->destroy(&family->alarm);
     pthread_cond_destroy(&family->moved);
     pthread_mutex_destroy(&family->lock);
@@ -109,11 +142,7 @@ void stni_nccl_member_destroy(struct stni_nccl_member *m, int keeps)
 {
     struct stni_nccl_family *family = m->family;
     const int before = stni_nccl_enter(m->device);
-    pthread_mutex_lock(&family->calls);
-    if (m->comm)
-        end_communicator(m);
-    remove_member(m);
-    pthread_mutex_unlock(&family->calls);
+    end_communicator(m);
     cudaStreamSynchronize(m->stream); /* nothing that hangs is left on it */
     free_watched(m->first);
     free_watched(m->spare);

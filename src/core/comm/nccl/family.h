@@ -123,6 +123,21 @@ stn_status stni_nccl_agree(stn_comm *control, stn_status status, struct stni_err
  * splits it, else anew. Collective. */
 stn_status stni_nccl_make(struct stni_nccl_member *member, ncclComm_t from, struct stni_error *error);
 
+/* Ending NCCL's communicators (end.c). Without `calls`. */
+
+/* How long a communicator's end waits for the other ranks, nanoseconds. 0: it aborts, which waits for none of them. */
+#define STNI_NCCL_LEAVING INT64_C(2000000000)
+#define STNI_NCCL_FOREVER INT64_C(-1)
+
+/* Returns when it is gone. */
+void stni_nccl_end_here(ncclComm_t comm, int device, int64_t patience);
+
+/* By a thread that nobody waits for. `has_graphs`: graphs of its collectives live, before which it cannot be gone. */
+void stni_nccl_end_apart(ncclComm_t comm, int device, int64_t patience, int has_graphs);
+
+/* Waits for those without graphs, not for long. */
+void stni_nccl_await_ends(void);
+
 /* Failing (abort.c) */
 
 /* Keeps the family's first failure, marks the queues whose collectives wait, and wakes the watch, which ends them.
@@ -142,8 +157,9 @@ stn_status stni_nccl_fail_answer(struct stni_nccl_member *member, struct stni_er
 stn_status stni_nccl_fail_control(struct stni_nccl_member *member, struct stni_error *error, const char *call,
                                   stn_status status);
 
-/* Waits while the GPU is far behind with what the member has on it, at most until the family fails. Without `calls`. */
-void stni_nccl_wait_for_room(struct stni_nccl_member *member);
+/* Waits while as many collectives and launches of the member as `most` stand in line, at most until the family fails.
+ * Without `calls`. */
+void stni_nccl_wait_for_room(struct stni_nccl_member *member, int most);
 
 /* Calls (calls.c). With `calls` held. */
 
@@ -183,6 +199,9 @@ stn_status stni_nccl_record_begin(struct stni_nccl_member *member, stn_queue *qu
                                   struct stni_error *error);
 stn_status stni_nccl_record_end(struct stni_nccl_member *member, stn_queue *queue, ncclResult_t answer,
                                 struct stni_error *error);
+
+/* Whether there are graphs of its collectives. With `lock` held. */
+int stni_nccl_is_recorded(const struct stni_nccl_member *member);
 
 /* The member goes: graphs of its collectives cannot be launched any more. With `lock` held. */
 void stni_nccl_leave_recorded(const struct stni_nccl_member *member);

@@ -4,6 +4,7 @@
 #include "core/device/cuda/module.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 struct report {
     int32_t status;
@@ -91,13 +92,27 @@ static int has_split(struct stni_nccl_member *m, ncclComm_t from, ncclComm_t *ma
     return stni_nccl_await(m, &late, "ncclCommSplit", *made ? *made : from, answer) == STN_OK;
 }
 
+/* A thread of NCCL's writes the new communicator where it was told to, at its end. Where that did not come in time the
+ * place stays for it, for good. */
+static int split_into(struct stni_nccl_member *m, ncclComm_t from, ncclComm_t *made)
+{
+    ncclComm_t *place = calloc(1, sizeof *place);
+    if (!place)
+        return 0;
+    pthread_mutex_lock(&m->family->calls);
+    const int has = has_split(m, from, place);
+    pthread_mutex_unlock(&m->family->calls);
+    *made = *place;
+    if (*made || !atomic_load(&m->family->aborted))
+        free(place);
+    return has;
+}
+
 /* The caller's communicator is asked for another one of its ranks; `*split` is 1 where all ranks got it. */
 static stn_status try_split(struct stni_nccl_member *m, ncclComm_t from, int *split, struct stni_error *error)
 {
     ncclComm_t made = NULL;
-    pthread_mutex_lock(&m->family->calls);
-    const int has = has_split(m, from, &made);
-    pthread_mutex_unlock(&m->family->calls);
+    const int has = split_into(m, from, &made);
     if (atomic_load(&m->family->aborted)) {
         stni_nccl_fail_aborted(m, error);
         return take(m, made, error->status);

@@ -15,6 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Launches that may stand in line: a graph takes more of a stream's room than a call, and `calls` are held while it
+ * goes there. Few keep the GPU busy. */
+enum { MOST_LAUNCHES = 8 };
+
 static void forget_parts(struct stni_nccl_recorded *r)
 {
     while (r->parts) {
@@ -64,6 +68,14 @@ static int has_part(const struct stni_nccl_recorded *r, const struct stni_nccl_m
     return part != NULL;
 }
 
+int stni_nccl_is_recorded(const struct stni_nccl_member *m)
+{
+    const struct stni_nccl_recorded *r = m->family->recorded;
+    while (r && !has_part(r, m))
+        r = r->next;
+    return r != NULL;
+}
+
 void stni_nccl_leave_recorded(const struct stni_nccl_member *m)
 {
     struct stni_nccl_family *family = m->family;
@@ -89,12 +101,10 @@ static void destroy(void *arg)
     free_recorded(r);
 }
 
-/* With `calls` held. */
+/* What goes to the queue goes there without `calls`, as in a call (calls.c). */
 static stn_status begin_part(struct stni_nccl_part *part, stn_queue *queue, struct stni_error *error)
 {
     struct stni_nccl_member *m = part->member;
-    if (atomic_load(&m->family->aborted))
-        return stni_nccl_fail_aborted(m, error);
     struct stni_nccl_watched *w = stni_nccl_watched_take(m, queue);
     if (!w)
         return stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no events for it", part->calls[0]);
@@ -127,10 +137,12 @@ static stn_status begin(void *arg, stn_queue *queue)
             queue, STN_ERR_STATE, "%s: its communicator was destroyed since it was recorded", r->parts->calls[0]);
     const int device = r->parts->member->device, before = stni_nccl_enter(device);
     for (const struct stni_nccl_part *part = r->parts; part; part = part->next)
-        stni_nccl_wait_for_room(part->member);
-    pthread_mutex_lock(&family->calls);
+        stni_nccl_wait_for_room(part->member, MOST_LAUNCHES);
     for (struct stni_nccl_part *part = r->parts; part && status == STN_OK; part = part->next)
         status = begin_part(part, queue, &error);
+    pthread_mutex_lock(&family->calls);
+    if (status == STN_OK && atomic_load(&family->aborted))
+        status = stni_nccl_fail_aborted(r->parts->member, &error);
     if (status != STN_OK) {
         give_up_launch(r);
         pthread_mutex_unlock(&family->calls);
@@ -173,23 +185,25 @@ static struct stni_nccl_recorded *recorded_create(struct stni_nccl_family *famil
 
 /* What the family has in this recording; its first collective makes it a part of that. With `calls` held, as all
  * that follows. */
-static struct stni_nccl_recorded *recording_of(struct stni_nccl_family *family, stn_queue *queue)
+static stn_status recording_of(struct stni_nccl_family *family, stn_queue *queue, struct stni_nccl_recorded **out)
 {
-    if (family->recording)
-        return family->recording;
+    if ((*out = family->recording))
+        return STN_OK;
     struct stni_nccl_recorded *r = recorded_create(family);
     const stn_graph_part part = {r, recorded, begin, end, destroy};
     if (!r)
-        return NULL;
-    if (stni_cuda_host()->queue_record_part(queue, &part) != STN_OK) {
+        return STN_ERR_MEMORY;
+    const stn_status status = stni_cuda_host()->queue_record_part(queue, &part);
+    if (status != STN_OK) {
         free_recorded(r);
-        return NULL;
+        return status;
     }
     pthread_mutex_lock(&family->lock);
     r->next = family->recorded;
     family->recorded = r;
     pthread_mutex_unlock(&family->lock);
-    return family->recording = r;
+    *out = family->recording = r;
+    return STN_OK;
 }
 
 static struct stni_nccl_part *part_of(struct stni_nccl_recorded *r, struct stni_nccl_member *m)
@@ -260,22 +274,29 @@ static stn_status fork(struct stni_nccl_member *m, struct stni_nccl_recorded *r,
                           part->calls[part->n - 1], cudaGetErrorString(answer));
 }
 
+/* With `calls` held. A stream that somebody else records is the caller's mistake, and no failure of the family's. */
+static stn_status record(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll,
+                         struct stni_error *error)
+{
+    const char *name = stni_nccl_name(coll->kind);
+    struct stni_nccl_recorded *r = NULL;
+    if (atomic_load(&m->family->aborted))
+        return stni_nccl_fail_aborted(m, error);
+    const stn_status status = recording_of(m->family, queue, &r);
+    if (status == STN_ERR_STATE)
+        return stni_nccl_say(error, status, "%s: the queue's stream is being recorded, wanted it to be by the queue "
+                             "(stn_capture_begin, stn_queue_capture_begin)", name);
+    struct stni_nccl_part *part = r ? part_of(r, m) : NULL;
+    if (!part || !has_progress(m) || !append(part, coll))
+        return stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no memory or event to record it", name);
+    return fork(m, r, part, queue, error);
+}
+
 stn_status stni_nccl_record_begin(struct stni_nccl_member *m, stn_queue *queue, const struct stni_coll *coll,
                                   struct stni_error *error)
 {
-    stn_status status = STN_OK;
     pthread_mutex_lock(&m->family->calls);
-    if (atomic_load(&m->family->aborted)) {
-        status = stni_nccl_fail_aborted(m, error);
-    } else {
-        struct stni_nccl_recorded *r = recording_of(m->family, queue);
-        struct stni_nccl_part *part = r ? part_of(r, m) : NULL;
-        if (!part || !has_progress(m) || !append(part, coll))
-            status = stni_nccl_fail(m, error, STN_ERR_MEMORY, "%s: no memory or event to record it",
-                                    stni_nccl_name(coll->kind));
-        else
-            status = fork(m, r, part, queue, error);
-    }
+    const stn_status status = record(m, queue, coll, error);
     if (status != STN_OK)
         pthread_mutex_unlock(&m->family->calls);
     return status;

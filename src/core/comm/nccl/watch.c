@@ -105,16 +105,17 @@ static void ask_peers(struct stni_nccl_family *family)
         stni_nccl_abort(family, status, hosts->error_text(family->alarm), 0);
 }
 
+/* All at once: the kernel of one may stand behind another's. */
 static void end_communicators(struct stni_nccl_family *family)
 {
     pthread_mutex_lock(&family->calls);
+    pthread_mutex_lock(&family->lock);
     for (struct stni_nccl_member *m = family->members; m; m = m->next) {
-        const int before = stni_nccl_enter(m->device);
         if (m->comm)
-            stni_nccl()->ncclCommAbort(m->comm);
+            stni_nccl_end_apart(m->comm, m->device, 0, stni_nccl_is_recorded(m));
         m->comm = NULL;
-        stni_nccl_leave(m->device, before);
     }
+    pthread_mutex_unlock(&family->lock);
     pthread_mutex_unlock(&family->calls);
 }
 
