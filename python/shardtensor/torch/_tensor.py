@@ -151,7 +151,7 @@ class ShardTensor(torch.Tensor):
         shapes}: those of the chunks along it. A rank outside of the mesh has no chunk: what it gives tells a shape.
         DTensor's words: shape is that of torch.chunk's cuts; stride, which it tells beside, is of no use here."""
         if run_check:
-            raise UnsupportedError("from_local: run_check got True, wanted False: world(checks=True) compares replicas")
+            raise UnsupportedError("from_local: run_check got True, wanted False: replicas are taken as they come")
         if shape is not None:
             sharding_shapes, global_shape = "chunk", shape
         if local_tensor.layout is not torch.strided:
