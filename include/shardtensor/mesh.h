@@ -44,5 +44,9 @@ STN_API int stn_mesh_contains_me(const stn_mesh *mesh);                     /**<
 STN_API int stn_mesh_coordinate(const stn_mesh *mesh, int axis);            /**< This rank's; -1 outside the mesh. */
 STN_API int stn_mesh_rank_at(const stn_mesh *mesh, const int *coordinates); /**< World rank; -1 for bad coordinates. */
 
+/** The mesh among those of its context, as the attribute "mesh" of the collectives of dist.h has it where they are
+ *  called by name (stn_call). Ranks may have other numbers for the same mesh: each passes its own. -1 for NULL. */
+STN_API int64_t stn_mesh_number(const stn_mesh *mesh);
+
 STN_END_DECLS
 #endif

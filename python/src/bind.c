@@ -173,10 +173,23 @@ static int put_sequence(stn_attr *attr, PyObject *value)
     return failed ? -1 : 0;
 }
 
-static int put_value(stn_attr *attr, PyObject *name, PyObject *value)
+static int put_mesh(const stnp_op *op, stn_attr *attr, const stnp_mesh *mesh)
+{
+    if (mesh->context != op->context) {
+        stnp_raise(STN_ERR_ARGUMENT, "a mesh of another context among the attributes");
+        return -1;
+    }
+    attr->type = STN_ATTR_INT;
+    attr->value.i = stn_mesh_number(mesh->handle);
+    return 0;
+}
+
+static int put_value(const stnp_op *op, stn_attr *attr, PyObject *name, PyObject *value)
 {
     attr->name = PyUnicode_AsUTF8AndSize(name, NULL);
-    if (PyBool_Check(value)) {
+    if (PyObject_TypeCheck(value, stnp_mesh_type)) {
+        return put_mesh(op, attr, (stnp_mesh *)value);
+    } else if (PyBool_Check(value)) {
         attr->type = STN_ATTR_BOOL;
         attr->value.i = value == Py_True;
     } else if (PyFloat_Check(value)) {
@@ -211,7 +224,7 @@ int stnp_call_fill(stnp_op *op, const stnp_bound *bound, stnp_call *call)
         call->inputs[i] = tensor ? tensor->handle : NULL;
     }
     for (int i = 0; i < bound->n_attrs; i++) {
-        if (put_value(&call->attrs[i], bound->names[i], bound->values[i]) < 0)
+        if (put_value(op, &call->attrs[i], bound->names[i], bound->values[i]) < 0)
             return -1;
     }
     return 0;

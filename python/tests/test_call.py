@@ -253,6 +253,18 @@ class Call(TestCase):
             x = make(other, None, None, (1, 1), [1 + 2**-12], "f32")
             self.assertEqual(values(x @ x), [1 + 2**-11])
 
+    @on_ranks(4)
+    def test_collectives_take_meshes(self, context, world):
+        row, column = divmod(context.rank, 2)
+        grid = context.mesh((2, 2))
+        mine = make(context, None, None, (1,), [context.rank])
+        for mesh, wanted in ((world, 6), (grid.slice([0]), 2 * column + 2), (grid.slice([1]), 4 * row + 1)):
+            self.assertEqual(values(st.ops.dist_all_reduce(mine, mesh=mesh)), [wanted])
+        other = st.Context()
+        with self.assertRaisesRegex(st.ArgumentError, "a mesh of another context"):
+            st.ops.dist_all_reduce(mine, mesh=other.mesh(1))
+        other.close()
+
     def test_a_tensor_of_another_context_is_refused(self):
         with st.Context() as other:
             y = make(other, None, None, (2, 3), range(6))

@@ -157,6 +157,11 @@ int stn_mesh_ndim(const stn_mesh *mesh)
     return mesh == NULL ? 0 : mesh->ndim;
 }
 
+int64_t stn_mesh_number(const stn_mesh *mesh)
+{
+    return mesh == NULL ? -1 : (int64_t)mesh->id;
+}
+
 int stn_mesh_size(const stn_mesh *mesh)
 {
     return mesh == NULL ? 0 : mesh->size;

@@ -75,7 +75,7 @@ static stn_tensor *input_of(stn_context *context, const stn_mesh *mesh, enum fau
 static stn_tensor *call(stn_context *context, const stn_mesh *mesh, enum fault fault)
 {
     const char *convention = fault == UNKNOWN_CHOICE || fault == CHOICE_BEFORE_MESH ? "nobody's" : "per_rank";
-    const stn_attr first = {.name = "mesh", .type = STN_ATTR_INT, .value.i = 0}; /* its context's first */
+    const stn_attr first = {.name = "mesh", .type = STN_ATTR_INT, .value.i = stn_mesh_number(mesh)};
     const stn_attr second = {.name = "convention", .type = STN_ATTR_STRING, .value.s = convention};
     stn_attr dim = {
         .name = fault == UNKNOWN_ATTRIBUTE ? "dimm" : "dim", .type = STN_ATTR_INT, .value.i = fault == BAD_DIM ? 3 : 0};
