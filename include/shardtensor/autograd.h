@@ -17,7 +17,8 @@ STN_API stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad);
 STN_API int stn_requires_grad(const stn_tensor *tensor); /**< 1 if a leaf that requires it, or the result of a node. */
 STN_API int stn_is_leaf(const stn_tensor *tensor);       /**< 1 unless the result of a node. */
 
-/** The complete gradient of a leaf: `*out` borrowed, NULL if there is none yet. It has the leaf's spec where that is
+/** The complete gradient of a leaf: `*out` borrowed until it is forgotten, or replaced by a backward or by what scales
+ *  gradients (stn_clip_grad_norm, stn_grad_unscale); NULL if there is none yet. It has the leaf's spec where that is
  *  Shard or Replicate; that of a Partial leaf is Replicate. Local. @return STN_ERR_PARTIAL while something is pending,
  *  STN_ERR_STATE, STN_ERR_ARGUMENT (either is NULL). */
 STN_API stn_status stn_grad_of(stn_tensor *tensor, stn_tensor **out);

@@ -34,7 +34,9 @@ STN_API const int64_t *stn_tensor_local_shape(const stn_tensor *tensor); /**< Th
 STN_API const int64_t *stn_tensor_strides(const stn_tensor *tensor);     /**< Of the chunk, in elements. */
 
 /** The first element of this rank's chunk, in the device's memory; NULL if the chunk is empty. Unreduced where Partial.
- *  Work on the tensor may still be queued: stn_queue_sync(stn_context_queue(…)) before reading. */
+ *  Work on the tensor may still be queued: stn_queue_sync(stn_context_queue(…)) before reading. What stn_redistribute
+ *  or stn_gather_to gave without moving it lies with its source until one of them is changed by this library: until
+ *  then both have one address, and afterwards it has another. */
 STN_API void *stn_tensor_data(const stn_tensor *tensor);
 
 /** How often the tensor's memory was changed in place: what backward compares with the number that it had when the
@@ -119,8 +121,8 @@ STN_API stn_tensor *stn_gather_to(stn_tensor *tensor, int root);
  *  Collective over the ranks of both meshes. One exchange; where a pending reduction ends replicated one all-reduce, or
  *  two exchanges where something else moves, too.
  *  Gradient: yes. @return new tensor, no view; where nothing has to move, as on a mesh of one rank, it has the same
- *  data until an op in place, an optimizer or a file changes one of them, and is copied before. (While views of it
- *  live, which share its memory elsewhere, such a change is refused.) STN_ERR_SHAPE, STN_ERR_DTYPE. */
+ *  data until an op in place, an optimizer or a file changes one of them, and is copied before. (While a view of either
+ *  lives that need not share its memory, ops_in_place.h, such a change is refused.) STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_redistribute(stn_tensor *tensor, const stn_spec *spec);
 
 /** As stn_redistribute, to balanced splits on the tensor's own mesh. `placements` has one entry per mesh axis.
@@ -136,7 +138,8 @@ STN_API stn_tensor *stn_redistribute_to(stn_tensor *tensor, const stn_placement 
  *  STN_ERR_STATE. So it is where the last handle on a result goes that nobody waited for or used: its memory is given
  *  back when the exchange has ended. Both on every rank alike. Pending reductions of several ops are done at once but
  *  for the last. Collective over the ranks of both meshes. Gradient: yes, as stn_redistribute's.
- *  @return new tensor; as stn_redistribute. Failures of the exchange come at the end. */
+ *  @return new tensor, where nothing has to move a view apart (ops_in_place.h); else as stn_redistribute. Failures of
+ *  the exchange come at the end. */
 STN_API stn_tensor *stn_redistribute_begin(stn_tensor *tensor, const stn_spec *spec);
 
 /** Waits for a result of stn_redistribute_begin, once, also where a use has waited before. Local.

@@ -66,13 +66,23 @@ static stn_status take_view(const struct stni_walk *w, stn_tensor *made, stn_ten
     return STN_OK;
 }
 
+/* Whether an output before the k-th has the memory of what was made. */
+static int has_been_given(const struct stni_walk *w, int k, const stn_tensor *made)
+{
+    int found = 0;
+    for (int i = 0; i < k; i++)
+        found |= w->out[i]->storage == made->storage;
+    return found;
+}
+
 /* Whether a chunk has to be copied is each rank's own affair: what comes of it is not. A view apart may have an element
  * more than once, and others of what was made on the way may have its memory. */
-static stn_status take_own(const struct stni_walk *w, stn_tensor *made, stn_tensor **out)
+static stn_status take_own(const struct stni_walk *w, int k, stn_tensor *made, stn_tensor **out)
 {
     const int kinship = kinship_of(w, made), is_known = !(kinship & SHOWS) && is_known_to_others(made),
               is_apart = (made->flags & (STNI_TENSOR_VIEW | STNI_TENSOR_SHARES)) == STNI_TENSOR_VIEW;
-    if ((kinship & HAS_MEMORY) || (is_apart && (is_known || !stni_tensor_is_dense(made))))
+    if ((kinship & HAS_MEMORY) || has_been_given(w, k, made) ||
+        (is_apart && (is_known || !stni_tensor_is_dense(made))))
         return stni_copy_with_history(made, out);
     if (!is_known)
         stni_tensor_show_nothing(made);
@@ -90,5 +100,5 @@ stn_status stni_settle(struct stni_walk *w, int k)
     for (int i = 0; i < w->call.n_in; i++)
         if (w->in[i] == made) /* whose history is not the result's */
             made = stn_clone(made);
-    return stni_is_error(made) ? stn_context_status(w->call.context) : take_own(w, made, &w->out[k]);
+    return stni_is_error(made) ? stn_context_status(w->call.context) : take_own(w, k, made, &w->out[k]);
 }

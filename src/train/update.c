@@ -155,7 +155,7 @@ stn_status stni_update_check_writable(stn_context *context, const char *what, co
     return stni_fail(context, STN_ERR_STATE, "%s: '%s' is immutable, wanted a tensor that may be changed", what, name);
 }
 
-stn_status stni_update_check(stn_context *context, const char *what, const char *name, const stn_tensor *tensor)
+stn_status stni_update_check(stn_context *context, const char *what, const char *name, stn_tensor *tensor)
 {
     if (!tensor)
         return stni_fail(context, STN_ERR_ARGUMENT, "%s: '%s' got NULL, wanted a tensor", what, name);
@@ -170,6 +170,7 @@ stn_status stni_update_check(stn_context *context, const char *what, const char 
         if (layout->placement[a].kind == STN_PLACE_PARTIAL)
             return stni_fail(context, STN_ERR_PARTIAL, "%s: '%s' is Partial on mesh axis %d, wanted Shard or Replicate",
                              what, name, a);
+    STNI_TRY(stni_tensor_own_memory(tensor));
     if (tensor->flags & STNI_TENSOR_VIEW || !stni_tensor_is_dense(tensor))
         return stni_fail(context, STN_ERR_STATE, "%s: '%s' is a view, wanted a tensor with memory of its own", what,
                          name);

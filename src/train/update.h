@@ -43,7 +43,7 @@ stn_status stni_update_end(struct stni_update *update, stn_status status);
 
 /* Whether training's kernels can work on a tensor that `what` names: f32 or f64, dense, neither view nor Partial.
  * Keeps the failure. */
-stn_status stni_update_check(stn_context *context, const char *what, const char *name, const stn_tensor *tensor);
+stn_status stni_update_check(stn_context *context, const char *what, const char *name, stn_tensor *tensor);
 
 /* Whether they may change it now: by another handle it may have become immutable since. Keeps the failure. */
 stn_status stni_update_check_writable(stn_context *context, const char *what, const char *name,

@@ -4,6 +4,7 @@
 #include "core/base/host_alloc.h"
 #include "core/device/recording.h"
 #include "core/step/step_memory.h"
+#include "core/tensor/copy_on_write.h"
 
 #include <stdio.h>
 
@@ -82,6 +83,7 @@ stn_status stn_capture_begin(stn_context *context)
         return STN_ERR_ARGUMENT;
     stni_context_reap(context);
     STNI_TRY(check_begin(context));
+    STNI_TRY(stni_copies_own_memory(context));
     stn_step *step = stni_calloc(1, sizeof *step);
     if (step == NULL)
         return stni_fail_memory(context, "a captured step", sizeof *step);
@@ -128,6 +130,8 @@ static void finish(stn_step *step)
     stni_context_name_launches(context);
     context->hold_for_step = NULL;
     stni_context_reap(context);
+    if (context->error.status == STN_OK)
+        stni_copies_own_memory(context); /* a part of the step: each repetition copies */
     end_recording(step);
     stni_step_memory_leave(&step->memory);
     if (context->capture_lost)

@@ -48,7 +48,9 @@ static void take_memory(stn_tensor *tensor, stn_tensor *own)
 static stn_status copy_now(stn_tensor *tensor)
 {
     stn_tensor *own;
-    if (atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == 1) { /* nobody else has it any more */
+    const int is_alone = atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == 1;
+    if (is_alone && !tensor->storage->frozen) { /* nobody else has it any more, and it was promised to nobody */
+        tensor->storage->version = tensor->shown->version;
         stni_tensor_show_nothing(tensor);
         return STN_OK;
     }
@@ -72,6 +74,20 @@ stn_status stni_tensor_before_write(stn_tensor *tensor)
         next = copy->next_copy;
         if (copy->shown == root)
             STNI_TRY(copy_now(copy));
+    }
+    return STN_OK;
+}
+
+stn_status stni_tensor_own_memory(stn_tensor *tensor)
+{
+    return tensor->flags & STNI_TENSOR_COPY_ON_WRITE ? stni_tensor_before_write(tensor) : STN_OK;
+}
+
+stn_status stni_copies_own_memory(stn_context *context)
+{
+    for (stn_tensor *copy = context->copies, *next; copy; copy = next) {
+        next = copy->next_copy;
+        STNI_TRY(stni_tensor_own_memory(copy));
     }
     return STN_OK;
 }

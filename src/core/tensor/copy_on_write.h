@@ -12,6 +12,13 @@ void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base);
  * of their own. Not where there are views apart besides, which would not follow: the change is refused. */
 stn_status stni_tensor_before_write(stn_tensor *tensor);
 
+/* One that is copied on write gets memory of its own now, unless views apart are in the way: before its address goes
+ * where nobody asks again. */
+stn_status stni_tensor_own_memory(stn_tensor *tensor);
+
+/* So do all of a context: before a captured step and at its end, for repetitions go to the memory that was. */
+stn_status stni_copies_own_memory(stn_context *context);
+
 /* A part of stni_tensor_show_nothing. */
 void stni_tensor_leave_copies(stn_tensor *tensor);
 

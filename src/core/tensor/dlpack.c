@@ -2,7 +2,7 @@
 #include "core/tensor/dlpack.h"
 
 #include "core/base/host_alloc.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/copy_on_write.h"
 
 #include <string.h>
 
@@ -54,7 +54,7 @@ static stn_status check_to(stn_tensor *tensor, struct DLManagedTensorVersioned *
     if (device_type(context->device) == 0)
         return stni_fail(context, STN_ERR_DEVICE, "to_dlpack: DLPack has no name for device '%s'",
                          context->device->name);
-    return STN_OK;
+    return stni_tensor_own_memory(tensor);
 }
 
 static stn_status check_stream(stn_context *context, const char *what, int64_t stream)

@@ -5,6 +5,7 @@
 
 #include "core/base/host_alloc.h"
 #include "core/box/box.h"
+#include "core/tensor/copy_on_write.h"
 #include "ops/common/dims.h"
 #include "ops/dist/combine.h"
 
@@ -78,6 +79,10 @@ stn_status stni_plain_begin(struct stni_plain *p, int gives, int gets, int from_
         STNI_TRY(check_tensor(p, "input", p->in));
     if (gets)
         STNI_TRY(check_tensor(p, "result", p->out));
+    if (gives && p->request != NULL) /* what it shows may change before the request ends */
+        STNI_TRY(stni_tensor_own_memory(p->in));
+    if (gets)
+        STNI_TRY(stni_tensor_before_write(p->out));
     if (gives || gets)
         add_facts(p, from_dim);
     return gets ? check_written(p) : STN_OK;

@@ -3,6 +3,7 @@
 #include "ops/index/arguments.h"
 
 #include "core/shard/spec.h"
+#include "core/tensor/copy_on_write.h"
 #include "ops/common/call.h"
 #include "ops/common/check.h"
 
@@ -104,8 +105,10 @@ static stn_status embedding(stn_op_call *call)
     int alone = index->ndim == 0;
     if (alone)
         input = stn_view(input, 1, &one);
-    if (given->max_norm.kind != STN_NUMBER_NONE)
+    if (given->max_norm.kind != STN_NUMBER_NONE) {
+        STNI_TRY(stni_tensor_before_write(table));
         STNI_TRY(check_renorm(call));
+    }
     if (given->max_norm.kind != STN_NUMBER_NONE)
         table = renorm(input, table, given->max_norm.f, given->norm_type, &attrs);
     stn_tensor *rows = stni_index_read(table, input, &attrs);

@@ -64,6 +64,8 @@ static stn_status as_value(stn_tensor *tensor, stn_tensor *moved, stn_tensor **o
 static stn_status move(stn_tensor *tensor, const stn_spec *spec, int begins, stn_tensor **out)
 {
     stn_tensor *moved;
+    if (begins) /* what it shows may change meanwhile */
+        STNI_TRY(stni_tensor_own_memory(tensor));
     STNI_TRY(begins ? stni_redistribute_begin(tensor, spec, &moved) : stni_redistribute(tensor, spec, &moved));
     STNI_TRY(as_value(tensor, moved, out));
     stn_status status = stni_record_unary(&redistribute_desc, NULL, tensor, *out);
