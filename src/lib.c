@@ -264,6 +264,10 @@ static stn_status check_launch(const stn_launch_options *options, stn_rank_main 
     if (options->context.comm)
         return stni_error_set(error, STN_ERR_ARGUMENT,
                               "stn_launch: context.comm got a communicator, wanted NULL: the ranks get theirs here");
+    if (job->rank_variable && options->ranks == 0)
+        return stni_error_set(error, STN_ERR_ARGUMENT,
+                              "stn_launch: %s started %d processes (%s are set), but %s is no number from 0 on",
+                              job->apart, job->size, job->by, job->rank_variable);
     if (job->apart && options->ranks == 0)
         return stni_error_set(error, STN_ERR_ARGUMENT,
                               "stn_launch: %s started %d processes (%s are set), which have no world to join: set "

@@ -118,6 +118,17 @@ static stn_status unpack_outputs(const struct stni_pass *pass, struct stni_node 
     return STN_OK;
 }
 
+static stn_status check_fits(const struct stni_node *node, int i, const stn_tensor *grad)
+{
+    const struct stni_layout *in = &node->in_spec[i]->layout, *given = &grad->spec->layout;
+    if (given == in || (given->mesh == in->mesh && given->ndim == in->ndim &&
+                        memcmp(given->shape, in->shape, (size_t)in->ndim * sizeof *in->shape) == 0))
+        return STN_OK;
+    return stni_fail(node->context, STN_ERR_INTERNAL,
+                     "stn_backward: the backward of %s gave input %d a gradient of another shape or mesh",
+                     node->desc->name, i);
+}
+
 static stn_status deliver_all(struct stni_pass *pass, struct stni_node *node, stn_tensor *const *grad_in)
 {
     for (int i = 0; i < node->n_in; i++) {
@@ -125,6 +136,7 @@ static stn_status deliver_all(struct stni_pass *pass, struct stni_node *node, st
             continue;
         if (stni_is_error(grad_in[i]))
             return pass->context->error.status;
+        STNI_TRY(check_fits(node, i, grad_in[i]));
         STNI_TRY(deliver(pass, &node->edges[i], node->in_spec[i], grad_in[i]));
     }
     return STN_OK;

@@ -125,5 +125,6 @@ stn_status stn_call(stn_context *context, const char *name, int n_inputs, stn_te
     if (op)
         return stn_op_invoke(op, n_inputs, inputs, n_attrs, attrs, n_outputs, outputs);
     fill_with_error(context, n_outputs, outputs);
-    return unknown_op(context, name ? name : "");
+    return name ? unknown_op(context, name)
+                : stni_fail(context, STN_ERR_ARGUMENT, "stn_call: 'name' got NULL, wanted that of an op");
 }

@@ -94,6 +94,20 @@ static stn_status ask_place(struct stni_walk *w, int *no_rule)
     return check_wanted(w);
 }
 
+/* What place lays out has the shape and dtype that check gave. */
+static stn_status check_laid_out(const struct stni_walk *w)
+{
+    for (int k = 0; k < w->call.n_out; k++) {
+        const stn_meta *meta = &w->call.out_meta[k];
+        const struct stni_layout *layout = w->call.out_spec[k] ? &w->call.out_spec[k]->layout : NULL;
+        if (layout && (layout->dtype != meta->dtype || layout->ndim != meta->ndim ||
+                       memcmp(layout->shape, meta->shape, (size_t)meta->ndim * sizeof *meta->shape) != 0))
+            return stni_fail(w->call.context, STN_ERR_INTERNAL,
+                             "%s: its place gave output %d another shape or dtype than its check", w->desc->name, k);
+    }
+    return STN_OK;
+}
+
 /* Calls check and place, which write to the arrays of the call, and keeps what they wrote. */
 static stn_status ask(struct stni_walk *w)
 {
@@ -107,6 +121,7 @@ static stn_status ask(struct stni_walk *w)
     STNI_TRY(stni_check_n_out(w, "check"));
     STNI_TRY(ask_place(w, &no_rule));
     STNI_TRY(stni_check_n_out(w, "place"));
+    STNI_TRY(check_laid_out(w));
     if ((w->desc->flags & STN_OP_IN_PLACE) && !keeps_spec_in_place(call))
         return stni_fail(call->context, STN_ERR_LAYOUT, "%s: in place, '%s' would have to change its layout",
                          w->desc->name, stni_input_name(w->desc, 0).text);

@@ -20,6 +20,8 @@ enum fault {
     DROPS,
     WANTS_NOTHING,
     WANTS_ABSENT,
+    WIDENS,
+    RESHAPES,
     MAKES_NOTHING,
     NO_RULE,
     SENDS_STRIDED
@@ -55,6 +57,10 @@ static stn_status place(stn_op_call *call)
         call->want[0] = NULL;
     if (fault == WANTS_ABSENT)
         call->want[1] = call->in_spec[0];
+    if (fault == WIDENS)
+        call->out_meta[0].dtype = STN_DTYPE_F64;
+    if (fault == RESHAPES)
+        call->out_meta[0].shape[0]++;
     return fault == PLACE_FAILS ? STN_ERR_LAYOUT : fault == NO_RULE ? STN_NO_RULE : STN_OK;
 }
 
@@ -132,6 +138,8 @@ static const struct wanted {
     {DROPS, STN_ERR_INTERNAL, "mine: its check gave n_out -1, wanted 0 to 1"},
     {WANTS_NOTHING, STN_ERR_INTERNAL, "mine: its place wants none of input 'input', which is there"},
     {WANTS_ABSENT, STN_ERR_INTERNAL, "mine: its place wants a spec of input 'other', which is absent"},
+    {WIDENS, STN_ERR_INTERNAL, "mine: its place gave output 0 another shape or dtype than its check"},
+    {RESHAPES, STN_ERR_INTERNAL, "mine: its place gave output 0 another shape or dtype than its check"},
     {SENDS_STRIDED, STN_ERR_ARGUMENT, "mine: group: a box has strides[0] = 4, wanted 2 (dense)"},
     {MAKES_NOTHING, STN_ERR_INTERNAL, "mine: its run made no output 0"},
 };

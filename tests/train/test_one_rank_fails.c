@@ -75,6 +75,14 @@ static void memory_of_a_backward(stn_context *context, stn_tensor *x, int fails)
 /* An op that does nothing, and whose backward finds no memory and says so to the queue. */
 static stn_status shelf_check(stn_op_call *call)
 {
+    const stn_spec *in = call->in_spec[0];
+    call->out_meta[0] = (stn_meta){.dtype = stn_spec_dtype(in), .ndim = stn_spec_ndim(in)};
+    memcpy(call->out_meta[0].shape, stn_spec_shape(in), (size_t)stn_spec_ndim(in) * sizeof(int64_t));
+    return STN_OK;
+}
+
+static stn_status shelf_place(stn_op_call *call)
+{
     call->out_spec[0] = call->in_spec[0];
     return STN_OK;
 }
@@ -97,7 +105,7 @@ static void memory_of_a_backward_function(stn_context *context, stn_tensor *x, i
 {
     static const stn_input_schema input[] = {{.name = "input"}};
     static const stn_op_impl impl = {
-        .check = shelf_check, .place = shelf_check, .run = shelf_run, .backward = shelf_backward};
+        .check = shelf_check, .place = shelf_place, .run = shelf_run, .backward = shelf_backward};
     static const int full = 1, roomy = 0;
     static _Thread_local stn_op_desc desc; /* read for as long as there are nodes */
     const stn_op *op = NULL;

@@ -129,7 +129,7 @@ static int from_file(const char *path, const stn_file *file, struct conform_case
     const char *problem = NULL;
     int attrs_bad = 0;
     if (op == NULL || strlen(op) >= sizeof c->op || attrs == NULL || inputs == NULL || grads == NULL)
-        problem = "the metadata has no op, attrs, inputs and grads";
+        problem = "the metadata has no op, attrs, and JSON lists of inputs and grads";
     else
         snprintf(c->op, sizeof c->op, "%s", op);
     if (problem == NULL)

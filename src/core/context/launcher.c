@@ -66,7 +66,10 @@ static struct stni_job job_apart(size_t i, stni_environment get, void *arg)
         job.port++;
         return job;
     }
-    return (struct stni_job){.size = job.size, .apart = apart[i].starter, .by = apart[i].by};
+    return (struct stni_job){.size = job.size,
+                             .apart = apart[i].starter,
+                             .by = apart[i].by,
+                             .rank_variable = job.rank < 0 ? apart[i].rank : NULL};
 }
 
 struct stni_job stni_job_of(stni_environment get, void *arg)

@@ -12,6 +12,7 @@ struct stni_job {
     char name[128];       /* what tells this job from others that may meet at one of the same ports */
     const char *apart;    /* without a launcher: what started this process as one of several that nothing joins; NULL: nothing did */
     const char *by;       /* the variables that say so */
+    const char *rank_variable; /* of one apart whose rank is no number from 0 on; else NULL */
 };
 
 /* The environment: the value of a variable, NULL where it is not set. */

@@ -2,14 +2,9 @@
 
 #include "ops/common/call.h"
 
-#include <limits.h>
-
 static int is_there(stn_tensor *any, const struct stni_list *what, int n, const void *list)
 {
-    if (n > STN_MAX_NDIM && what->least == INT_MIN)
-        stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got %d, wanted at most %d", what->op, what->count, n,
-                       STN_MAX_NDIM);
-    else if (n < what->least || n > STN_MAX_NDIM)
+    if (n < what->least || n > STN_MAX_NDIM)
         stni_call_fail(any, STN_ERR_ARGUMENT, "%s: '%s' got %d, wanted %d to %d", what->op, what->count, n, what->least,
                        STN_MAX_NDIM);
     else if (n > 0 && !list)
@@ -44,7 +39,7 @@ int stni_list_read_dims_or_all(stn_tensor *any, const struct stni_list *what, in
 {
     if (!stni_list_read_dims(any, what, n, list, out))
         return 0;
-    if (n <= 0)
+    if (n == 0)
         out->n = -1;
     return 1;
 }

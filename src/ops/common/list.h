@@ -4,7 +4,7 @@
 
 #include <shardtensor/op.h>
 
-/* What the function calls the two in its prototype, for messages, and the least count that it takes (INT_MIN: any).
+/* What the function calls the two in its prototype, for messages, and the least count that it takes.
  * STN_MAX_NDIM is the most. */
 struct stni_list {
     const char *op, *count, *name;
@@ -18,7 +18,7 @@ int stni_list_read(stn_tensor *any, const struct stni_list *what, int n, const i
 /* The same of dims. */
 int stni_list_read_dims(stn_tensor *any, const struct stni_list *what, int n, const int *list, stn_ints *out);
 
-/* The same of dims of which none, or fewer, stand for all: `out` is absent then. */
+/* The same of dims of which none stand for all: `out` is absent then. */
 int stni_list_read_dims_or_all(stn_tensor *any, const struct stni_list *what, int n, const int *list, stn_ints *out);
 
 #endif

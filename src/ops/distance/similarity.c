@@ -11,7 +11,6 @@
 
 #include <shardtensor/ops.h>
 
-#include <limits.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -51,7 +50,7 @@ stn_tensor *stn_cosine_similarity(stn_tensor *x1, stn_tensor *x2, int dim, doubl
 stn_tensor *stn_normalize(stn_tensor *input, double p, int n_dims, const int *dims, double eps)
 {
     struct normalize_attrs attrs = {.p = p, .eps = eps, .infinite = -1};
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"normalize", "n_dims", "dims", INT_MIN}, n_dims, dims,
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"normalize", "n_dims", "dims", 0}, n_dims, dims,
                                     &attrs.dim))
         return stni_call_error(input);
     return stni_call(STNI_OP_normalize, 1, &input, &attrs);

@@ -303,6 +303,7 @@ const stn_op_desc stni_op_adaptive_max_pool3d = {
 
 const stn_op_desc stni_op_max_pool = {
     .size = sizeof(stn_op_desc), .name = "max_pool", STN_INPUTS(inputs),
-    STN_ATTRS(stni_max_pool_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2, .impl = &impl, .arg = (void *)&stni_pool_any,
+    STN_ATTRS(stni_max_pool_schema, struct stni_pool_attrs), .attrs_init = &stni_pool_attrs_init, .n_outputs = 2,
+    .impl = &impl, .arg = (void *)&stni_pool_any,
     .flags = STN_OP_INTERNAL,
 };

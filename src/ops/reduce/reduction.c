@@ -11,7 +11,6 @@
 
 #include <shardtensor/ops.h>
 
-#include <limits.h>
 
 const stn_input_schema stni_reduction_inputs[1] = {{"input", 0, 0}};
 
@@ -31,7 +30,7 @@ stn_tensor *stni_reduction_call(enum stni_op_index op, const char *name, stn_ten
                                 int keepdim)
 {
     struct stni_reduction_attrs attrs = {.keepdim = keepdim != 0};
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims,
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", 0}, n_dims, dims,
                                     &attrs.dim))
         return stni_call_error(input);
     return stni_call(op, 1, &input, &attrs);

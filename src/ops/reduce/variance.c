@@ -8,7 +8,6 @@
 
 #include <shardtensor/ops.h>
 
-#include <limits.h>
 
 static const struct stni_statistic_attrs defaults = {.dim = {.n = -1}, .correction = 1, .unbiased = -1};
 
@@ -16,7 +15,7 @@ static stn_tensor *call_op(enum stni_op_index op, const char *name, stn_tensor *
                            double correction, int keepdim)
 {
     struct stni_statistic_attrs attrs = defaults;
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", INT_MIN}, n_dims, dims,
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){name, "n_dims", "dims", 0}, n_dims, dims,
                                     &attrs.dim))
         return stni_call_error(input);
     attrs.correction = correction;

@@ -11,7 +11,6 @@
 
 #include <shardtensor/ops.h>
 
-#include <limits.h>
 #include <math.h>
 
 struct norm_attrs {
@@ -26,7 +25,7 @@ static const struct norm_attrs defaults = {.dim = {.n = -1}, .ord = 2, .infinite
 stn_tensor *stn_vector_norm(stn_tensor *input, double ord, int n_dims, const int *dims, int keepdim)
 {
     struct norm_attrs attrs = defaults;
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"vector_norm", "n_dims", "dims", INT_MIN}, n_dims, dims,
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"vector_norm", "n_dims", "dims", 0}, n_dims, dims,
                                     &attrs.dim))
         return stni_call_error(input);
     attrs.keepdim = keepdim != 0;

@@ -9,12 +9,11 @@
 #include <shardtensor/ops.h>
 
 #include <inttypes.h>
-#include <limits.h>
 
 stn_tensor *stni_score_call(enum stni_op_index op, int n_in, stn_tensor *const *in, int n_dims, const int *dims,
                             void *attrs)
 {
-    if (!stni_list_read_dims_or_all(in[0], &(struct stni_list){stni_op_table[op]->name, "n_dims", "dims", INT_MIN},
+    if (!stni_list_read_dims_or_all(in[0], &(struct stni_list){stni_op_table[op]->name, "n_dims", "dims", 0},
                                     n_dims, dims, attrs))
         return stni_call_error(in[0]);
     return stni_call(op, n_in, in, attrs);

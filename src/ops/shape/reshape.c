@@ -7,7 +7,6 @@
 #include <shardtensor/ops.h>
 
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
 struct dims_attrs {
@@ -30,7 +29,7 @@ struct unflatten_attrs {
 stn_tensor *stn_squeeze(stn_tensor *input, int n, const int *dims)
 {
     struct dims_attrs attrs = {0};
-    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"squeeze", "n", "dims", INT_MIN}, n, dims, &attrs.dim))
+    if (!stni_list_read_dims_or_all(input, &(struct stni_list){"squeeze", "n", "dims", 0}, n, dims, &attrs.dim))
         return stni_call_error(input);
     return stni_call(STNI_OP_squeeze, 1, &input, &attrs);
 }

@@ -157,6 +157,9 @@ static void processes_that_know_a_place_meet_there(void)
                                     {"MASTER_PORT", "29500"},
                                     {0}},
                 "torchrun", 4);
+    const struct stni_job job =
+        stni_job_of(look_up, (struct variable[]){{"RANK", "first"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "here"}, {0}});
+    CHECK_STR(job.rank_variable, "RANK");
     /* MPI's own world comes first. */
     check((struct variable[]){{"OMPI_COMM_WORLD_SIZE", "2"},
                               {"RANK", "1"},
