@@ -298,6 +298,32 @@ static void tensor_cores_multiply_f32_only_where_tf32_is_allowed(void)
     }
 }
 
+static size_t version_9_2(void)
+{
+    return 90200;
+}
+
+/* One image of 2^31 elements and some, and weights and results of few. */
+static void images_of_2_31_elements_want_version_9_3(void)
+{
+    const struct shape fits = {"almost 2^31", 2, 1, 64, 8, 5792, 3, 2, 1, 1, 1, 1},
+                       large = {"above 2^31", 2, 1, 64, 8, 5793, 3, 2, 1, 1, 1, 1};
+    struct stni_cudnn_functions all = call;
+    cudnnBackendDescriptor_t device = describe_device(900);
+    for (int kind = 0; device && kind < 3; kind++)
+        for (int old = 0; old < 2; old++) {
+            const struct stni_cudnn_conv small = conv_of(&fits, kind, STN_DTYPE_F32, 0),
+                                         big = conv_of(&large, kind, STN_DTYPE_F32, 0);
+            if (old)
+                call.version = version_9_2;
+            CHECK_I64(has_plans(device, &small), 1);
+            CHECK_I64(has_plans(device, &big), !old && call.version() >= 90300);
+            call = all;
+        }
+    if (device)
+        call.descriptor_destroy(device);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -307,6 +333,7 @@ int main(int argc, char **argv)
         {"there_are_plans_for_capability_10_0", there_are_plans_for_capability_10_0},
         {"tensor_cores_sum_gradients_of_16_bit_weights", tensor_cores_sum_gradients_of_16_bit_weights},
         {"tensor_cores_multiply_f32_only_where_tf32_is_allowed", tensor_cores_multiply_f32_only_where_tf32_is_allowed},
+        {"images_of_2_31_elements_want_version_9_3", images_of_2_31_elements_want_version_9_3},
     };
     if (!stni_cudnn_load(&call)) {
         fprintf(stderr, "cuDNN is not installed\n");

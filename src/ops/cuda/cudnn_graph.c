@@ -42,10 +42,28 @@ void stni_cudnn_finish(struct stni_cudnn_graph *graph, cudnnBackendDescriptor_t 
         graph->status = stni_cudnn_status_of(graph->call->finalize(part));
 }
 
+/* The distance of its last element from the first. */
+static int64_t reach(const struct stni_cudnn_tensor *t)
+{
+    int64_t at = 0;
+    for (int d = 0; d < t->ndim; d++)
+        at += (t->shape[d] - 1) * t->stride[d];
+    return at;
+}
+
+/* Before 9.3 engines were proposed for any size, some of which count elements in 32 bits and write elsewhere. */
+static int counts_so_far(const struct stni_cudnn_graph *graph, const struct stni_cudnn_tensor *t)
+{
+    enum { COUNTS_IN_64_BITS = 90300 };
+    return t->is_virtual || reach(t) < INT32_MAX || graph->call->version() >= COUNTS_IN_64_BITS;
+}
+
 cudnnBackendDescriptor_t stni_cudnn_make_tensor(struct stni_cudnn_graph *graph, const struct stni_cudnn_tensor *t)
 {
     const int64_t alignment = STNI_CUDNN_ALIGNMENT;
     const bool yes = true;
+    if (!counts_so_far(graph, t))
+        graph->status = STN_ERR_UNSUPPORTED;
     cudnnBackendDescriptor_t tensor = stni_cudnn_part(graph, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     stni_cudnn_set(graph, tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t->type);
     stni_cudnn_set(graph, tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, t->ndim, t->shape);

@@ -14,6 +14,7 @@ int stni_cudnn_load(struct stni_cudnn_functions *call)
 {
     static const char *const files[] = {FILE_OF(CUDNN_MAJOR), "libcudnn.so", NULL};
     const struct stni_cuda_symbol symbols[] = {
+        {"cudnnGetVersion", &call->version},
         {"cudnnCreate", &call->create},
         {"cudnnDestroy", &call->destroy},
         {"cudnnSetStream", &call->set_stream},

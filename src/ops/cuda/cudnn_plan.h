@@ -11,6 +11,7 @@ STN_BEGIN_DECLS
 
 /* The functions that are used; 0 where the library is not there. */
 struct stni_cudnn_functions {
+    __typeof__(cudnnGetVersion) *version;
     __typeof__(cudnnCreate) *create;
     __typeof__(cudnnDestroy) *destroy;
     __typeof__(cudnnSetStream) *set_stream;

@@ -285,6 +285,12 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *out)
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* The oldest that the library uses, whose engines it does not trust with more than 2^31 elements. */
+std::size_t cudnnGetVersion(void)
+{
+    return 90000;
+}
+
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
     delete handle;

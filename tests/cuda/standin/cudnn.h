@@ -181,6 +181,7 @@ typedef enum {
 typedef struct cudnnContext *cudnnHandle_t;
 typedef void *cudnnBackendDescriptor_t;
 
+size_t cudnnGetVersion(void);
 cudnnStatus_t cudnnCreate(cudnnHandle_t *out);
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);

@@ -30,6 +30,7 @@ const struct {
     FUNCTION(cublasLtMatmulPreferenceDestroy),
     FUNCTION(cublasLtMatmulAlgoGetHeuristic),
     FUNCTION(cublasLtMatmul),
+    FUNCTION(cudnnGetVersion),
     FUNCTION(cudnnCreate),
     FUNCTION(cudnnDestroy),
     FUNCTION(cudnnSetStream),
