@@ -163,10 +163,21 @@ STN_API stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convent
 STN_API stn_tensor *stn_from_local(stn_tensor *local, const stn_spec *spec, stn_grad_convention convention);
 
 /** As stn_from_local, for ranks that do not know each other's sizes: gathers the shapes first, so it is collective over
- *  the world (ranks outside the mesh pass NULL), and a disagreement in other dims is STN_ERR_SHAPE on all ranks. At
- *  most one axis shards each dim. */
+ *  the world (ranks outside the mesh pass NULL), and a disagreement in other dims is STN_ERR_SHAPE on all ranks. Where
+ *  several axes shard a dim, the first of them is the major one. */
 STN_API stn_tensor *stn_from_local_gather_shapes(stn_tensor *local, const stn_mesh *mesh,
                                                  const stn_placement *placements, stn_grad_convention convention);
+
+/** The spec of a tensor of which each rank of a mesh knows its own chunk: gathers their shapes. Collective over the
+ *  ranks of `mesh` alone; ranks outside are refused. Not within a captured step.
+ *  @param placements   one per mesh axis, the same on all ranks; axes that shard one dim divide it in mesh order.
+ *  @param dtype        the same on all ranks.
+ *  @param local_shape  this rank's chunk: `ndim` sizes from 0 on.
+ *  @return on all ranks of the mesh the same: STN_ERR_ARGUMENT (a rank's shape, a placement), STN_ERR_SHAPE (chunks
+ *  that share a piece of a dim, or all of it, differ there; ndim differs), STN_ERR_DTYPE, STN_ERR_MEMORY, STN_ERR_COMM,
+ *  STN_ERR_STATE (in a captured step). The caller owns one reference to `*out`. */
+STN_API stn_status stn_spec_of_chunks(const stn_mesh *mesh, const stn_placement *placements, stn_dtype dtype, int ndim,
+                                      const int64_t *local_shape, const stn_spec **out);
 
 /** The value of a tensor of one element, real part, as a double. Collective over the mesh unless Replicate; host waits.
  *  `*value` is NaN where this fails, and on ranks outside the mesh, which no comparison but != holds for: write the

@@ -267,6 +267,7 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
 PyObject *stnp_context_spec(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_mesh(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_mesh_spec_from_bytes(PyObject *self, PyObject *bytes);
+PyObject *stnp_mesh_spec_of_chunks(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_factory(PyObject *self, PyObject *args);
 PyObject *stnp_context_from_host(PyObject *self, PyObject *args);
 PyObject *stnp_context_wrap(PyObject *self, PyObject *args);

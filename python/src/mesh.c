@@ -210,6 +210,9 @@ PyTypeObject *stnp_make_mesh_type(void)
     static PyMethodDef methods[] = {
         {"slice", slice, METH_O, "slice(axes): this rank's mesh along some axes, the others held at its coordinates."},
         {"rank_at", rank_at, METH_O, "rank_at(coordinates): a rank of the world."},
+        {"spec_of_chunks", STNP_KEYWORDS(stnp_mesh_spec_of_chunks),
+         "spec_of_chunks(placements, local_shape, dtype='f32'): the layout of a tensor of which each rank knows its "
+         "own chunk. Collective over the mesh."},
         {"spec_from_bytes", stnp_mesh_spec_from_bytes, METH_O,
          "spec_from_bytes(bytes): the layout that Spec.to_bytes wrote, of a mesh whose axes have the same sizes."},
         {0},

@@ -210,6 +210,27 @@ PyObject *stnp_mesh_spec_from_bytes(PyObject *object, PyObject *bytes)
     return stnp_leave(&entry, status) == 0 ? stnp_wrap_spec(mesh->context, handle) : NULL;
 }
 
+PyObject *stnp_mesh_spec_of_chunks(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"placements", "local_shape", "dtype", NULL};
+    PyObject *placements, *shape, *dtype_name = NULL;
+    stnp_mesh *mesh = (stnp_mesh *)object;
+    stn_placement places[STN_MAX_MESH_NDIM];
+    stn_dtype dtype = STN_DTYPE_F32;
+    int64_t dims[STN_MAX_NDIM];
+    stnp_entry entry;
+    const stn_spec *handle;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O:spec_of_chunks", names, &placements, &shape, &dtype_name))
+        return NULL;
+    const int ndim = stnp_take_ints(shape, "local_shape", STN_MAX_NDIM, dims);
+    if (ndim < 0 || (dtype_name && stnp_take_dtype(dtype_name, &dtype) < 0) ||
+        stnp_take_placements(placements, mesh->handle, places) < 0 || stnp_enter(&entry, mesh->context) < 0)
+        return NULL;
+    const stn_status status = stn_spec_of_chunks(mesh->handle, places, dtype, ndim, dims, &handle);
+    const stnp_placed placed = stnp_placed_of(mesh->handle, places);
+    return stnp_leave(&entry, status) == 0 ? wrap_placed(mesh->context, handle, placed) : NULL;
+}
+
 static PyObject *get_dims(PyObject *object, void *which)
 {
     const stn_spec *handle = ((stnp_spec *)object)->handle;

@@ -72,6 +72,18 @@ class Layouts(TestCase):
         st.launch(6, lambda context: main(context, False))
         st.launch(6, lambda context: main(context, True))
 
+    @on_ranks(6)
+    def test_ranks_that_know_their_own_chunks(self, context, world):
+        mesh, rows = context.mesh((2, 3)), (2, 0, 1, 0, 3, 1)
+        both = mesh.spec_of_chunks("S0,S0", (rows[context.rank], 4), "f64")
+        self.assertEqual(both, context.spec(mesh, "S0,S0", (7, 4), "f64", sizes={0: rows}))
+        line = mesh.slice(1)  # each for itself
+        spec = line.spec_of_chunks(("S1",), (2, context.rank))
+        self.assertEqual((spec.shape, spec.dtype), ((2, 3 + 9 * mesh.coordinate[0]), "f32"))
+        with self.assertRaisesRegex(st.ShapeError, "chunk of rank 5 has 3 elements along dim 0, wanted 2"):
+            mesh.spec_of_chunks("R,S1", (2 + context.rank // 5, 1))
+        self.assertRaises(TypeError, mesh.spec_of_chunks, "R,S1", ("a", 1))
+
     def test_bad_layouts_are_refused_with_a_word(self):
         with st.Context() as context:
             mesh = context.mesh(1)

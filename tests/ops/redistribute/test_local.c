@@ -300,127 +300,6 @@ static void what_has_no_gradient_or_does_not_fit_is_refused(void)
     test_ranks(RANKS, refusals_body, NULL);
 }
 
-/* Sizes that nobody knows beforehand. */
-static stn_status gather_body(stn_context *context, void *arg)
-{
-    int rank = stn_context_rank(context);
-    const int64_t shape[] = {sizes_rows[rank], COLUMNS};
-    stn_placement rows[] = {stn_shard(0)};
-    const stn_mesh *mesh = test_mesh(context, RANKS, 0);
-    double got[N];
-    (void)arg;
-    stn_scope_begin(context);
-    stn_tensor *local = filled(context, shape, rank + 1);
-    stn_set_requires_grad(local, 1);
-    stn_tensor *x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
-    const int64_t *const sizes[] = {sizes_rows, NULL};
-    stn_tensor *like = test_tensor(context, mesh, rows, STN_DTYPE_F64, 2, shape_2d, sizes, test_value);
-    CHECK(stn_tensor_spec(x) == stn_tensor_spec(like));
-    CHECK(stn_tensor_data(x) == stn_tensor_data(local));
-    test_read(x, got, N);
-    for (int i = 0; i < N; i++)
-        CHECK_NEAR(got[i], i / COLUMNS < 4 ? 1 : 3, 0);
-    stn_tensor *grad = NULL;
-    CHECK_STATUS(stn_grad(context, 1, &x, &like, 1, &local, 0, 0, &grad), STN_OK);
-    against_one_compare(stn_from_local(grad, stn_tensor_spec(like), STN_GRAD_PER_RANK), (test_read(like, got, N), got),
-                        0);
-    return stn_scope_end(context);
-}
-
-static void shapes_are_gathered_where_only_the_ranks_know_them(void)
-{
-    test_ranks(RANKS, gather_body, NULL);
-}
-
-/* A 2 x 2 mesh in a world of five: rows by y, columns by x; the rank outside passes nothing. */
-static stn_status gather_grid_body(stn_context *context, void *arg)
-{
-    static const int64_t heights[] = {3, 1}, widths[] = {0, 4};
-    const stn_mesh *mesh = test_mesh(context, 2, 2);
-    stn_placement grid[] = {stn_shard(0), stn_shard(1)};
-    (void)arg;
-    stn_scope_begin(context);
-    stn_tensor *local = NULL;
-    if (stn_mesh_contains_me(mesh)) {
-        const int64_t shape[] = {heights[stn_mesh_coordinate(mesh, 0)], widths[stn_mesh_coordinate(mesh, 1)]};
-        local = filled(context, shape, stn_mesh_coordinate(mesh, 0));
-    }
-    stn_tensor *x = stn_from_local_gather_shapes(local, mesh, grid, STN_GRAD_PER_RANK);
-    const stn_spec *spec = stn_tensor_spec(x);
-    if (CHECK_I64(stn_spec_ndim(spec), 2)) {
-        CHECK_I64(stn_spec_shape(spec)[0], 4);
-        CHECK_I64(stn_spec_shape(spec)[1], 4);
-    }
-    static const double want[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1};
-    against_one_compare(x, want, 0);
-    return stn_scope_end(context);
-}
-
-static void ranks_outside_the_mesh_learn_the_shape(void)
-{
-    test_ranks(5, gather_grid_body, NULL);
-}
-
-/* One rank outside the mesh: what it gets is a view there too, and has a history. */
-static stn_status outside_body(stn_context *context, void *arg)
-{
-    const int first = *(int *)arg ? 0 : 1, ranks[] = {first, first + 1}, n = 2;
-    const stn_mesh *mesh;
-    stn_placement rows[] = {stn_shard(0)};
-    const int64_t shape[] = {2, 3};
-    CHECK_STATUS(stn_mesh_create(context, 1, &n, NULL, ranks, &mesh), STN_OK);
-    stn_scope_begin(context);
-    stn_tensor *local = stn_mesh_contains_me(mesh) ? filled(context, shape, 2) : NULL;
-    stn_tensor *x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
-    CHECK(stn_tensor_is_error(stn_square_(x)));
-    CHECK_ERROR(context, STN_ERR_STATE,
-                "square_: 'input' is a view that need not share memory and cannot be changed in place");
-    CHECK(!stn_requires_grad(x));
-    if (local)
-        CHECK_STATUS(stn_set_requires_grad(local, 1), STN_OK);
-    x = stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
-    CHECK(stn_requires_grad(x));
-    CHECK_STATUS(stn_backward(stn_sum(stn_square(x), 0, NULL, 0)), STN_OK);
-    if (local) {
-        stn_tensor *grad;
-        double got[6];
-        CHECK_STATUS(stn_grad_of(local, &grad), STN_OK);
-        CHECK_STATUS(stn_to_host(grad, got, sizeof got), STN_OK);
-        for (int i = 0; i < 6; i++)
-            CHECK_NEAR(got[i], 4, 0);
-    }
-    return stn_scope_end(context);
-}
-
-static void ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others(void)
-{
-    for (int at_front = 0; at_front < 2; at_front++)
-        test_ranks(RANKS, outside_body, &at_front);
-}
-
-static stn_status disagreement_body(stn_context *context, void *arg)
-{
-    int rank = stn_context_rank(context);
-    const int64_t shape[] = {2, rank == 2 ? 5 : 4};
-    stn_placement rows[] = {stn_shard(0)};
-    const stn_mesh *mesh = test_mesh(context, RANKS, 0);
-    (void)arg;
-    stn_scope_begin(context);
-    stn_tensor *local = filled(context, shape, 1);
-    stn_from_local_gather_shapes(local, mesh, rows, STN_GRAD_PER_RANK);
-    CHECK_ERROR(context, STN_ERR_SHAPE,
-                "from_local_gather_shapes: local of rank 2 has 5 elements along dim 1, wanted 4 as the others");
-    stn_from_local_gather_shapes(rank == 1 ? NULL : local, mesh, rows, STN_GRAD_PER_RANK);
-    CHECK_ERROR(context, STN_ERR_ARGUMENT,
-                "from_local_gather_shapes: local of rank 1 is missing or on a mesh, wanted a local tensor");
-    return stn_scope_end(context);
-}
-
-static void shapes_that_disagree_are_refused_on_every_rank(void)
-{
-    test_ranks(RANKS, disagreement_body, NULL);
-}
-
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -434,11 +313,6 @@ int main(int argc, char **argv)
          gradients_of_from_local_are_differentiated_as_what_they_are},
         {"full_tensors_and_their_gradients_are_whole", full_tensors_and_their_gradients_are_whole},
         {"what_has_no_gradient_or_does_not_fit_is_refused", what_has_no_gradient_or_does_not_fit_is_refused},
-        {"shapes_are_gathered_where_only_the_ranks_know_them", shapes_are_gathered_where_only_the_ranks_know_them},
-        {"ranks_outside_the_mesh_learn_the_shape", ranks_outside_the_mesh_learn_the_shape},
-        {"ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others",
-         ranks_outside_the_mesh_get_a_view_with_a_history_as_the_others},
-        {"shapes_that_disagree_are_refused_on_every_rank", shapes_that_disagree_are_refused_on_every_rank},
     };
     return TEST_MAIN(argc, argv, cases);
 }
