@@ -7,6 +7,8 @@
 
 #include <shardtensor/spec.h>
 
+#include <stdio.h>
+
 STN_BEGIN_DECLS
 
 /** Which function is differentiated where per-rank and global meaning meet (docs/gradients.md). */
@@ -232,6 +234,14 @@ STN_API stn_tensor *stn_tensor_from_dlpack(stn_context *context, struct DLManage
 
 /** Writes a description: dtype, shape, layout, flags. As stn_spec_describe. Local. */
 STN_API int stn_tensor_describe(const stn_tensor *tensor, char *text, size_t size);
+
+/** Prints the description and the elements, as NumPy does: of more than 1,000 the first and last three of each dim. The
+ *  first rank of the mesh prints, of a local tensor this one; a pending reduction is done for it. Collective over the
+ *  mesh; the host waits, so not within a captured step. No gradient.
+ *  @param stream  that of the rank that prints counts; NULL: nothing is printed. Whether it took the text, ferror
+ *  tells.
+ *  @return STN_ERR_ARGUMENT (tensor NULL), STN_ERR_MEMORY, STN_ERR_COMM, STN_ERR_STATE. */
+STN_API stn_status stn_tensor_print(stn_tensor *tensor, FILE *stream);
 
 STN_END_DECLS
 #endif

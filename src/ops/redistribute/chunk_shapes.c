@@ -34,9 +34,9 @@ static stn_status gather(const struct stni_chunk_question *q, const struct stni_
 
 /* The dims as the mesh cuts them. */
 struct cuts {
-    uint32_t axes[STN_MAX_NDIM];   /* that shard each dim */
-    int64_t shape[STN_MAX_NDIM];   /* of the whole; -1: not known yet */
-    int64_t *sizes[STN_MAX_NDIM];  /* of the pieces of a dim that is sharded, -1: not known yet; else NULL */
+    uint32_t axes[STN_MAX_NDIM];  /* that shard each dim */
+    int64_t shape[STN_MAX_NDIM];  /* of the whole; -1: not known yet */
+    int64_t *sizes[STN_MAX_NDIM]; /* of the pieces of a dim that is sharded, -1: not known yet; else NULL */
     int64_t pieces[STN_MAX_NDIM];
 };
 

@@ -27,9 +27,8 @@ static void tell(const stn_tensor *local, const stn_mesh *mesh, struct stni_chun
 static stn_status find_spec(stn_tensor *local, const stn_mesh *mesh, const stn_placement *placements,
                             int *requires_grad, const stn_spec **out)
 {
-    const struct stni_chunk_question question = {mesh,    placements, mesh->context->comm,
-                                                 own_name, "local",
-                                                 "is missing or on a mesh, wanted a local tensor"};
+    const struct stni_chunk_question question = {
+        mesh, placements, mesh->context->comm, own_name, "local", "is missing or on a mesh, wanted a local tensor"};
     struct stni_chunk_told own, first;
     if (!placements)
         return stni_fail(mesh->context, STN_ERR_ARGUMENT, "%s: placements got NULL", own_name);
