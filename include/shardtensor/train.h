@@ -94,6 +94,10 @@ STN_API stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *o
 /** Makes an optimizer by AdamW. As stn_sgd_create.  Source: Kingma and Ba 2015, Loshchilov and Hutter 2019. */
 STN_API stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
 
+/** Makes an optimizer by Adam, which adds weight_decay p to the gradient, as stn_sgd_create does, in place of taking it
+ *  from the parameter. As stn_adamw_create, whose options it has.  Source: Kingma and Ba 2015. */
+STN_API stn_status stn_adam_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
+
 /** Adds parameters, with state of zeros in their layouts. Local; every rank adds the same.
  *  @return STN_ERR_ARGUMENT (a name or a tensor twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that
  *  requires grad, a view), STN_ERR_PARTIAL, STN_ERR_MEMORY. */

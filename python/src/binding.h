@@ -278,6 +278,7 @@ PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keyword
 PyObject *stnp_context_gather_shapes(PyObject *self, PyObject *args);
 PyObject *stnp_context_stats(PyObject *self, PyObject *none);
 PyObject *stnp_context_sgd(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_adam(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_adamw(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_average(PyObject *self, PyObject *parameters);
 PyObject *stnp_context_clip_grad_norm(PyObject *self, PyObject *args, PyObject *keywords);

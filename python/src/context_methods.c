@@ -211,6 +211,9 @@ PyMethodDef stnp_context_methods[] = {
     {"sgd", STNP_KEYWORDS(stnp_context_sgd),
      "sgd(parameters, rate=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False): an Optimizer of {name: "
      "leaf}."},
+    {"adam", STNP_KEYWORDS(stnp_context_adam),
+     "adam(parameters, rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0): an Optimizer of {name: "
+     "leaf}; weight_decay is added to the gradient."},
     {"adamw", STNP_KEYWORDS(stnp_context_adamw),
      "adamw(parameters, rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0): an Optimizer of {name: "
      "leaf}."},

@@ -1,5 +1,7 @@
-/* Optimizer: parameters, their state, and steps; made by Context.sgd and Context.adamw. Schedules of its rate. */
+/* Optimizer: parameters, their state, and steps; made by Context.sgd, adam and adamw. Schedules of its rate. */
 #include "binding.h"
+
+#include <string.h>
 
 PyTypeObject *stnp_optimizer_type;
 
@@ -9,12 +11,12 @@ typedef struct stnp_optimizer {
 } stnp_optimizer;
 
 /** The library reads 0 as the number that it has by default, which a caller who writes 0 does not mean. */
-static int check_not_zero(const char *name, double value)
+static int check_not_zero(const char *whose, const char *name, double value)
 {
     char text[64];
     if (value != 0)
         return 0;
-    PyOS_snprintf(text, sizeof text, "%s got 0, wanted more", name);
+    PyOS_snprintf(text, sizeof text, "%s: %s got 0, wanted more", whose, name);
     stnp_raise(STN_ERR_ARGUMENT, text);
     return -1;
 }
@@ -43,9 +45,24 @@ static void destroy(PyObject *object)
     stnp_owned_free(object);
 }
 
-/** Around what `sgd` or `adamw` describes, of which the other is NULL. */
-static PyObject *make(PyObject *context, PyObject *parameters, const stn_sgd_options *sgd,
-                      const stn_adamw_options *adamw)
+typedef stn_status (*create_fn)(stn_context *context, const void *options, stn_optimizer **out);
+
+static stn_status create_sgd(stn_context *context, const void *options, stn_optimizer **out)
+{
+    return stn_sgd_create(context, options, out);
+}
+
+static stn_status create_adam(stn_context *context, const void *options, stn_optimizer **out)
+{
+    return stn_adam_create(context, options, out);
+}
+
+static stn_status create_adamw(stn_context *context, const void *options, stn_optimizer **out)
+{
+    return stn_adamw_create(context, options, out);
+}
+
+static PyObject *make(PyObject *context, PyObject *parameters, create_fn create, const void *options)
 {
     stnp_entry entry;
     stnp_named named;
@@ -61,7 +78,7 @@ static PyObject *make(PyObject *context, PyObject *parameters, const stn_sgd_opt
     int failed = stnp_enter(&entry, (stnp_context *)context) < 0;
     if (!failed) {
         stn_context *handle = entry.context->handle;
-        status = sgd ? stn_sgd_create(handle, sgd, &self->handle) : stn_adamw_create(handle, adamw, &self->handle);
+        status = create(handle, options, &self->handle);
         failed = stnp_leave(&entry, status == STN_OK ? add(self->handle, &named, 0, NULL) : status) < 0;
     }
     stnp_named_fini(&named);
@@ -78,22 +95,34 @@ PyObject *stnp_context_sgd(PyObject *self, PyObject *args, PyObject *keywords)
     PyObject *parameters;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ddddp:sgd", names, &parameters, &options.rate,
                                      &options.momentum, &options.dampening, &options.weight_decay, &options.nesterov) ||
-        check_not_zero("sgd: rate", options.rate) < 0)
+        check_not_zero("sgd", "rate", options.rate) < 0)
         return NULL;
-    return make(self, parameters, &options, NULL);
+    return make(self, parameters, create_sgd, &options);
+}
+
+/** `format` ends in the name, which begins messages behind its colon. */
+static PyObject *make_adam(PyObject *self, PyObject *args, PyObject *keywords, const char *format, create_fn create)
+{
+    static char *names[] = {"parameters", "rate", "beta1", "beta2", "epsilon", "weight_decay", NULL};
+    stn_adamw_options options = {.size = sizeof options, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    const char *name = strchr(format, ':') + 1;
+    PyObject *parameters;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &parameters, &options.rate, &options.beta1,
+                                     &options.beta2, &options.epsilon, &options.weight_decay) ||
+        check_not_zero(name, "rate", options.rate) < 0 || check_not_zero(name, "beta1", options.beta1) < 0 ||
+        check_not_zero(name, "beta2", options.beta2) < 0 || check_not_zero(name, "epsilon", options.epsilon) < 0)
+        return NULL;
+    return make(self, parameters, create, &options);
+}
+
+PyObject *stnp_context_adam(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    return make_adam(self, args, keywords, "O|ddddd:adam", create_adam);
 }
 
 PyObject *stnp_context_adamw(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"parameters", "rate", "beta1", "beta2", "epsilon", "weight_decay", NULL};
-    stn_adamw_options options = {.size = sizeof options, .rate = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
-    PyObject *parameters;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|ddddd:adamw", names, &parameters, &options.rate, &options.beta1,
-                                     &options.beta2, &options.epsilon, &options.weight_decay) ||
-        check_not_zero("adamw: rate", options.rate) < 0 || check_not_zero("adamw: beta1", options.beta1) < 0 ||
-        check_not_zero("adamw: beta2", options.beta2) < 0 || check_not_zero("adamw: epsilon", options.epsilon) < 0)
-        return NULL;
-    return make(self, parameters, NULL, &options);
+    return make_adam(self, args, keywords, "O|ddddd:adamw", create_adamw);
 }
 
 static PyObject *add_group(PyObject *object, PyObject *args, PyObject *keywords)
@@ -107,7 +136,7 @@ static PyObject *add_group(PyObject *object, PyObject *args, PyObject *keywords)
         return NULL;
     const double own_rate = rate == Py_None ? 0 : PyFloat_AsDouble(rate);
     const double own_decay = decay == Py_None ? 0 : PyFloat_AsDouble(decay);
-    if (PyErr_Occurred() || (rate != Py_None && check_not_zero("add_group: rate", own_rate) < 0) ||
+    if (PyErr_Occurred() || (rate != Py_None && check_not_zero("add_group", "rate", own_rate) < 0) ||
         stnp_take_named(parameters, "parameters", &named) < 0)
         return NULL;
     int failed = stnp_enter(&entry, self->context) < 0;
@@ -224,7 +253,7 @@ PyTypeObject *stnp_make_optimizer_type(void)
         {Py_tp_dealloc, destroy},
         {Py_tp_methods, methods},
         {Py_tp_getset, members},
-        {Py_tp_doc, "An optimizer; made by Context.sgd and Context.adamw."},
+        {Py_tp_doc, "An optimizer; made by Context.sgd, Context.adam and Context.adamw."},
         {0},
     };
     return stnp_owned_type("shardtensor._c.Optimizer", sizeof(stnp_optimizer), slots);

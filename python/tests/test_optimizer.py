@@ -15,11 +15,12 @@ def sgd(steps, rate, momentum, decay):
     return w
 
 
-def adamw(steps, rate, beta1, beta2, epsilon, decay):
+def adamw(steps, rate, beta1, beta2, epsilon, decay, coupled=0):
     w, m, s = list(START), [0] * 5, [0] * 5
     for t in range(1, steps + 1):
-        m = [beta1 * a + (1 - beta1) * g for a, g in zip(m, GRADIENT)]
-        s = [beta2 * a + (1 - beta2) * g * g for a, g in zip(s, GRADIENT)]
+        gradient = [g + coupled * v for g, v in zip(GRADIENT, w)]
+        m = [beta1 * a + (1 - beta1) * g for a, g in zip(m, gradient)]
+        s = [beta2 * a + (1 - beta2) * g * g for a, g in zip(s, gradient)]
         w = [v - rate * (decay * v + a / (1 - beta1**t) / (math.sqrt(b / (1 - beta2**t)) + epsilon))
              for v, a, b in zip(w, m, s)]
     return w
@@ -44,6 +45,9 @@ class Optimizers(TestCase):
             w = leaf(context, mesh, placements)
             self.steps(context, mesh, context.adamw({"w": w}, 0.1, 0.8, 0.9, 1e-6, 0.02), w)
             self.close(whole(w.detach()), adamw(3, 0.1, 0.8, 0.9, 1e-6, 0.02))
+            w = leaf(context, mesh, placements)
+            self.steps(context, mesh, context.adam({"w": w}, 0.1, 0.8, 0.9, 1e-6, 0.5), w)
+            self.close(whole(w.detach()), adamw(3, 0.1, 0.8, 0.9, 1e-6, 0, 0.5))
 
     @on_ranks(2)
     def test_numbers_have_the_defaults_that_are_told(self, context, mesh):
@@ -101,6 +105,7 @@ class Optimizers(TestCase):
             w = leaf(context, mesh)
             for name, call in [("sgd: rate got 0", lambda: context.sgd({"w": w}, rate=0)),
                                ("adamw: rate got 0", lambda: context.adamw({"w": w}, rate=0)),
+                               ("adam: beta2 got 0", lambda: context.adam({"w": w}, beta2=0)),
                                ("beta1 got 0", lambda: context.adamw({"w": w}, beta1=0)),
                                ("beta2 got 0", lambda: context.adamw({"w": w}, beta2=0)),
                                ("epsilon got 0", lambda: context.adamw({"w": w}, epsilon=0)),

@@ -10,17 +10,19 @@
 
 static const struct stni_optimizer_rule sgd = {"sgd", STNI_UPDATE_SGD, 0, {NULL}};
 static const struct stni_optimizer_rule sgd_momentum = {"sgd", STNI_UPDATE_MOMENTUM, 1, {"momentum"}};
+static const struct stni_optimizer_rule adam = {"adam", STNI_UPDATE_ADAM, 2, {"mean", "square"}};
 static const struct stni_optimizer_rule adamw = {"adamw", STNI_UPDATE_ADAMW, 2, {"mean", "square"}};
 
 /* Options */
 
 /* Fails unless least <= value < most; NaN is never within. */
-static stn_status check_range(stn_context *context, const char *option, double value, double least, double most)
+static stn_status check_range(stn_context *context, const char *whose, const char *option, double value, double least,
+                              double most)
 {
     if (value >= least && value < most)
         return STN_OK;
-    return stni_fail(context, STN_ERR_ARGUMENT, "%s got %g, wanted at least %g and less than %g", option, value, least,
-                     most);
+    return stni_fail(context, STN_ERR_ARGUMENT, "%s: %s got %g, wanted at least %g and less than %g", whose, option,
+                     value, least, most);
 }
 
 static stn_status check_size(stn_context *context, const char *what, size_t size, size_t wanted)
@@ -53,10 +55,10 @@ stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, 
     STNI_TRY(stni_context_check_out(context, "sgd_create", out));
     STNI_TRY(stni_context_failed(context));
     STNI_TRY(check_size(context, "sgd: options", o->size, sizeof *o));
-    STNI_TRY(check_range(context, "sgd: rate", o->rate, 0, INFINITY));
-    STNI_TRY(check_range(context, "sgd: momentum", o->momentum, 0, 1));
-    STNI_TRY(check_range(context, "sgd: dampening", o->dampening, 0, 1));
-    STNI_TRY(check_range(context, "sgd: weight_decay", o->weight_decay, 0, INFINITY));
+    STNI_TRY(check_range(context, "sgd", "rate", o->rate, 0, INFINITY));
+    STNI_TRY(check_range(context, "sgd", "momentum", o->momentum, 0, 1));
+    STNI_TRY(check_range(context, "sgd", "dampening", o->dampening, 0, 1));
+    STNI_TRY(check_range(context, "sgd", "weight_decay", o->weight_decay, 0, INFINITY));
     if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
         return stni_fail(context, STN_ERR_ARGUMENT,
                          "sgd: nesterov got momentum %g and dampening %g, wanted a momentum and no dampening",
@@ -69,25 +71,41 @@ stn_status stn_sgd_create(stn_context *context, const stn_sgd_options *options, 
     return create(context, o->momentum == 0 ? &sgd : &sgd_momentum, &numbers, out);
 }
 
-stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out)
+static stn_status create_adam(stn_context *context, const struct stni_optimizer_rule *rule,
+                              const stn_adamw_options *options, stn_optimizer **out)
 {
     const stn_adamw_options defaults = {.size = sizeof defaults}, *o = options ? options : &defaults;
-    if (!context)
-        return STN_ERR_ARGUMENT;
-    STNI_TRY(stni_context_check_out(context, "adamw_create", out));
     STNI_TRY(stni_context_failed(context));
-    STNI_TRY(check_size(context, "adamw: options", o->size, sizeof *o));
-    STNI_TRY(check_range(context, "adamw: rate", o->rate, 0, INFINITY));
-    STNI_TRY(check_range(context, "adamw: beta1", o->beta1, 0, 1));
-    STNI_TRY(check_range(context, "adamw: beta2", o->beta2, 0, 1));
-    STNI_TRY(check_range(context, "adamw: epsilon", o->epsilon, 0, INFINITY));
-    STNI_TRY(check_range(context, "adamw: weight_decay", o->weight_decay, 0, INFINITY));
+    if (o->size != sizeof *o)
+        return stni_fail(context, STN_ERR_ARGUMENT, "%s: options got a struct of size %zu, wanted %zu", rule->name,
+                         o->size, sizeof *o);
+    STNI_TRY(check_range(context, rule->name, "rate", o->rate, 0, INFINITY));
+    STNI_TRY(check_range(context, rule->name, "beta1", o->beta1, 0, 1));
+    STNI_TRY(check_range(context, rule->name, "beta2", o->beta2, 0, 1));
+    STNI_TRY(check_range(context, rule->name, "epsilon", o->epsilon, 0, INFINITY));
+    STNI_TRY(check_range(context, rule->name, "weight_decay", o->weight_decay, 0, INFINITY));
     struct stni_update_numbers numbers = {.rate = o->rate == 0 ? 1e-3 : o->rate,
                                           .decay = o->weight_decay,
                                           .a = o->beta1 == 0 ? 0.9 : o->beta1,
                                           .b = o->beta2 == 0 ? 0.999 : o->beta2,
                                           .epsilon = o->epsilon == 0 ? 1e-8 : o->epsilon};
-    return create(context, &adamw, &numbers, out);
+    return create(context, rule, &numbers, out);
+}
+
+stn_status stn_adamw_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "adamw_create", out));
+    return create_adam(context, &adamw, options, out);
+}
+
+stn_status stn_adam_create(stn_context *context, const stn_adamw_options *options, stn_optimizer **out)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_context_check_out(context, "adam_create", out));
+    return create_adam(context, &adam, options, out);
 }
 
 /* Parameters */
@@ -172,8 +190,8 @@ static stn_status add_group(stn_optimizer *optimizer, const stn_parameter_group 
     if (!group || group->n < 0 || (group->n > 0 && !group->parameters))
         return stni_fail(context, STN_ERR_ARGUMENT, "optimizer: group got %d parameters at %p, wanted a list",
                          group ? group->n : 0, group ? (const void *)group->parameters : NULL);
-    STNI_TRY(check_range(context, "optimizer: the group's rate", group->rate, 0, INFINITY));
-    STNI_TRY(check_range(context, "optimizer: the group's weight_decay",
+    STNI_TRY(check_range(context, "optimizer", "the group's rate", group->rate, 0, INFINITY));
+    STNI_TRY(check_range(context, "optimizer", "the group's weight_decay",
                          group->has_weight_decay ? group->weight_decay : 0, 0, INFINITY));
     STNI_TRY(reserve(optimizer, group->n));
     for (int i = 0; i < group->n; i++) {
@@ -206,7 +224,7 @@ struct stni_update_numbers stni_optimizer_numbers(const stn_optimizer *optimizer
     numbers.decay = p->decay;
     if (optimizer->rule == &sgd_momentum && p->steps == 1)
         numbers.b = 1;
-    if (optimizer->rule == &adamw) {
+    if (optimizer->rule == &adamw || optimizer->rule == &adam) {
         numbers.mean_scale = 1 / (1 - pow(numbers.a, (double)p->steps));
         numbers.square_scale = 1 / (1 - pow(numbers.b, (double)p->steps));
     }

@@ -73,6 +73,8 @@ STNI_DEVICE double update(const list<T> &l, const stni_update_chunk &c, int64_t 
         step_momentum(&l.step, a, *b, m);
     } else if constexpr (KIND == STNI_UPDATE_ADAMW) {
         step_adamw(&l.step, a, *b, m, v);
+    } else if constexpr (KIND == STNI_UPDATE_ADAM) {
+        step_adam(&l.step, a, *b, m, v);
     } else if constexpr (KIND == STNI_UPDATE_AVERAGE) {
         step_average(&l.step, a, *b);
     } else if constexpr (KIND == STNI_UPDATE_SWAP) {
@@ -156,6 +158,7 @@ template <class T> void launch_of(const stni_update_args &a, cudaStream_t stream
     case STNI_UPDATE_SGD: return launch_kind<STNI_UPDATE_SGD, T>(a, stream);
     case STNI_UPDATE_MOMENTUM: return launch_kind<STNI_UPDATE_MOMENTUM, T>(a, stream);
     case STNI_UPDATE_ADAMW: return launch_kind<STNI_UPDATE_ADAMW, T>(a, stream);
+    case STNI_UPDATE_ADAM: return launch_kind<STNI_UPDATE_ADAM, T>(a, stream);
     case STNI_UPDATE_AVERAGE: return launch_kind<STNI_UPDATE_AVERAGE, T>(a, stream);
     case STNI_UPDATE_SWAP: return launch_kind<STNI_UPDATE_SWAP, T>(a, stream);
     case STNI_UPDATE_NORM: return launch_kind<STNI_UPDATE_NORM, T>(a, stream);

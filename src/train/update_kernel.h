@@ -17,6 +17,7 @@ enum stni_update_kind {
     STNI_UPDATE_SGD,      /* at: parameter, gradient */
     STNI_UPDATE_MOMENTUM, /* at: parameter, gradient, momentum */
     STNI_UPDATE_ADAMW,    /* at: parameter, gradient, mean, square */
+    STNI_UPDATE_ADAM,     /* the same; decay is added to the gradient */
     STNI_UPDATE_AVERAGE,  /* at: mean, parameter */
     STNI_UPDATE_SWAP,     /* at: two tensors */
     STNI_UPDATE_NORM,     /* at: gradient; norm_square grows by its squares, added up in f64 */
@@ -35,7 +36,7 @@ struct stni_update_numbers {
     double rate, decay;            /* decay: of weights, or of an average */
     double a, b;                   /* momentum and 1 - dampening (0 for the first gradient: 1), or beta1 and beta2 */
     double epsilon;
-    double mean_scale, square_scale; /* AdamW: 1 / (1 - beta^step) */
+    double mean_scale, square_scale; /* Adam: 1 / (1 - beta^step) */
     double most;                   /* SCALE: the norm allowed; UNSCALE: the divisor */
     double *norm_square;             /* NORM, SCALE, UNSCALE */
     int64_t nesterov;

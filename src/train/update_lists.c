@@ -15,9 +15,9 @@
 
 const struct stni_update_kernels STNI_ISA_NAME(stni_update_kernels) = {
     .f32 = {[STNI_UPDATE_SGD] = sgd_f32, [STNI_UPDATE_MOMENTUM] = momentum_f32, [STNI_UPDATE_ADAMW] = adamw_f32,
-            [STNI_UPDATE_AVERAGE] = average_f32, [STNI_UPDATE_SWAP] = swap_f32, [STNI_UPDATE_NORM] = norm_f32,
-            [STNI_UPDATE_SCALE] = scale_f32, [STNI_UPDATE_UNSCALE] = unscale_f32},
+            [STNI_UPDATE_ADAM] = adam_f32, [STNI_UPDATE_AVERAGE] = average_f32, [STNI_UPDATE_SWAP] = swap_f32,
+            [STNI_UPDATE_NORM] = norm_f32, [STNI_UPDATE_SCALE] = scale_f32, [STNI_UPDATE_UNSCALE] = unscale_f32},
     .f64 = {[STNI_UPDATE_SGD] = sgd_f64, [STNI_UPDATE_MOMENTUM] = momentum_f64, [STNI_UPDATE_ADAMW] = adamw_f64,
-            [STNI_UPDATE_AVERAGE] = average_f64, [STNI_UPDATE_SWAP] = swap_f64, [STNI_UPDATE_NORM] = norm_f64,
-            [STNI_UPDATE_SCALE] = scale_f64, [STNI_UPDATE_UNSCALE] = unscale_f64},
+            [STNI_UPDATE_ADAM] = adam_f64, [STNI_UPDATE_AVERAGE] = average_f64, [STNI_UPDATE_SWAP] = swap_f64,
+            [STNI_UPDATE_NORM] = norm_f64, [STNI_UPDATE_SCALE] = scale_f64, [STNI_UPDATE_UNSCALE] = unscale_f64},
 };

@@ -12,14 +12,14 @@
 struct NAME(step) {
     T rate, decay, keep, take;   /* of the gradient's running mean: what of it stays, what is added */
     T along, ahead;              /* momentum: what of the gradient and of the momentum is a step */
-    T keep_square, take_square, shrink, scaled_rate, scale, epsilon; /* AdamW */
+    T keep_square, take_square, shrink, scaled_rate, scale, epsilon; /* Adam */
     T divisor;
     T least; /* of running means: what is smaller becomes 0 */
 };
 
 STNI_INLINE struct NAME(step) NAME(step_of)(enum stni_update_kind kind, const struct stni_update_numbers *numbers)
 {
-    const int adam = kind == STNI_UPDATE_ADAMW;
+    const int adam = kind == STNI_UPDATE_ADAMW || kind == STNI_UPDATE_ADAM;
     struct NAME(step) s;
     s.rate = (T)numbers->rate;
     s.decay = (T)numbers->decay;
@@ -29,7 +29,7 @@ STNI_INLINE struct NAME(step) NAME(step_of)(enum stni_update_kind kind, const st
     s.ahead = numbers->nesterov ? s.keep : 1;
     s.keep_square = (T)numbers->b;
     s.take_square = (T)(1 - numbers->b);
-    s.shrink = (T)(1 - numbers->rate * numbers->decay);
+    s.shrink = kind == STNI_UPDATE_ADAM ? 1 : (T)(1 - numbers->rate * numbers->decay);
     s.scaled_rate = (T)(numbers->rate * numbers->mean_scale);
     s.scale = (T)sqrt(numbers->square_scale);
     s.epsilon = (T)numbers->epsilon;
@@ -39,7 +39,7 @@ STNI_INLINE struct NAME(step) NAME(step_of)(enum stni_update_kind kind, const st
 }
 
 /* A mean that only decays would come to subnormal numbers and, rounded to nearest, never leave them: each step then
- * takes x86 processors a hundred times as long. Without an epsilon AdamW divides by such a mean: it stays. */
+ * takes x86 processors a hundred times as long. Without an epsilon Adam divides by such a mean: it stays. */
 STNI_KERNEL_INLINE T NAME(settled)(const struct NAME(step) *s, T mean)
 {
     return mean < s->least && mean > -s->least ? 0 : mean;
@@ -63,6 +63,11 @@ STNI_KERNEL_INLINE void NAME(step_adamw)(const struct NAME(step) *s, T *p, T g, 
     *m = NAME(settled)(s, s->keep * *m + s->take * g);
     *v = NAME(settled)(s, s->keep_square * *v + s->take_square * g * g);
     *p = s->shrink * *p - s->scaled_rate * *m / (SQRT(*v) * s->scale + s->epsilon);
+}
+
+STNI_KERNEL_INLINE void NAME(step_adam)(const struct NAME(step) *s, T *p, T g, T *m, T *v)
+{
+    NAME(step_adamw)(s, p, g + s->decay * *p, m, v);
 }
 
 STNI_KERNEL_INLINE void NAME(step_average)(const struct NAME(step) *s, T *mean, T p)

@@ -36,6 +36,15 @@ static void NAME(adamw)(const struct stni_update_chunk *chunk, const struct stni
         NAME(step_adamw)(&s, p + i, g[i], m + i, v + i);
 }
 
+static void NAME(adam)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
+{
+    const struct NAME(step) s = NAME(step_of)(STNI_UPDATE_ADAM, numbers);
+    T *restrict p = chunk->at[0], *restrict m = chunk->at[2], *restrict v = chunk->at[3];
+    const T *restrict g = chunk->at[1];
+    for (int64_t i = 0; i < chunk->n; i++)
+        NAME(step_adam)(&s, p + i, g[i], m + i, v + i);
+}
+
 static void NAME(average)(const struct stni_update_chunk *chunk, const struct stni_update_numbers *numbers)
 {
     const struct NAME(step) s = NAME(step_of)(STNI_UPDATE_AVERAGE, numbers);

@@ -146,15 +146,27 @@ static int descend_with_momentum(stn_context *context, stn_dtype dtype, const in
     return descend_by(context, &options, dtype, shape, out);
 }
 
-static int adamw(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+typedef stn_status (*adam_create)(stn_context *context, const stn_adamw_options *options, stn_optimizer **out);
+
+static int adam_by(adam_create create, stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
     const stn_adamw_options options = {.size = sizeof options, .rate = 0.01, .weight_decay = 0.1};
     struct training t;
     stn_optimizer *optimizer;
     begin(&t, context, dtype, shape);
-    CHECK_STATUS(stn_adamw_create(context, &options, &optimizer), STN_OK);
+    CHECK_STATUS(create(context, &options, &optimizer), STN_OK);
     take_steps(&t, optimizer);
     return results(&t, out);
+}
+
+static int adamw(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return adam_by(stn_adamw_create, context, dtype, shape, out);
+}
+
+static int adam(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    return adam_by(stn_adam_create, context, dtype, shape, out);
 }
 
 static int averages(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
@@ -214,8 +226,9 @@ static int overflow_is_told(stn_context *context, stn_dtype dtype, const int64_t
 static void updates_are_the_cpus(void)
 {
     static const both_work works[] = {{"sgd", descend},       {"momentum", descend_with_momentum},
-                                      {"adamw", adamw},       {"overflow", overflow_is_told},
-                                      {"averages", averages}, {"clipping", clipping}};
+                                      {"adamw", adamw},       {"adam", adam},
+                                      {"averages", averages}, {"overflow", overflow_is_told},
+                                      {"clipping", clipping}};
     for (size_t w = 0; w < sizeof works / sizeof works[0]; w++) {
         both_compare(&works[w], STN_DTYPE_F32, shapes[SHAPES - 1], 1e-6);
         both_compare(&works[w], STN_DTYPE_F64, shapes[SHAPES - 1], 1e-14);

@@ -199,6 +199,8 @@ static void of_creators(stn_context *context, const stn_spec *spec)
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "sgd_create: out got NULL, wanted where to put the result");
     CHECK_STATUS(stn_adamw_create(context, NULL, NULL), STN_ERR_ARGUMENT);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "adamw_create: out got NULL, wanted where to put the result");
+    CHECK_STATUS(stn_adam_create(context, NULL, NULL), STN_ERR_ARGUMENT);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "adam_create: out got NULL, wanted where to put the result");
     CHECK_STATUS(stn_average_create(context, 0, NULL, NULL), STN_ERR_ARGUMENT);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "average_create: out got NULL, wanted where to put the result");
     CHECK_STATUS(stn_mesh_slice(mesh, 0, NULL, NULL), STN_ERR_ARGUMENT);

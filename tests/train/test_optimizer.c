@@ -56,11 +56,13 @@ static void check_values(stn_tensor *t, const double *want, double tolerance)
 }
 
 struct setting {
-    int adamw, nesterov;
+    enum { SGD, ADAMW, ADAM } rule;
+    int nesterov;
     double momentum, decay;
 };
 
-static const struct setting settings[] = {{0, 0, 0, 0}, {0, 0, 0.9, 0.1}, {0, 1, 0.9, 0.1}, {1, 0, 0, 0.1}};
+static const struct setting settings[] = {
+    {SGD, 0, 0, 0}, {SGD, 0, 0.9, 0.1}, {SGD, 1, 0.9, 0.1}, {ADAMW, 0, 0, 0.1}, {ADAM, 0, 0, 0.1}};
 
 /* The textbook's loop, one element. */
 static double plain(const struct setting *s, int64_t i, int steps)
@@ -68,13 +70,14 @@ static double plain(const struct setting *s, int64_t i, int steps)
     double p = start(i), m = 0, v = 0;
     for (int t = 1; t <= steps; t++) {
         double rate = 0.05 * (t == 2 ? 0.5 : 1), g = slope(i, t - 1);
-        if (s->adamw) {
+        const double decoupled = s->rule == ADAMW ? s->decay * p : 0;
+        g += s->rule == ADAMW ? 0 : s->decay * p;
+        if (s->rule != SGD) {
             m = 0.9 * m + 0.1 * g;
             v = 0.999 * v + 0.001 * g * g;
-            p -= rate * (s->decay * p + m / (1 - pow(0.9, t)) / (sqrt(v / (1 - pow(0.999, t))) + 1e-8));
+            p -= rate * (decoupled + m / (1 - pow(0.9, t)) / (sqrt(v / (1 - pow(0.999, t))) + 1e-8));
             continue;
         }
-        g += s->decay * p;
         m = t == 1 ? g : s->momentum * m + g;
         p -= rate * (s->momentum == 0 ? g : s->nesterov ? g + s->momentum * m : m);
     }
@@ -86,8 +89,10 @@ static stn_optimizer *make(stn_context *context, const struct setting *s)
     stn_optimizer *optimizer = NULL;
     const stn_sgd_options sgd = {
         .size = sizeof sgd, .rate = 0.05, .momentum = s->momentum, .weight_decay = 9, .nesterov = s->nesterov};
-    const stn_adamw_options adamw = {.size = sizeof adamw, .rate = 0.05, .weight_decay = 9};
-    CHECK_STATUS(s->adamw ? stn_adamw_create(context, &adamw, &optimizer) : stn_sgd_create(context, &sgd, &optimizer),
+    const stn_adamw_options adam = {.size = sizeof adam, .rate = 0.05, .weight_decay = 9};
+    CHECK_STATUS(s->rule == SGD     ? stn_sgd_create(context, &sgd, &optimizer)
+                 : s->rule == ADAMW ? stn_adamw_create(context, &adam, &optimizer)
+                                    : stn_adam_create(context, &adam, &optimizer),
                  STN_OK);
     return optimizer;
 }
@@ -345,6 +350,8 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     refused(context, stn_adamw_create(context, &bad, &o), STN_ERR_ARGUMENT,
             "adamw: beta2 got 1, wanted at least 0 and less than 1");
+    refused(context, stn_adam_create(context, &bad, &o), STN_ERR_ARGUMENT,
+            "adam: beta2 got 1, wanted at least 0 and less than 1");
     CHECK_STATUS(stn_sgd_create(context, &(stn_sgd_options){.rate = 1}, &o), STN_ERR_ARGUMENT);
     CHECK_ERROR_PART(context, STN_ERR_ARGUMENT, "sgd: options got a struct of size 0, wanted");
     CHECK_STATUS(stn_adamw_create(context, &(stn_adamw_options){.rate = 1}, &o), STN_ERR_ARGUMENT);
