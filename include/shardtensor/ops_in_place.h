@@ -124,6 +124,9 @@ STN_API stn_tensor *stn_log_(stn_tensor *input);
 /** input = log2(input). As stn_log2. */
 STN_API stn_tensor *stn_log2_(stn_tensor *input);
 
+/** input = log10(input). As stn_log10. */
+STN_API stn_tensor *stn_log10_(stn_tensor *input);
+
 /** input = log(1 + input). As stn_log1p. */
 STN_API stn_tensor *stn_log1p_(stn_tensor *input);
 
@@ -144,6 +147,15 @@ STN_API stn_tensor *stn_cosh_(stn_tensor *input);
 
 /** input = tanh(input). As stn_tanh. */
 STN_API stn_tensor *stn_tanh_(stn_tensor *input);
+
+/** input = asinh(input). As stn_asinh. */
+STN_API stn_tensor *stn_asinh_(stn_tensor *input);
+
+/** input = acosh(input). As stn_acosh. */
+STN_API stn_tensor *stn_acosh_(stn_tensor *input);
+
+/** input = atanh(input). As stn_atanh. */
+STN_API stn_tensor *stn_atanh_(stn_tensor *input);
 
 /** input = 1 / (1 + e^-input). As stn_sigmoid. */
 STN_API stn_tensor *stn_sigmoid_(stn_tensor *input);

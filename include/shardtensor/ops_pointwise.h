@@ -245,6 +245,9 @@ STN_API stn_tensor *stn_logical_not(stn_tensor *input);
 /** Whether elements are NaN. */
 STN_API stn_tensor *stn_isnan(stn_tensor *input);
 
+/** Whether elements are infinite, of complex ones whether a part is. */
+STN_API stn_tensor *stn_isinf(stn_tensor *input);
+
 /** Whether elements are neither NaN nor infinite. */
 STN_API stn_tensor *stn_isfinite(stn_tensor *input);
 
@@ -310,6 +313,9 @@ STN_API stn_tensor *stn_log(stn_tensor *input);
 /** The logarithm to base 2. */
 STN_API stn_tensor *stn_log2(stn_tensor *input);
 
+/** The logarithm to base 10. */
+STN_API stn_tensor *stn_log10(stn_tensor *input);
+
 /** log(1 + x), exact near 0. */
 STN_API stn_tensor *stn_log1p(stn_tensor *input);
 
@@ -330,6 +336,15 @@ STN_API stn_tensor *stn_cosh(stn_tensor *input);
 
 /** Hyperbolic tangent. */
 STN_API stn_tensor *stn_tanh(stn_tensor *input);
+
+/** Inverse hyperbolic sine. */
+STN_API stn_tensor *stn_asinh(stn_tensor *input);
+
+/** Inverse hyperbolic cosine, 0 or more; NaN below 1. */
+STN_API stn_tensor *stn_acosh(stn_tensor *input);
+
+/** Inverse hyperbolic tangent; infinite at -1 and 1, NaN beyond. */
+STN_API stn_tensor *stn_atanh(stn_tensor *input);
 
 /** 1 / (1 + e^-x). */
 STN_API stn_tensor *stn_sigmoid(stn_tensor *input);

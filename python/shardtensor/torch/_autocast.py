@@ -20,9 +20,9 @@ LOWER = {"cpu": LOWER_ANYWHERE, "cuda": LOWER_ANYWHERE | {"mv"}}
 WIDER = {
     "cpu": WIDER_ANYWHERE | {"avg_pool3d", "max_pool3d", "adaptive_avg_pool3d", "grid_sample"},
     "cuda": WIDER_ANYWHERE | {
-        "acos", "asin", "cosh", "exp", "expm1", "log", "log1p", "log2", "reciprocal", "rsqrt", "sinh", "tan", "pow",
-        "softplus", "layer_norm", "group_norm", "rms_norm", "cosine_similarity", "logsumexp", "cumprod", "cumsum",
-        "softmax", "log_softmax", "sum", "vector_norm", "interpolate"
+        "acos", "asin", "cosh", "exp", "expm1", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sinh", "tan",
+        "pow", "softplus", "layer_norm", "group_norm", "rms_norm", "cosine_similarity", "logsumexp", "cumprod",
+        "cumsum", "softmax", "log_softmax", "sum", "vector_norm", "interpolate"
     }
 }
 

@@ -77,6 +77,14 @@ STNI_KERNEL_INLINE double stni_log2_f64(double x)
     return stni_log_ends_f64(x, STNI_FMA_F64(stni_log_mantissa_f64(m, 0.0), 1.4426950408889634, k));
 }
 
+/* log10 2 in two parts; k times the first is exact. */
+STNI_KERNEL_INLINE double stni_log10_f64(double x)
+{
+    double k, m = stni_mantissa_f64(x, &k);
+    const double part = STNI_FMA_F64(stni_log_mantissa_f64(m, 0.0), 0.43429448190325182, k * 2.8363394551044964e-14);
+    return stni_log_ends_f64(x, STNI_FMA_F64(k, 0x1.34413509f7800p-2, part));
+}
+
 /* With w = 1 + x rounded, log(1 + x) is log w less what the rounding added, over w. */
 STNI_KERNEL_INLINE double stni_log1p_f64(double x)
 {
@@ -138,6 +146,81 @@ STNI_KERNEL_INLINE double stni_tanh_f64(double x)
 {
     const double h = stni_half_expm1_f64(-2.0 * fabs(x));
     return stni_near_0_f64(x, copysign(h / (1.0 + h), x));
+}
+
+/* log(large + small) of two of which one is the root of `square`, rounded, and what rounding took from the sum and the
+ * root is made up for; log 2 large where the other one adds nothing. */
+STNI_KERNEL_INLINE double stni_log_with_root_f64(double large, double small, double root, double square)
+{
+    const int alone = large > 0x1p28;
+    const double sum = large + small, twice = 2.0 * root, rest = small - (sum - large);
+    const double missing = STNI_FMA_F64(rest, twice, STNI_FMA_F64(-root, root, square)) / (twice * sum);
+    const double w = alone ? large : sum;
+    double k, m = stni_mantissa_f64(w, &k);
+    k = alone ? k + 1.0 : k;
+    const double value = stni_log_mantissa_f64(m, STNI_FMA_F64(k, 5.4979230187083712e-14, alone ? 0.0 : missing));
+    return stni_log_ends_f64(w, STNI_FMA_F64(k, 0x1.62e42fefa3800p-1, value));
+}
+
+/* asinh a = a + a^3 P(a^2) for a <= 1/2. */
+STNI_KERNEL_INLINE double stni_asinh_f64(double x)
+{
+    const double a = fabs(x), z = a * a, square = STNI_FMA_F64(a, a, 1.0), root = a > 0x1p28 ? a : sqrt(square);
+    double p = 0.0017180779515298516;
+    STNI_TERM_F64(p, z, -0.0047475060367005969);
+    STNI_TERM_F64(p, z, 0.0074655969232054857);
+    STNI_TERM_F64(p, z, -0.0095341417483680007);
+    STNI_TERM_F64(p, z, 0.011512983893616813);
+    STNI_TERM_F64(p, z, -0.013960232220153612);
+    STNI_TERM_F64(p, z, 0.017352386950542125);
+    STNI_TERM_F64(p, z, -0.022372138357957139);
+    STNI_TERM_F64(p, z, 0.030381943716387798);
+    STNI_TERM_F64(p, z, -0.044642857127831746);
+    STNI_TERM_F64(p, z, 0.074999999999844177);
+    STNI_TERM_F64(p, z, -0.1666666666666661);
+    const double near = STNI_FMA_F64(p * z, a, a), far = stni_log_with_root_f64(root, a, root, square);
+    return copysign(a < 0.5 ? near : far, x);
+}
+
+/* With t = x - 1, acosh x = sqrt(2t) (1 + t P(t)) for t <= 1/2. */
+STNI_KERNEL_INLINE double stni_acosh_f64(double x)
+{
+    const double t = x - 1.0, first = sqrt(2.0 * t), square = STNI_FMA_F64(x, x, -1.0), root = sqrt(square);
+    double p = 4.1945262488521767e-07;
+    STNI_TERM_F64(p, t, -2.3181181819827133e-06);
+    STNI_TERM_F64(p, t, 7.2906219953178571e-06);
+    STNI_TERM_F64(p, t, -1.8621370602281251e-05);
+    STNI_TERM_F64(p, t, 4.4972593334440677e-05);
+    STNI_TERM_F64(p, t, -0.00010906431421995009);
+    STNI_TERM_F64(p, t, 0.0002711310461022207);
+    STNI_TERM_F64(p, t, -0.00069912932368616061);
+    STNI_TERM_F64(p, t, 0.0018988714822742374);
+    STNI_TERM_F64(p, t, -0.0055803571409789683);
+    STNI_TERM_F64(p, t, 0.018749999999961044);
+    STNI_TERM_F64(p, t, -0.083333333333333051);
+    const double near = STNI_FMA_F64(p * t, first, first), far = stni_log_with_root_f64(x, root, root, square);
+    return x < 1.5 ? near : far;
+}
+
+/* atanh a = a + a^3 P(a^2) for a <= 1/2, beyond it log((1 + a) / (1 - a)) / 2, which is NaN beyond 1. */
+STNI_KERNEL_INLINE double stni_atanh_f64(double x)
+{
+    const double a = fabs(x), z = a * a;
+    double p = 0.2247799468265323;
+    STNI_TERM_F64(p, z, -0.15290068731383652);
+    STNI_TERM_F64(p, z, 0.14493234142568881);
+    STNI_TERM_F64(p, z, 0.01456291118238901);
+    STNI_TERM_F64(p, z, 0.059824543169204498);
+    STNI_TERM_F64(p, z, 0.057743873016834646);
+    STNI_TERM_F64(p, z, 0.066779454410814565);
+    STNI_TERM_F64(p, z, 0.076914946615472338);
+    STNI_TERM_F64(p, z, 0.090909484907008342);
+    STNI_TERM_F64(p, z, 0.1111110988843233);
+    STNI_TERM_F64(p, z, 0.14285714308038369);
+    STNI_TERM_F64(p, z, 0.19999999999795082);
+    STNI_TERM_F64(p, z, 0.33333333333333992);
+    const double near = STNI_FMA_F64(p * z, a, a), far = 0.5 * stni_log_f64((1.0 + a) / (1.0 - a));
+    return copysign(a < 0.5 ? near : far, x);
 }
 
 /* atan t for |t| <= tan(pi / 8). */
@@ -367,12 +450,16 @@ STNI_KERNEL_INLINE double stni_erf_f64(double x)
 
 STNI_KERNEL_INLINE double stni_log_f64(double x) { return log(x); }
 STNI_KERNEL_INLINE double stni_log2_f64(double x) { return log2(x); }
+STNI_KERNEL_INLINE double stni_log10_f64(double x) { return log10(x); }
 STNI_KERNEL_INLINE double stni_log1p_f64(double x) { return log1p(x); }
 STNI_KERNEL_INLINE double stni_exp2_f64(double x) { return exp2(x); }
 STNI_KERNEL_INLINE double stni_expm1_f64(double x) { return expm1(x); }
 STNI_KERNEL_INLINE double stni_sinh_f64(double x) { return sinh(x); }
 STNI_KERNEL_INLINE double stni_cosh_f64(double x) { return cosh(x); }
 STNI_KERNEL_INLINE double stni_tanh_f64(double x) { return tanh(x); }
+STNI_KERNEL_INLINE double stni_asinh_f64(double x) { return asinh(x); }
+STNI_KERNEL_INLINE double stni_acosh_f64(double x) { return acosh(x); }
+STNI_KERNEL_INLINE double stni_atanh_f64(double x) { return atanh(x); }
 STNI_KERNEL_INLINE double stni_atan_f64(double x) { return atan(x); }
 STNI_KERNEL_INLINE double stni_atan2_f64(double y, double x) { return atan2(y, x); }
 STNI_KERNEL_INLINE double stni_hypot_f64(double x, double y) { return hypot(x, y); }

@@ -105,6 +105,11 @@ stn_tensor *stn_isnan(stn_tensor *input)
     return stni_call(STNI_OP_isnan, 1, &input, NULL);
 }
 
+stn_tensor *stn_isinf(stn_tensor *input)
+{
+    return stni_call(STNI_OP_isinf, 1, &input, NULL);
+}
+
 stn_tensor *stn_isfinite(stn_tensor *input)
 {
     return stni_call(STNI_OP_isfinite, 1, &input, NULL);
@@ -209,6 +214,13 @@ static const struct stni_pointwise_rule isnan_rule = {
 };
 const stn_op_desc stni_op_isnan = {
     .size = sizeof(stn_op_desc), .name = "isnan", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&isnan_rule),
+};
+
+static const struct stni_pointwise_rule isinf_rule = {
+    .op = STNI_POINTWISE_isinf, .result = stni_dtype_bool, .compute = stni_dtype_same,
+};
+const stn_op_desc stni_op_isinf = {
+    .size = sizeof(stn_op_desc), .name = "isinf", STN_INPUTS(stni_unary_inputs), STNI_POINTWISE(&isinf_rule),
 };
 
 static const struct stni_pointwise_rule isfinite_rule = {

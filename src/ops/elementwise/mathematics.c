@@ -64,6 +64,16 @@ stn_tensor *stn_log2_(stn_tensor *input)
     return stni_call(STNI_OP_log2_, 1, &input, NULL);
 }
 
+stn_tensor *stn_log10(stn_tensor *input)
+{
+    return stni_call(STNI_OP_log10, 1, &input, NULL);
+}
+
+stn_tensor *stn_log10_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_log10_, 1, &input, NULL);
+}
+
 stn_tensor *stn_log1p(stn_tensor *input)
 {
     return stni_call(STNI_OP_log1p, 1, &input, NULL);
@@ -132,6 +142,36 @@ stn_tensor *stn_tanh(stn_tensor *input)
 stn_tensor *stn_tanh_(stn_tensor *input)
 {
     return stni_call(STNI_OP_tanh_, 1, &input, NULL);
+}
+
+stn_tensor *stn_asinh(stn_tensor *input)
+{
+    return stni_call(STNI_OP_asinh, 1, &input, NULL);
+}
+
+stn_tensor *stn_asinh_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_asinh_, 1, &input, NULL);
+}
+
+stn_tensor *stn_acosh(stn_tensor *input)
+{
+    return stni_call(STNI_OP_acosh, 1, &input, NULL);
+}
+
+stn_tensor *stn_acosh_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_acosh_, 1, &input, NULL);
+}
+
+stn_tensor *stn_atanh(stn_tensor *input)
+{
+    return stni_call(STNI_OP_atanh, 1, &input, NULL);
+}
+
+stn_tensor *stn_atanh_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_atanh_, 1, &input, NULL);
 }
 
 stn_tensor *stn_sigmoid(stn_tensor *input)

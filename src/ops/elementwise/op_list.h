@@ -54,6 +54,7 @@
     X(logical_xor) \
     X(logical_not) \
     X(isnan) \
+    X(isinf) \
     X(isfinite) \
     X(addcmul) \
     X(addcmul_) \

@@ -20,6 +20,7 @@
     ROW(X, expm1,       ANALYTIC, OUT, NONE,    ZERO)   \
     ROW(X, log,         ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, log2,        ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, log10,       ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, log1p,       ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, sqrt,        ANALYTIC, OUT, NONE,    OPS)    \
     ROW(X, rsqrt,       ANALYTIC, OUT, NONE,    OPS)    \
@@ -27,6 +28,9 @@
     ROW(X, sinh,        ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, cosh,        ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, tanh,        ANALYTIC, OUT, NONE,    OPS)    \
+    ROW(X, asinh,       ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, acosh,       ANALYTIC, IN,  NONE,    OPS)    \
+    ROW(X, atanh,       ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, sigmoid,     ANALYTIC, OUT, NONE,    OPS)    \
     ROW(X, sin,         ANALYTIC, IN,  NONE,    OPS)    \
     ROW(X, cos,         ANALYTIC, IN,  NONE,    OPS)    \

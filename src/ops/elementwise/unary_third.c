@@ -32,6 +32,12 @@ STNI_THIRD(log2)
     return stn_mul_number(by_cube(x, v), 2 * STNI_RLN2);
 }
 
+STNI_THIRD(log10)
+{
+    (void)attrs;
+    return stn_mul_number(by_cube(x, v), 2 * STNI_RLN10);
+}
+
 STNI_THIRD(log1p)
 {
     (void)attrs;
@@ -72,6 +78,31 @@ STNI_THIRD(tanh)
 {
     (void)v, (void)attrs;
     return stn_mul_number(x, -2);
+}
+
+/* (2 v^2 - 1) / (v^2 + 1)^(5/2) */
+STNI_THIRD(asinh)
+{
+    (void)attrs;
+    stn_tensor *squared = stn_square(v), *sum = stn_add_number(squared, 1);
+    return stn_div(stn_mul(stn_mul(x, line(2, squared, -1)), stn_rsqrt(sum)), stn_square(sum));
+}
+
+/* (2 v^2 + 1) / (v^2 - 1)^(5/2), the root on acosh's branch. */
+STNI_THIRD(acosh)
+{
+    (void)attrs;
+    stn_tensor *less = stn_add_number(v, -1), *more = stn_add_number(v, 1), *rest = stn_mul(less, more);
+    stn_tensor *root = stn_mul(stn_rsqrt(less), stn_rsqrt(more));
+    return stn_div(stn_mul(stn_mul(x, line(2, stn_square(v), 1)), root), stn_square(rest));
+}
+
+/* (6 v^2 + 2) / (1 - v^2)^3 */
+STNI_THIRD(atanh)
+{
+    (void)attrs;
+    stn_tensor *squared = stn_square(v);
+    return by_cube(stn_mul(x, line(6, squared, 2)), line(-1, squared, 1));
 }
 
 STNI_THIRD(sigmoid)

@@ -11,6 +11,7 @@
 
 STNI_THIRD(log);
 STNI_THIRD(log2);
+STNI_THIRD(log10);
 STNI_THIRD(log1p);
 STNI_THIRD(sqrt);
 STNI_THIRD(rsqrt);
@@ -18,6 +19,9 @@ STNI_THIRD(reciprocal);
 STNI_THIRD(sinh);
 STNI_THIRD(cosh);
 STNI_THIRD(tanh);
+STNI_THIRD(asinh);
+STNI_THIRD(acosh);
+STNI_THIRD(atanh);
 STNI_THIRD(sigmoid);
 STNI_THIRD(sin);
 STNI_THIRD(cos);

@@ -45,6 +45,12 @@ static stn_tensor *complex_exp(stn_tensor *x)
 {
     return stn_real(stn_exp(stn_mul(stn_complex(x, x), stn_complex(x, stn_square(x)))));
 }
+/* On the left, where a root of z^2 - 1 would be the wrong one for acosh. */
+static stn_tensor *complex_inverses(stn_tensor *x)
+{
+    stn_tensor *z = stn_complex(stn_mul_number(x, -2), stn_add_number(x, -0.3));
+    return stn_add(stn_imag(stn_mul(stn_asinh(z), stn_acosh(z))), stn_real(stn_atanh(stn_log10(z))));
+}
 static stn_tensor *complex_sqrt(stn_tensor *x) { return stn_real(stn_sqrt(stn_log(stn_complex(x, stn_square(x))))); }
 
 static const struct unary unary_ops[] = {
@@ -102,6 +108,11 @@ static const struct unary unary_ops[] = {
     {"pow -1", inverted, -2, 1},
     {"pow -0.5", root_inverted, 2, 1},
     {"pow 1", itself, 0, 1},
+    {"log10", stn_log10, 2, 1},
+    {"asinh", stn_asinh, 0, 2},
+    {"acosh", stn_acosh, 3, 1.5},
+    {"atanh", stn_atanh, 0, 0.7},
+    {"complex inverses", complex_inverses, 1.2, 0.5},
 };
 
 static stn_tensor *call_unary(stn_tensor *const *in, const void *arg)
@@ -330,96 +341,6 @@ static void a_curve_and_its_backward_are_one_op_each_and_send_nothing(void)
     test_ranks(2, local_body, NULL);
 }
 
-static stn_status far_body(stn_context *context, void *arg)
-{
-    enum { POINTS = 3, ORIGIN = 2 };
-    const struct random_shape shape = {1, {POINTS}};
-    const double y[POINTS] = {3e25, 4e-25, 0}, x[POINTS] = {4e25, 3e-25, 0};
-    const double want[2][POINTS] = {{1.6e-26, 1.2e24, 0}, {-1.2e-26, -1.6e24, 0}};
-    (void)arg;
-    stn_scope_begin(context);
-    stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F32, &shape, y),
-                        against_one_local(context, STN_DTYPE_F32, &shape, x)};
-    stn_tensor *grad[2] = {NULL};
-    double got[POINTS];
-    for (int i = 0; i < 2; i++)
-        CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
-    stn_tensor *sum = stn_sum(stn_atan2(in[0], in[1]), 0, NULL, 0);
-    CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, in, 0, 0, grad), STN_OK);
-    for (int i = 0; i < 2; i++) {
-        test_read(grad[i], got, POINTS);
-        for (int k = 0; k < ORIGIN; k++)
-            CHECK_NEAR(got[k] / want[i][k], 1, 1e-6);
-        CHECK(got[ORIGIN] == 0);
-    }
-    return stn_scope_end(context);
-}
-
-/* Of lengths whose squares f32 does not have, and of none. */
-static void angles_of_far_and_near_points_have_their_derivatives(void)
-{
-    test_ranks(1, far_body, NULL);
-}
-
-/* The gradients of `y` with respect to two leaves, and the derivatives of the sum of the first one with respect to
- * the leaves and the cotangent. */
-static void read_again(stn_context *context, stn_tensor *y, stn_tensor *const leaf[2], int n, double *got)
-{
-    stn_tensor *grad[2] = {NULL}, *again[3] = {NULL};
-    stn_tensor *cotangent = stn_cast(stn_ne_number(stn_detach(leaf[0]), 12345), STN_DTYPE_F64);
-    CHECK_STATUS(stn_set_requires_grad(cotangent, 1), STN_OK);
-    CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 2, leaf, 1, 1, grad), STN_OK);
-    stn_tensor *sum = stn_sum(grad[0], 0, NULL, 0), *all[] = {leaf[0], leaf[1], cotangent};
-    CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 3, all, 0, 0, again), STN_OK);
-    for (int k = 0; k < 2; k++)
-        test_read(stn_detach(grad[k]), got + k * n, n);
-    for (int k = 0; k < 3; k++)
-        test_read(again[k], got + (2 + k) * n, n);
-}
-
-static stn_tensor *angle_of_parts(stn_tensor *a, stn_tensor *b) { return stn_angle(stn_complex(b, a)); }
-
-/* Where a coordinate is 0, or both, and powers of 0. */
-static stn_status zeros_body(stn_context *context, void *arg)
-{
-    enum { POINTS = 5, RESULTS = 5 };
-    const struct random_shape shape = {1, {POINTS}};
-    const double a[POINTS] = {0, -2, 0, 3, 0}, b[POINTS] = {2, 0, -4, 4, 0}, exponents[POINTS] = {1, 3, 2, 0, 4};
-    stn_tensor *(*const of[])(stn_tensor *, stn_tensor *) = {stn_atan2, angle_of_parts};
-    double got[RESULTS * POINTS];
-    (void)arg;
-    for (int k = 0; k < 3; k++) {
-        stn_scope_begin(context);
-        const double *const other = k < 2 ? b : exponents;
-        stn_tensor *leaf[] = {against_one_local(context, STN_DTYPE_F64, &shape, a),
-                              against_one_local(context, STN_DTYPE_F64, &shape, other)};
-        for (int i = 0; i < 2; i++)
-            CHECK_STATUS(stn_set_requires_grad(leaf[i], 1), STN_OK);
-        stn_tensor *y = k < 2 ? of[k](leaf[0], leaf[1]) : stn_pow(stn_square(leaf[0]), leaf[1]), *plain[2] = {NULL};
-        stn_tensor *sum = stn_sum(y, 0, NULL, 0);
-        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, leaf, 1, 0, plain), STN_OK);
-        read_again(context, y, leaf, POINTS, got);
-        for (int i = 0; i < 2; i++)
-            against_one_compare(plain[i], got + i * POINTS, 1e-15);
-        for (int i = 0; i < POINTS && k < 2; i++) {
-            const double r = a[i] * a[i] + b[i] * b[i], over = r > 0 ? 1 / r : 0;
-            const double want[RESULTS] = {b[i] * over, -a[i] * over, -2 * a[i] * b[i] * over * over,
-                                          (a[i] * a[i] - b[i] * b[i]) * over * over, b[i] * over};
-            for (int j = 0; j < RESULTS; j++)
-                CHECK_NEAR(got[j * POINTS + i], want[j], 1e-12);
-        }
-        for (int i = 0; i < RESULTS * POINTS; i++)
-            CHECK(isfinite(got[i]));
-        CHECK_STATUS(stn_scope_end(context), STN_OK);
-    }
-    return STN_OK;
-}
-
-static void gradients_at_zeros_are_differentiated_again(void)
-{
-    test_ranks(1, zeros_body, NULL);
-}
-
 static stn_tensor *huber(stn_tensor *x)
 {
     return stn_huber_loss(x, stn_mul_number(stn_detach(x), 0), NULL, STN_REDUCE_SUM, 2);
@@ -455,44 +376,13 @@ static void second_derivatives_at_corners_are_those_of_pytorch(void)
     test_ranks(1, corners_body, NULL);
 }
 
-static stn_status nan_body(stn_context *context, void *arg)
-{
-    enum { PAIRS = 5 };
-    const struct random_shape shape = {1, {PAIRS}};
-    const double x[PAIRS] = {1, 2, 3, NAN, 3}, y[PAIRS] = {2, 1, 3, 3, NAN};
-    const double want[2][2][PAIRS] = {{{0, 1, 0.5, 1, 1}, {1, 0, 0.5, 1, 1}}, {{1, 0, 0.5, 1, 1}, {0, 1, 0.5, 1, 1}}};
-    (void)arg;
-    for (int least = 0; least < 2; least++) {
-        stn_scope_begin(context);
-        stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F64, &shape, x),
-                            against_one_local(context, STN_DTYPE_F64, &shape, y)};
-        stn_tensor *grad[2] = {NULL};
-        for (int i = 0; i < 2; i++)
-            CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
-        stn_tensor *sum = stn_sum(least ? stn_minimum(in[0], in[1]) : stn_maximum(in[0], in[1]), 0, NULL, 0);
-        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 2, in, 0, 0, grad), STN_OK);
-        for (int i = 0; i < 2; i++)
-            against_one_compare(grad[i], want[least][i], 0);
-        CHECK_STATUS(stn_scope_end(context), STN_OK);
-    }
-    return STN_OK;
-}
-
-static void extremes_of_equal_numbers_and_of_nan_pass_to_both(void)
-{
-    test_ranks(1, nan_body, NULL);
-}
-
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"both_derivatives_are_central_differences", both_derivatives_are_central_differences},
         {"drawn_layouts_have_the_derivatives_of_whole_tensors", drawn_layouts_have_the_derivatives_of_whole_tensors},
         {"third_derivatives_are_central_differences", third_derivatives_are_central_differences},
-        {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
         {"second_derivatives_at_corners_are_those_of_pytorch", second_derivatives_at_corners_are_those_of_pytorch},
-        {"gradients_at_zeros_are_differentiated_again", gradients_at_zeros_are_differentiated_again},
-        {"extremes_of_equal_numbers_and_of_nan_pass_to_both", extremes_of_equal_numbers_and_of_nan_pass_to_both},
         {"a_curve_and_its_backward_are_one_op_each_and_send_nothing",
          a_curve_and_its_backward_are_one_op_each_and_send_nothing},
     };

@@ -27,6 +27,8 @@ static const struct {
     {"sin", STNI_POINTWISE_sin, sinl, 1.5},      {"cos", STNI_POINTWISE_cos, cosl, 1.5},
     {"tan", STNI_POINTWISE_tan, tanl, 3},        {"asin", STNI_POINTWISE_asin, asinl, 2.5},
     {"acos", STNI_POINTWISE_acos, acosl, 1.5},   {"atan", STNI_POINTWISE_atan, atanl, 2.5},
+    {"log10", STNI_POINTWISE_log10, log10l, 2},  {"asinh", STNI_POINTWISE_asinh, asinhl, 2},
+    {"acosh", STNI_POINTWISE_acosh, acoshl, 2.5}, {"atanh", STNI_POINTWISE_atanh, atanhl, 3},
     {"erf", STNI_POINTWISE_erf, erfl, 2.5},      {"erfc", STNI_POINTWISE_erfc, erfcl, 4},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
@@ -43,7 +45,13 @@ static int is_right(double got, long double want, double ulps)
     return fabsl(got - want) <= ulps * ulp && (want != 0 || !signbit(got) == !signbit(want));
 }
 
-/* Ends of the range, then numbers of every magnitude, of magnitudes near 1, and near multiples of pi / 2. */
+/* A zero or an end is there. */
+static int is_bent_at_1(long double (*exact)(long double))
+{
+    return exact == logl || exact == log2l || exact == log10l || exact == acoshl || exact == atanhl;
+}
+
+/* Ends of the range, then numbers of every magnitude, of magnitudes near 1, and near 1 or multiples of pi / 2. */
 static double argument(int f, int i)
 {
     static const double ends[] = {0.0, INFINITY, NAN, DBL_MAX, DBL_MIN, 0x1p-1074, 1.0, 710.0, 710.4758, 710.47587,
@@ -55,7 +63,7 @@ static double argument(int f, int i)
     switch (i % 3) {
     case 0: return sign * ldexp(part, i * 37 % 2098 - 1074);
     case 1: return sign * ldexp(part, i * 13 % 24 - 14);
-    default: return functions[f].exact == logl || functions[f].exact == log2l
+    default: return is_bent_at_1(functions[f].exact)
                         ? 1.0 + sign * ldexp(part, -2 - i % 50)
                         : sign * (double)(i * 7919 % 330000) * 1.57079632679489661923;
     }

@@ -35,6 +35,7 @@ static const struct {
     {"expm1", STNI_POINTWISE_expm1, expm1, 6e-7, 2},
     {"log", STNI_POINTWISE_log, log, 3e-7, 2},
     {"log2", STNI_POINTWISE_log2, log2, 6e-7, 2},
+    {"log10", STNI_POINTWISE_log10, log10, 4e-7, 2},
     {"log1p", STNI_POINTWISE_log1p, log1p, 4e-7, 2},
     {"sqrt", STNI_POINTWISE_sqrt, sqrt, 1e-7, 2},
     {"rsqrt", STNI_POINTWISE_rsqrt, rsqrt, 2e-7, 2},
@@ -42,6 +43,9 @@ static const struct {
     {"sinh", STNI_POINTWISE_sinh, sinh, 8e-7, 2},
     {"cosh", STNI_POINTWISE_cosh, cosh, 8e-7, 2},
     {"tanh", STNI_POINTWISE_tanh, tanh, 3e-7, 2},
+    {"asinh", STNI_POINTWISE_asinh, asinh, 3e-7, 2},
+    {"acosh", STNI_POINTWISE_acosh, acosh, 3e-7, 2},
+    {"atanh", STNI_POINTWISE_atanh, atanh, 3e-7, 2},
     {"sigmoid", STNI_POINTWISE_sigmoid, sigmoid, 3e-7, 2},
     {"sin", STNI_POINTWISE_sin, sin, 2e-7, 2},
     {"cos", STNI_POINTWISE_cos, cos, 2e-7, 2},
@@ -362,6 +366,7 @@ static double _Complex csigmoid(double _Complex x) { return 1 / (1 + cexp(-x)); 
 static double _Complex cexp2(double _Complex x) { return cpow(2, x); }
 static double _Complex cexpm1(double _Complex x) { return cexp(x) - 1; }
 static double _Complex clog_2(double _Complex x) { return clog(x) / log(2); }
+static double _Complex clog_10(double _Complex x) { return clog(x) / log(10); }
 static double _Complex clog_1p(double _Complex x) { return clog(1 + x); }
 
 static void complex_functions_are_the_c_librarys(void)
@@ -375,7 +380,8 @@ static void complex_functions_are_the_c_librarys(void)
                 {STNI_POINTWISE_sinh, csinh},       {STNI_POINTWISE_cosh, ccosh},     {STNI_POINTWISE_tanh, ctanh},
                 {STNI_POINTWISE_sigmoid, csigmoid}, {STNI_POINTWISE_sin, csin},       {STNI_POINTWISE_cos, ccos},
                 {STNI_POINTWISE_tan, ctan},         {STNI_POINTWISE_asin, casin},     {STNI_POINTWISE_acos, cacos},
-                {STNI_POINTWISE_atan, catan}};
+                {STNI_POINTWISE_atan, catan},       {STNI_POINTWISE_asinh, casinh},   {STNI_POINTWISE_acosh, cacosh},
+                {STNI_POINTWISE_atanh, catanh},     {STNI_POINTWISE_log10, clog_10}};
     enum { N = 37 };
     float _Complex x[N], y[N];
     double _Complex wide[N], result[N];

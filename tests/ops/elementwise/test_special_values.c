@@ -47,6 +47,10 @@ static double rsqrt(double x) { return 1 / sqrt(x); }
 static double rsqrt_derivative(double x) { return -0.5 * rsqrt(x) * rsqrt(x) * rsqrt(x); }
 static double reciprocal(double x) { return 1 / x; }
 static double reciprocal_derivative(double x) { return -(1 / x) * (1 / x); }
+static double log10_derivative(double x) { return M_LOG10E / x; }
+static double asinh_derivative(double x) { return 1 / sqrt(x * x + 1); }
+static double acosh_derivative(double x) { return 1 / sqrt(x * x - 1); } /* as PyTorch's, beyond the domain too */
+static double atanh_derivative(double x) { return 1 / (1 - x * x); }
 static double tanh_derivative(double x) { return 1 - tanh(x) * tanh(x); }
 static double sigmoid_derivative(double x)
 {
@@ -120,6 +124,10 @@ static const struct function functions[] = {
     {"expm1", stn_expm1, expm1, exp},
     {"log", stn_log, log, log_derivative},
     {"log2", stn_log2, log2, log2_derivative},
+    {"log10", stn_log10, log10, log10_derivative},
+    {"asinh", stn_asinh, asinh, asinh_derivative},
+    {"acosh", stn_acosh, acosh, acosh_derivative},
+    {"atanh", stn_atanh, atanh, atanh_derivative},
     {"log1p", stn_log1p, log1p, log1p_derivative},
     {"sqrt", stn_sqrt, sqrt, sqrt_derivative},
     {"rsqrt", stn_rsqrt, rsqrt, rsqrt_derivative},

@@ -15,6 +15,7 @@
     X(expm1,      EXPM1(x),    1 + v,             1)                            \
     X(log,        LOG(x),      1 / v,             -1 / (v * v))                 \
     X(log2,       LOG2(x),     (R)STNI_RLN2 / v,  -(R)STNI_RLN2 / (v * v))      \
+    X(log10,      LOG10(x),    (R)STNI_RLN10 / v,  -(R)STNI_RLN10 / (v * v))    \
     X(log1p,      LOG1P(x),    1 / (1 + v),       -1 / ((1 + v) * (1 + v)))     \
     X(sqrt,       SQRT(x),     1 / (2 * v),       -1 / (2 * v * v))             \
     X(rsqrt,      1 / SQRT(x), -v * v * v / 2,    -3 * v * v / 2)               \
@@ -22,6 +23,9 @@
     X(sinh,       SINH(x),     COSH(v),           SINH(v))                      \
     X(cosh,       COSH(x),     SINH(v),           COSH(v))                      \
     X(tanh,       TANH(x),     (1 - v) * (1 + v), -2 * v)                       \
+    X(asinh,      ASINH(x),    1 / SQRT(1 + v * v), -v / ((1 + v * v) * SQRT(1 + v * v))) \
+    X(acosh,      ACOSH(x),    ACOSH_SLOPE(v),    ACOSH_BEND(v))                \
+    X(atanh,      ATANH(x),    1 / ((1 - v) * (1 + v)), 2 * v / ((1 - v) * (1 + v) * ((1 - v) * (1 + v)))) \
     X(sigmoid,    SIGMOID(x),  v * (1 - v),       1 - 2 * v)
 
 #endif

@@ -18,6 +18,7 @@
 #define STNI_PI 3.14159265358979323846
 #define STNI_LN2 0.69314718055994530942
 #define STNI_RLN2 1.44269504088896340736    /* 1 / ln 2 */
+#define STNI_RLN10 0.43429448190325182765   /* 1 / ln 10 */
 
 /* Products keep their own rounding: gcc 12 makes fused multiply-adds of the pairs of a complex product even where
  * contraction is off, and then the bits would depend on the instruction set. */

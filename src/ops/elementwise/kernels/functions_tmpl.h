@@ -83,9 +83,39 @@ STNI_INLINE COMPLEX_T COMPLEX_NAME(log2)(COMPLEX_T x)
     return (T)STNI_RLN2 * LIBM(clog)(x);
 }
 
+STNI_INLINE COMPLEX_T COMPLEX_NAME(log10)(COMPLEX_T x)
+{
+    return (T)STNI_RLN10 * LIBM(clog)(x);
+}
+
 STNI_INLINE COMPLEX_T COMPLEX_NAME(log1p)(COMPLEX_T x)
 {
     return LIBM(clog)(1 + x);
+}
+
+/* acosh' x = (x^2 - 1)^(-1/2), of -1 positive as of 1. A complex root is taken of each factor, so that it lies on
+ * acosh's own branch. */
+STNI_INLINE T NAME(acosh_slope)(T x)
+{
+    T a = LIBM(fabs)(x);
+    return 1 / LIBM(sqrt)((a - 1) * (a + 1));
+}
+
+STNI_INLINE T NAME(acosh_bend)(T x)
+{
+    T slope = NAME(acosh_slope)(x);
+    return -x * slope * slope * slope;
+}
+
+STNI_INLINE COMPLEX_T COMPLEX_NAME(acosh_slope)(COMPLEX_T x)
+{
+    return 1 / COMPLEX_NAME(mul)(LIBM(csqrt)(x - 1), LIBM(csqrt)(1 + x));
+}
+
+STNI_INLINE COMPLEX_T COMPLEX_NAME(acosh_bend)(COMPLEX_T x)
+{
+    COMPLEX_T slope = COMPLEX_NAME(acosh_slope)(x), square = COMPLEX_NAME(mul)(slope, slope);
+    return COMPLEX_NAME(mul)(-x, COMPLEX_NAME(mul)(slope, square));
 }
 
 #undef T
