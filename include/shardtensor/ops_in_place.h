@@ -106,6 +106,18 @@ STN_API stn_tensor *stn_round_(stn_tensor *input, int decimals);
 /** input = input with numbers for NaN and infinities. As stn_nan_to_num. */
 STN_API stn_tensor *stn_nan_to_num_(stn_tensor *input, double nan, const double *posinf, const double *neginf);
 
+/** input *= log(other), 0 where input is 0. As stn_xlogy. */
+STN_API stn_tensor *stn_xlogy_(stn_tensor *input, stn_tensor *other);
+
+/** stn_xlogy_ of a number. */
+STN_API stn_tensor *stn_xlogy_number_(stn_tensor *input, double other);
+
+/** input = its size with the sign of other. As stn_copysign. */
+STN_API stn_tensor *stn_copysign_(stn_tensor *input, stn_tensor *other);
+
+/** stn_copysign_ of a number. */
+STN_API stn_tensor *stn_copysign_number_(stn_tensor *input, double other);
+
 /** input *= input. As stn_square. */
 STN_API stn_tensor *stn_square_(stn_tensor *input);
 

@@ -155,6 +155,25 @@ STN_API stn_tensor *stn_atan2(stn_tensor *input, stn_tensor *other);
 /** The distance of the point (other, input) from the origin. As stn_atan2, of floating dtypes only. */
 STN_API stn_tensor *stn_hypot(stn_tensor *input, stn_tensor *other);
 
+/** log(e^input + e^other), which overflows nowhere. As stn_hypot.
+ *  Gradient: yes, twice differentiable; NaN to both where they are the same infinity, as PyTorch's. */
+STN_API stn_tensor *stn_logaddexp(stn_tensor *input, stn_tensor *other);
+
+/** input * log(other); where input is 0 it is 0, unless other is NaN. As stn_atan2.
+ *  Gradient: yes, twice differentiable; none to input where it is 0 and other is 0 or less. */
+STN_API stn_tensor *stn_xlogy(stn_tensor *input, stn_tensor *other);
+
+/** stn_xlogy of a number. */
+STN_API stn_tensor *stn_xlogy_number(stn_tensor *input, double other);
+
+/** The size of input with the sign of other, of which zeros and NaN have one too. As stn_atan2.
+ *  Gradient: to input, twice differentiable: the cotangent with the sign of input times that of other; 0 where input is
+ *  0, NaN where it is infinite, as PyTorch's. */
+STN_API stn_tensor *stn_copysign(stn_tensor *input, stn_tensor *other);
+
+/** stn_copysign of a number. */
+STN_API stn_tensor *stn_copysign_number(stn_tensor *input, double other);
+
 /** real + i imag. As stn_add; f32 gives c64, f64 gives c128, others are STN_ERR_DTYPE. Partial(sum) is kept where real
  *  and imag are Partial(sum).  Gradient: yes, twice differentiable. */
 STN_API stn_tensor *stn_complex(stn_tensor *real, stn_tensor *imag);

@@ -85,6 +85,12 @@
     X(polar) \
     X(atan2) \
     X(hypot) \
+    X(logaddexp) \
+    X(xlogy) \
+    X(xlogy_) \
+    X(copysign) \
+    X(copysign_) \
+    X(copysign_backward) \
     X(prelu) \
     X(glu) \
     X(logsumexp_backward) \

@@ -5,6 +5,7 @@
 #include "ranks.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static stn_status far_body(stn_context *context, void *arg)
 {
@@ -124,12 +125,121 @@ static void extremes_of_equal_numbers_and_of_nan_pass_to_both(void)
     test_ranks(1, nan_body, NULL);
 }
 
+static int is_same(double got, double want)
+{
+    return isnan(want) ? isnan(got) : got == want && (want != 0 || !signbit(got) == !signbit(want));
+}
+
+/* Zeros keep their signs. */
+static stn_tensor *vector(stn_context *context, int64_t n, const double *values)
+{
+    const stn_spec *spec = NULL;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, &spec), STN_OK);
+    stn_tensor *tensor = stn_from_host(context, spec, values);
+    stn_spec_release(&spec);
+    return tensor;
+}
+
+/* One pair of operands: the value, the two gradients (zeros without signs), as PyTorch 2.15 gives them. */
+struct corner {
+    double x, y, value, by_x, by_y;
+};
+
+static void check_corners(stn_context *context, stn_tensor *(*op)(stn_tensor *, stn_tensor *), int n,
+                          const struct corner *corners)
+{
+    enum { MOST = 16 };
+    double x[MOST], y[MOST], value[MOST], got[2][MOST] = {{0}};
+    for (int i = 0; i < n; i++)
+        x[i] = corners[i].x, y[i] = corners[i].y;
+    stn_scope_begin(context);
+    stn_tensor *in[] = {vector(context, n, x), vector(context, n, y)}, *grad[2] = {NULL};
+    for (int i = 0; i < 2; i++)
+        CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+    stn_tensor *out = op(in[0], in[1]), *ones = stn_cast(stn_ne_number(stn_detach(in[0]), 12345), STN_DTYPE_F64);
+    test_read(stn_detach(out), value, n);
+    CHECK_STATUS(stn_grad(context, 1, &out, &ones, 2, in, 0, 0, grad), STN_OK);
+    for (int i = 0; i < 2; i++)
+        if (grad[i])
+            test_read(grad[i], got[i], n);
+    for (int i = 0; i < n; i++)
+        if (!CHECK(is_same(value[i], corners[i].value) && is_same(got[0][i] + 0.0, corners[i].by_x) &&
+                   is_same(got[1][i] + 0.0, corners[i].by_y)))
+            fprintf(stderr, "  of %g and %g: got %g, gradients %g and %g\n", x[i], y[i], value[i], got[0][i],
+                    got[1][i]);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+#define CHECK_CORNERS(op, corners) check_corners(context, op, sizeof corners / sizeof *corners, corners)
+
+static stn_status pairs_body(stn_context *context, void *arg)
+{
+    static const double inf = INFINITY, nan = (double)NAN, more = 1e308;
+    const struct corner sums[] = {{inf, inf, inf, nan, nan}, {inf, -inf, inf, 1, 0}, {-inf, -inf, -inf, nan, nan},
+                                  {-inf, 2, 2, 0, 1}, {nan, 1, nan, nan, nan}, {1, nan, nan, nan, nan},
+                                  {0, 0, M_LN2, 0.5, 0.5}, {more, more, more, 0.5, 0.5}, {more, -more, more, 1, 0}};
+    const struct corner products[] = {{0, 0, 0, 0, nan}, {0, nan, nan, nan, nan}, {0, inf, 0, inf, 0},
+                                      {-0.0, -1, 0, 0, 0}, {nan, 0, nan, -inf, nan}, {1, 0, -inf, -inf, inf},
+                                      {inf, 0, -inf, -inf, inf},
+                                      {-1, 0, inf, -inf, -inf}, {2, -4, nan, nan, -0.5}, {0, 1, 0, 0, 0}};
+    const struct corner signs[] = {{0, -0.0, -0.0, 0, 0}, {-0.0, 1, 0, 0, 0}, {1, -0.0, -1, -1, 0}, {-2, 0, 2, -1, 0},
+                                   {-2, -nan, -2, 1, 0}, {nan, -1, nan, nan, 0}, {inf, -1, -inf, nan, 0},
+                                   {3, -inf, -3, -1, 0}, {-3, -2, -3, 1, 0}};
+    (void)arg;
+    CHECK_CORNERS(stn_logaddexp, sums);
+    CHECK_CORNERS(stn_xlogy, products);
+    CHECK_CORNERS(stn_copysign, signs);
+    return STN_OK;
+}
+
+static void pairs_of_zeros_infinities_and_nan_have_pytorchs_values_and_gradients(void)
+{
+    test_ranks(1, pairs_body, NULL);
+}
+
+/* A number in the place of the second operand; integers, which give f32. */
+static stn_status numbers_body(stn_context *context, void *arg)
+{
+    enum { N = 3 };
+    const struct random_shape shape = {1, {N}};
+    const double v[N] = {0, -2, 3}, logs[N] = {0, -2 * log(5), 3 * log(5)}, signed_v[N] = {-0.0, -2, -3};
+    double got[N];
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = against_one_local(context, STN_DTYPE_F64, &shape, v), *whole = stn_cast(x, STN_DTYPE_I32), *grad;
+    against_one_compare(stn_xlogy_number(x, 5), logs, 1e-15);
+    against_one_compare(stn_copysign_number(x, -0.0), signed_v, 0);
+    CHECK_I64(stn_tensor_dtype(stn_xlogy_number(whole, 5)), STN_DTYPE_F32);
+    CHECK_I64(stn_tensor_dtype(stn_copysign(whole, whole)), STN_DTYPE_F32);
+    against_one_compare(stn_cast(stn_xlogy_number(whole, 5), STN_DTYPE_F64), logs, 1e-7);
+    against_one_compare(stn_cast(stn_copysign_number(whole, -1), STN_DTYPE_F64), signed_v, 0);
+    for (int k = 0; k < 2; k++) {
+        const double number = k ? 0 : 5, slopes[2][N] = {{log(5), log(5), log(5)}, {0, -INFINITY, -INFINITY}};
+        stn_tensor *leaf = stn_detach(x);
+        CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
+        stn_tensor *sum = stn_sum(stn_xlogy_number(leaf, number), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 1, &leaf, 0, 0, &grad), STN_OK);
+        test_read(grad, got, N);
+        for (int i = 0; i < N; i++)
+            CHECK(got[i] == slopes[k][i]);
+    }
+    return stn_scope_end(context);
+}
+
+static void second_operands_may_be_numbers(void)
+{
+    test_ranks(1, numbers_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
         {"gradients_at_zeros_are_differentiated_again", gradients_at_zeros_are_differentiated_again},
         {"extremes_of_equal_numbers_and_of_nan_pass_to_both", extremes_of_equal_numbers_and_of_nan_pass_to_both},
+        {"pairs_of_zeros_infinities_and_nan_have_pytorchs_values_and_gradients",
+         pairs_of_zeros_infinities_and_nan_have_pytorchs_values_and_gradients},
+        {"second_operands_may_be_numbers", second_operands_may_be_numbers},
     };
     return TEST_MAIN(argc, argv, cases);
 }

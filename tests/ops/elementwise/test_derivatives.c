@@ -142,6 +142,20 @@ static stn_tensor *inverse_squares(stn_tensor *const *in, const void *arg)
     return (void)arg, stn_pow_number(in[0], -2);
 }
 static stn_tensor *distances(stn_tensor *const *in, const void *arg) { return (void)arg, stn_hypot(in[0], in[1]); }
+static stn_tensor *logs_of_sums(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_logaddexp(in[0], stn_square(in[1]));
+}
+static stn_tensor *entropies(stn_tensor *const *in, const void *arg) { return (void)arg, stn_xlogy(in[0], in[1]); }
+static stn_tensor *of_logarithm(stn_tensor *const *in, const void *arg)
+{
+    return (void)arg, stn_square(stn_xlogy_number(in[0], 2.5));
+}
+static stn_tensor *of_sign(stn_tensor *const *in, const void *arg)
+{
+    (void)arg;
+    return stn_square(stn_add_number(stn_copysign(in[0], stn_detach(stn_sub_number(in[0], 2))), 1));
+}
 static stn_tensor *rests(stn_tensor *const *in, const void *arg) { return (void)arg, stn_remainder(in[0], in[1]); }
 static stn_tensor *between(stn_tensor *const *in, const void *arg) { return (void)arg, stn_lerp(in[0], in[1], in[2]); }
 static stn_tensor *product(stn_tensor *const *in, const void *arg)
@@ -185,7 +199,8 @@ static const struct {
     {"atan2", angles, 2},  {"hypot", distances, 2},    {"remainder", rests, 2}, {"lerp", between, 3},   {"addcmul", product, 3},
     {"addcdiv", quotient, 3}, {"clamp tensors", bounded, 3}, {"where, masked_fill", chosen, 2},
     {"prelu", learned, 2}, {"glu", gated, 1}, {"angle", directions, 2}, {"cube", cubes, 1},
-    {"inverse_square", inverse_squares, 1},
+    {"inverse_square", inverse_squares, 1}, {"logaddexp", logs_of_sums, 2}, {"xlogy", entropies, 2},
+    {"xlogy number", of_logarithm, 1}, {"copysign", of_sign, 1},
 };
 
 static void check_op(stn_context *context, uint64_t *state, struct against_one_op *op, double center, double spread)

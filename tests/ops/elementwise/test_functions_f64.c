@@ -89,6 +89,8 @@ static void functions_are_right_for_all_magnitudes(void)
     }
 }
 
+static long double xlogyl(long double x, long double y) { return isnan(y) ? y : x == 0 ? 0 : x * logl(y); }
+
 static int64_t wrong_pairs(enum stni_pointwise_op op, long double (*exact)(long double, long double), double ulps,
                            enum stni_isa isa)
 {
@@ -115,6 +117,8 @@ static void functions_of_two_are_right_for_all_magnitudes(void)
     for (int isa = 0; isa <= (int)stni_isa_best(); isa++) {
         CHECK_I64(wrong_pairs(STNI_POINTWISE_atan2, atan2l, 3, (enum stni_isa)isa), 0);
         CHECK_I64(wrong_pairs(STNI_POINTWISE_hypot, hypotl, 1.5, (enum stni_isa)isa), 0);
+        CHECK_I64(wrong_pairs(STNI_POINTWISE_xlogy, xlogyl, 1.5, (enum stni_isa)isa), 0);
+        CHECK_I64(wrong_pairs(STNI_POINTWISE_copysign, copysignl, 0, (enum stni_isa)isa), 0);
         CHECK_I64(wrong_pairs(STNI_POINTWISE_fmod, fmodl, 0, (enum stni_isa)isa), 0);
         CHECK_I64(wrong_pairs(STNI_POINTWISE_pow, powl, 1.5, (enum stni_isa)isa), 0);
     }

@@ -25,13 +25,13 @@ static stn_tensor *leaf(stn_context *context, const stn_spec *spec, int operand)
     return t;
 }
 
-/* name(leaf * 1, …) and the gradients of the sum of its squares. */
+/* name(leaf * 1, …) and the gradients of the sum of its squares; for acosh of numbers above 1. */
 static struct results apply(stn_context *context, const char *name, int n_in, stn_tensor *const *leaves)
 {
     const int fills = strncmp(name, "masked_fill", 11) == 0;
     const stn_attr value = {.name = "value", .type = STN_ATTR_FLOAT, .value.f = 0.25};
     struct results out = {0};
-    stn_tensor *in[MAX_IN] = {stn_mul_number(leaves[0], 1)}, *loss;
+    stn_tensor *in[MAX_IN] = {stn_mul_number(leaves[0], strncmp(name, "acosh", 5) == 0 ? 8 : 1)}, *loss;
     const stn_spec *spec = stn_tensor_spec(in[0]);
     for (int i = 1; i < n_in; i++)
         in[i] = fills ? i == 1 ? stn_gt_number(leaves[1], 0.3) : NULL : leaves[i];

@@ -66,9 +66,9 @@ static stn_status body(stn_context *context, void *arg)
     static const struct {
         const char *name;
         int n;
-    } ops[] = {{"add", 2},   {"sub", 2},     {"mul", 2},     {"div", 2},  {"pow", 2},       {"atan2", 2},
-               {"hypot", 2}, {"polar", 2},   {"complex", 2}, {"fmod", 2}, {"remainder", 2}, {"maximum", 2},
-               {"minimum", 2}, {"lerp", 3}, {"addcmul", 3}, {"addcdiv", 3}};
+    } ops[] = {{"add", 2},   {"sub", 2},       {"mul", 2},   {"div", 2},     {"pow", 2},     {"atan2", 2},
+               {"hypot", 2}, {"logaddexp", 2}, {"xlogy", 2}, {"polar", 2},   {"complex", 2}, {"fmod", 2},
+               {"remainder", 2}, {"maximum", 2}, {"minimum", 2}, {"lerp", 3}, {"addcmul", 3}, {"addcdiv", 3}};
     (void)arg;
     for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
         for (int leaf = 0; leaf < ops[o].n; leaf++)

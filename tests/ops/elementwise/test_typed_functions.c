@@ -57,6 +57,10 @@ static stn_status in_place_body(stn_context *context, void *arg)
     SAME(stn_acosh(y), stn_acosh_(stn_copy_(t, y)));
     SAME(stn_pow(x, y), stn_pow_(t, y));
     SAME(stn_pow_number(x, 3), stn_pow_number_(t, 3));
+    SAME(stn_xlogy(x, y), stn_xlogy_(t, y));
+    SAME(stn_xlogy_number(x, 3), stn_xlogy_number_(t, 3));
+    SAME(stn_copysign(x, stn_neg(y)), stn_copysign_(t, stn_neg(y)));
+    SAME(stn_copysign_number(x, -3), stn_copysign_number_(t, -3));
     SAME(stn_floor_divide(x, low), stn_floor_divide_(t, low));
     SAME(stn_floor_divide_number(x, 0.2), stn_floor_divide_number_(t, 0.2));
     SAME(stn_fmod(x, low), stn_fmod_(t, low));

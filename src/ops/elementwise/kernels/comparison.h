@@ -28,6 +28,10 @@
     X(round,       ROUND(x, a, b),      x,      NONE,   NONE)                                         \
     X(atan2,       ATAN2(x, y),         NONE,   NONE,   NONE)                                         \
     X(hypot,       HYPOT(x, y),         NONE,   NONE,   NONE)                                         \
+    X(logaddexp,   LOGADDEXP(x, y),     NONE,   NONE,   NONE)                                         \
+    X(xlogy,       y != y ? y : x == 0 ? 0 : x * LOG(y), NONE, NONE, NONE)                            \
+    X(copysign,    COPYSIGN(x, y),      NONE,   NONE,   NONE)                                         \
+    X(copysign_backward, y == 0 ? 0 : x * (z / y), NONE, NONE, NONE)                                  \
     X(real,        x,                   x,      x,      x)                                            \
     X(imag,        NONE,                NONE,   NONE,   IMAG(x))                                      \
     X(imag_backward, NONE,              NONE,   NONE,   COMPLEX((R)0, REAL(x)))                       \

@@ -58,6 +58,7 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 
 #define EXP(x) ANALYTIC(x, stni_exp_f32, stni_exp_f64, cexpf, cexp)(x)
 #define EXP_ADDEND(x) FLOATING(x, stni_exp_addend_f32, stni_exp_addend_f64)(x)
+#define EXP_NEGATIVE(x) FLOATING(x, stni_exp_negative_f32, stni_exp_negative_f64)(x)
 #define EXP2(x) ANALYTIC(x, stni_exp2_f32, stni_exp2_f64, exp2_c64, exp2_c128)(x)
 #define EXPM1(x) ANALYTIC(x, stni_expm1_f32, stni_expm1_f64, expm1_c64, expm1_c128)(x)
 #define LOG(x) ANALYTIC(x, stni_log_f32, stni_log_f64, clogf, clog)(x)
@@ -94,6 +95,7 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 
 #define ATAN2(x, y) FLOATING(x, stni_atan2_f32, stni_atan2_f64)(x, y)
 #define HYPOT(x, y) FLOATING(x, stni_hypot_f32, stni_hypot_f64)(x, y)
+#define COPYSIGN(x, y) FLOATING(x, copysignf, copysign)(x, y)
 #define FLOOR(x) FLOATING(x, floorf, floor)(x)
 #define CEIL(x) FLOATING(x, ceilf, ceil)(x)
 #define TRUNC(x) FLOATING(x, truncf, trunc)(x)
@@ -111,6 +113,8 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #define MAXIMUM(x, y) ((x) < (y) ? (y) : (x) >= (y) ? (x) : (x) + (y))
 #define MINIMUM(x, y) ((x) > (y) ? (y) : (x) <= (y) ? (x) : (x) + (y))
 #define LIMIT(x, low, high) MINIMUM(MAXIMUM(x, low), high)
+/* Equal operands may be infinite: these have no difference. */
+#define LOGADDEXP(x, y) (MAXIMUM(x, y) + LOG1P_UNIT(EXP_NEGATIVE((x) == (y) ? 0 : -ABS((x) - (y)))))
 /* Between constants. */
 #define WITHIN(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x))
 
