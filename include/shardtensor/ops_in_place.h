@@ -118,6 +118,27 @@ STN_API stn_tensor *stn_copysign_(stn_tensor *input, stn_tensor *other);
 /** stn_copysign_ of a number. */
 STN_API stn_tensor *stn_copysign_number_(stn_tensor *input, double other);
 
+/** input &= other, of integers and bool. As stn_bitwise_and. */
+STN_API stn_tensor *stn_bitwise_and_(stn_tensor *input, stn_tensor *other);
+
+/** stn_bitwise_and_ with a number. */
+STN_API stn_tensor *stn_bitwise_and_number_(stn_tensor *input, int64_t other);
+
+/** input |= other, of integers and bool. As stn_bitwise_or. */
+STN_API stn_tensor *stn_bitwise_or_(stn_tensor *input, stn_tensor *other);
+
+/** stn_bitwise_or_ with a number. */
+STN_API stn_tensor *stn_bitwise_or_number_(stn_tensor *input, int64_t other);
+
+/** input ^= other, of integers and bool. As stn_bitwise_xor. */
+STN_API stn_tensor *stn_bitwise_xor_(stn_tensor *input, stn_tensor *other);
+
+/** stn_bitwise_xor_ with a number. */
+STN_API stn_tensor *stn_bitwise_xor_number_(stn_tensor *input, int64_t other);
+
+/** input = ~input, of integers and bool. As stn_bitwise_not. */
+STN_API stn_tensor *stn_bitwise_not_(stn_tensor *input);
+
 /** input *= input. As stn_square. */
 STN_API stn_tensor *stn_square_(stn_tensor *input);
 

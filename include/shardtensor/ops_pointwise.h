@@ -261,6 +261,32 @@ STN_API stn_tensor *stn_logical_xor(stn_tensor *input, stn_tensor *other);
 /** Whether input is 0. As stn_logical_and. */
 STN_API stn_tensor *stn_logical_not(stn_tensor *input);
 
+/* Bits of integers, in two's complement, and of bool, whose truths they are. Shapes and placement as of comparisons,
+ * dtype promoted; there is no gradient. */
+
+/** The bits that both have.  @return as stn_add; STN_ERR_DTYPE (floating, complex). */
+STN_API stn_tensor *stn_bitwise_and(stn_tensor *input, stn_tensor *other);
+
+/** The bits that input and a number have: bool gives i64, other dtypes stay. As stn_bitwise_and. */
+STN_API stn_tensor *stn_bitwise_and_number(stn_tensor *input, int64_t other);
+
+/** The bits that either has. As stn_bitwise_and. */
+STN_API stn_tensor *stn_bitwise_or(stn_tensor *input, stn_tensor *other);
+
+/** The bits that input or a number has. As stn_bitwise_and_number. */
+STN_API stn_tensor *stn_bitwise_or_number(stn_tensor *input, int64_t other);
+
+/** The bits that exactly one has. As stn_bitwise_and. */
+STN_API stn_tensor *stn_bitwise_xor(stn_tensor *input, stn_tensor *other);
+
+/** The bits that exactly one of input and a number has. As stn_bitwise_and_number. */
+STN_API stn_tensor *stn_bitwise_xor_number(stn_tensor *input, int64_t other);
+
+/** The bits that input has not; of bool the other truth. As stn_bitwise_and. */
+STN_API stn_tensor *stn_bitwise_not(stn_tensor *input);
+
+/* Tests: as comparisons. */
+
 /** Whether elements are NaN. */
 STN_API stn_tensor *stn_isnan(stn_tensor *input);
 

@@ -1,8 +1,6 @@
 /* Operators of Tensor: calls of ops by name. */
 #include "binding.h"
 
-#include <stdio.h>
-
 /** a OP b where the op's first input is a tensor; what has a number on the left is put otherwise by `reversed` and
  * `with_number`. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b)
@@ -74,26 +72,10 @@ static int is_tensor(PyObject *object)
     return PyObject_TypeCheck(object, stnp_tensor_type);
 }
 
-static int is_truth(PyObject *object)
+/** & | ^ of two, which are symmetric: of integers and bool. */
+static PyObject *bits(const char *name, PyObject *a, PyObject *b)
 {
-    return PyBool_Check(object) ||
-           (is_tensor(object) && stn_tensor_dtype(((stnp_tensor *)object)->handle) == STN_DTYPE_BOOL);
-}
-
-/** & | ^ of two, which are symmetric, ~ of one. Of integers they mean bits, which no op knows. */
-static PyObject *logical(const char *name, PyObject *a, PyObject *b)
-{
-    PyObject *wrong = !is_truth(a) ? a : b && !is_truth(b) ? b : NULL;
-    char text[128];
-    if (!wrong && !b)
-        return stnp_call_named(name, a, NULL);
-    if (!wrong)
-        return is_tensor(b) ? with_number(name, a, b) : with_number(name, b, a);
-    if (!is_tensor(wrong) && !is_number(wrong))
-        Py_RETURN_NOTIMPLEMENTED;
-    const char *got = is_tensor(wrong) ? stn_dtype_name(stn_tensor_dtype(((stnp_tensor *)wrong)->handle)) : "a number";
-    snprintf(text, sizeof text, "%s: operand is %s, wanted bool: there is no op on the bits of integers", name, got);
-    return stnp_raise(STN_ERR_DTYPE, text);
+    return is_tensor(a) ? binary(name, a, b) : binary(name, b, a);
 }
 
 static PyObject *add(PyObject *a, PyObject *b)
@@ -125,9 +107,9 @@ static PyObject *divide(PyObject *a, PyObject *b)
     }
 OPERATOR(floor_divide, with_number, "floor_divide")
 OPERATOR(remainder_of, with_number, "remainder")
-OPERATOR(both, logical, "logical_and")
-OPERATOR(either, logical, "logical_or")
-OPERATOR(one_of, logical, "logical_xor")
+OPERATOR(both, bits, "bitwise_and")
+OPERATOR(either, bits, "bitwise_or")
+OPERATOR(one_of, bits, "bitwise_xor")
 OPERATOR(matrix_multiply, binary, "matmul")
 OPERATOR(add_to, binary, "add_")
 OPERATOR(subtract_from, binary, "sub_")
@@ -135,6 +117,9 @@ OPERATOR(multiply_by, binary, "mul_")
 OPERATOR(divide_by, binary, "div_")
 OPERATOR(floor_divide_by, binary, "floor_divide_")
 OPERATOR(leave_remainder, binary, "remainder_")
+OPERATOR(leave_both, binary, "bitwise_and_")
+OPERATOR(take_either, binary, "bitwise_or_")
+OPERATOR(leave_one_of, binary, "bitwise_xor_")
 #undef OPERATOR
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
@@ -161,7 +146,7 @@ static PyObject *absolute(PyObject *a)
 }
 static PyObject *inverted(PyObject *a)
 {
-    return logical("logical_not", a, NULL);
+    return stnp_call_named("bitwise_not", a, NULL);
 }
 
 static PyObject *compare(PyObject *a, PyObject *b, int how)
@@ -217,6 +202,9 @@ PyType_Slot stnp_number_slots[] = {
     {Py_nb_inplace_floor_divide, floor_divide_by},
     {Py_nb_inplace_remainder, leave_remainder},
     {Py_nb_inplace_power, raise_to},
+    {Py_nb_inplace_and, leave_both},
+    {Py_nb_inplace_or, take_either},
+    {Py_nb_inplace_xor, leave_one_of},
     {Py_nb_bool, is_true},
     {Py_nb_float, as_float},
     {Py_tp_richcompare, compare},

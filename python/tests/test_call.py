@@ -201,18 +201,24 @@ class Call(TestCase):
         self.assertRaises(TypeError, lambda: x + "1")
         self.assertEqual(len({x: 1, self.x: 2}), 2)
 
-    def test_operators_on_bits_are_refused_but_of_bool(self):
+    def test_operators_on_bits(self):
         bits = make(self.context, None, None, (3,), [1, 2, 6], "i64")
-        truth = bits > 1
-        for call, words in ((lambda: ~bits, "logical_not: operand is i64, wanted bool"),
-                            (lambda: bits & 1, "logical_and: operand is i64"),
-                            (lambda: 1 | truth, "logical_or: operand is a number"),
-                            (lambda: truth ^ bits, "logical_xor: operand is i64")):
-            with self.assertRaisesRegex(st.DTypeError, words):
+        truth, real = bits > 1, bits * 1.0
+        for got, wanted in ((~bits, [-2, -3, -7]), (bits & 3, [1, 2, 2]), (1 | bits, [1, 3, 7]),
+                            (bits ^ bits, [0, 0, 0]), (truth ^ bits, [1, 3, 7]), (~truth, [1, 0, 0]),
+                            (truth & True, [0, 1, 1]), (True ^ truth, [1, 0, 0])):
+            self.assertEqual(values(got), wanted)
+        self.assertEqual([t.dtype for t in (truth | False, truth | 2, ~bits)], ["bool", "i64", "i64"])
+        same = bits
+        bits &= 6
+        bits |= 8
+        bits ^= 2
+        self.assertIs(same, bits)
+        self.assertEqual(values(same), [10, 8, 12])
+        for call in (lambda: real & 1, lambda: bits | 1.5, lambda: ~real):
+            with self.assertRaisesRegex(st.DTypeError, "bitwise_.*got .*f32, wanted i64"):
                 call()
         self.assertRaises(TypeError, lambda: truth & "1")
-        self.assertEqual(values(truth & True), [0, 1, 1])
-        self.assertEqual(values(True ^ truth), [1, 0, 0])
 
     def test_indexing(self):
         x = self.x

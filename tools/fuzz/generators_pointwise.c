@@ -116,6 +116,21 @@ int draw_logical(struct draft *d, const struct generator *g)
     return put_input(d, t) && put_input(d, draw_mask(d, t));
 }
 
+/* Integers, or one of them and truths, of the shape of a term. */
+int draw_bits(struct draft *d, const struct generator *g)
+{
+    enum { MOST = 100 };
+    const int t = draw_first(d, g, 0, 5);
+    if (t < 0)
+        return 0;
+    int64_t shape[STN_MAX_NDIM];
+    const int ndim = term_of(d, t)->ndim;
+    memcpy(shape, term_of(d, t)->shape, sizeof shape);
+    if (!put_input(d, draw_leaf(d, FILL_INDEX, ndim, shape, 0, MOST)) || is(g, "bitwise_not"))
+        return 1;
+    return put_input(d, draw_leaf(d, draw_chance(d, 3) ? FILL_BOOL : FILL_INDEX, ndim, shape, 0, MOST));
+}
+
 /* One weight, or one for each channel. */
 int draw_prelu(struct draft *d, const struct generator *g)
 {

@@ -13,7 +13,8 @@ from ._world import table, world
 WORDS = {
     "__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul", "__rmul__": "mul", "__truediv__": "div",
     "__matmul__": "matmul", "__neg__": "neg", "__pow__": "pow", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt",
-    "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__abs__": "abs",
+    "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__abs__": "abs", "__and__": "bitwise_and",
+    "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__invert__": "bitwise_not",
     "__mod__": "remainder", "__floordiv__": "floor_divide", "divide": "div", "true_divide": "div", "subtract": "sub",
     "multiply": "mul", "absolute": "abs", "negative": "neg", "concat": "cat", "concatenate": "cat",
     "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",

@@ -155,11 +155,6 @@ def of_real(func, args, kwargs):
     return args[0] if args and not args[0].is_complex() else NotImplemented
 
 
-def inverted(func, args, kwargs):
-    """~x: of bool; of integers it is bitwise, which no op is."""
-    return ask("logical_not", [args[0]]) if args[0].dtype == torch.bool else NotImplemented
-
-
 def where_of(func, args, kwargs):
     """x.where(condition, other): the function has the condition first."""
     words = dict(zip(["self", "condition", "other"], args), **kwargs)
@@ -371,7 +366,7 @@ SPECIAL = {
     "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
-    "real": of_real, "conj": of_real, "resolve_conj": resolved, "__invert__": inverted, "diff": difference,
+    "real": of_real, "conj": of_real, "resolve_conj": resolved, "diff": difference,
     "any": truths, "all": truths,
     "view_as": shaped_as("view"), "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
     "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),

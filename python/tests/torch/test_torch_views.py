@@ -440,7 +440,7 @@ class Views(TestCase):
             x = spread(numbers(3, 2), mesh, Shard(0), requires_grad=True)
             whole = torch.tensor([2, -1, 0], device=DEVICE), numbers(3).exp()
             index, factors = (spread(t, mesh, place) for t in whole)
-            y, z = x * 1, torch.xlogy(x, factors[:, None].expand(3, 2))
+            y, z = x * 1, torch.special.xlog1py(x, factors[:, None].expand(3, 2))
             y[(index, )] = x * 2
             for kept, result in ((index, y), (factors, z)):
                 change(kept)

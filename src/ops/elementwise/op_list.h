@@ -53,6 +53,14 @@
     X(logical_or) \
     X(logical_xor) \
     X(logical_not) \
+    X(bitwise_and) \
+    X(bitwise_and_) \
+    X(bitwise_or) \
+    X(bitwise_or_) \
+    X(bitwise_xor) \
+    X(bitwise_xor_) \
+    X(bitwise_not) \
+    X(bitwise_not_) \
     X(isnan) \
     X(isinf) \
     X(isfinite) \

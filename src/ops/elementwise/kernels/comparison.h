@@ -1,4 +1,4 @@
-/* Rows that compare, test, round, and take complex numbers apart. As arithmetic.h. */
+/* Rows that compare, test, combine bits, round, and take complex numbers apart. As arithmetic.h. */
 #ifndef STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
 #define STNI_OPS_ELEMENTWISE_KERNELS_COMPARISON_H
 
@@ -21,6 +21,10 @@
     X(logical_or,  NONE,                NONE,   x | y,  NONE)                                         \
     X(logical_xor, NONE,                NONE,   x ^ y,  NONE)                                         \
     X(logical_not, NONE,                NONE,   x ^ 1,  NONE)                                         \
+    X(bitwise_and, NONE,                x & y,  x & y,  NONE)                                         \
+    X(bitwise_or,  NONE,                x | y,  x | y,  NONE)                                         \
+    X(bitwise_xor, NONE,                x ^ y,  x ^ y,  NONE)                                         \
+    X(bitwise_not, NONE,                ~x,     x ^ 1,  NONE)                                         \
     X(nan_to_num,  x != x ? a : x > MOST(x) ? b : x < -MOST(x) ? c : x, x, x, NONE)                   \
     X(floor,       FLOOR(x),            x,      NONE,   NONE)                                         \
     X(ceil,        CEIL(x),             x,      NONE,   NONE)                                         \

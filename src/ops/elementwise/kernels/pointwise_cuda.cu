@@ -74,6 +74,8 @@ STNI_CUDA_KERNELS(pointwise) = {
     FORWARD(gate_maximum) FORWARD(gate_within) FORWARD(gate_halves) FORWARD(clamp_halves) FORWARD(gated)
     FORWARD(gated_backward) FORWARD(eq) FORWARD(ne) FORWARD(lt) FORWARD(le)
     FORWARD(gt) FORWARD(ge) FORWARD(logical_and) FORWARD(logical_or) FORWARD(logical_xor) FORWARD(logical_not)
+    FORWARD(bitwise_and) FORWARD(bitwise_and_) FORWARD(bitwise_or) FORWARD(bitwise_or_) FORWARD(bitwise_xor)
+    FORWARD(bitwise_xor_) FORWARD(bitwise_not) FORWARD(bitwise_not_)
     FORWARD(isnan) FORWARD(isinf) FORWARD(isfinite)
     FORWARD(addcmul) FORWARD(addcmul_) FORWARD(addcdiv) FORWARD(addcdiv_)
     FORWARD(floor_divide) FORWARD(floor_divide_) FORWARD(fmod) FORWARD(fmod_) FORWARD(remainder) FORWARD(remainder_)
