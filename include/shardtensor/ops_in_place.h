@@ -259,5 +259,17 @@ STN_API stn_tensor *stn_hardsigmoid_(stn_tensor *input);
 /** input *= hardsigmoid(input). As stn_hardswish. */
 STN_API stn_tensor *stn_hardswish_(stn_tensor *input);
 
+/** input /= 1 + |input|. As stn_softsign. */
+STN_API stn_tensor *stn_softsign_(stn_tensor *input);
+
+/** input = 0 from -lambd to lambd. As stn_hardshrink. */
+STN_API stn_tensor *stn_hardshrink_(stn_tensor *input, double lambd);
+
+/** input = 0 from -lambd to lambd, beyond it moved towards 0 by lambd. As stn_softshrink. */
+STN_API stn_tensor *stn_softshrink_(stn_tensor *input, double lambd);
+
+/** input = value where it is not above threshold. As stn_threshold. */
+STN_API stn_tensor *stn_threshold_(stn_tensor *input, double threshold, double value);
+
 STN_END_DECLS
 #endif

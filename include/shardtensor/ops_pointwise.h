@@ -261,6 +261,15 @@ STN_API stn_tensor *stn_logical_xor(stn_tensor *input, stn_tensor *other);
 /** Whether input is 0. As stn_logical_and. */
 STN_API stn_tensor *stn_logical_not(stn_tensor *input);
 
+/** Whether elements are NaN. */
+STN_API stn_tensor *stn_isnan(stn_tensor *input);
+
+/** Whether elements are infinite, of complex ones whether a part is. */
+STN_API stn_tensor *stn_isinf(stn_tensor *input);
+
+/** Whether elements are neither NaN nor infinite. */
+STN_API stn_tensor *stn_isfinite(stn_tensor *input);
+
 /* Bits of integers, in two's complement, and of bool, whose truths they are. Shapes and placement as of comparisons,
  * dtype promoted; there is no gradient. */
 
@@ -284,17 +293,6 @@ STN_API stn_tensor *stn_bitwise_xor_number(stn_tensor *input, int64_t other);
 
 /** The bits that input has not; of bool the other truth. As stn_bitwise_and. */
 STN_API stn_tensor *stn_bitwise_not(stn_tensor *input);
-
-/* Tests: as comparisons. */
-
-/** Whether elements are NaN. */
-STN_API stn_tensor *stn_isnan(stn_tensor *input);
-
-/** Whether elements are infinite, of complex ones whether a part is. */
-STN_API stn_tensor *stn_isinf(stn_tensor *input);
-
-/** Whether elements are neither NaN nor infinite. */
-STN_API stn_tensor *stn_isfinite(stn_tensor *input);
 
 /* Functions of one operand, element by element.
  *
@@ -418,7 +416,7 @@ STN_API stn_tensor *stn_erf(stn_tensor *input);
 /** 1 - erf(x), exact where that is small; not of complex numbers. */
 STN_API stn_tensor *stn_erfc(stn_tensor *input);
 
-/* Activations, of floating dtypes; relu of integers too. */
+/* Activations, of floating dtypes; relu and threshold of integers too. */
 
 typedef enum stn_gelu_approximation {
     STN_GELU_ERF, /* x times the normal distribution */
@@ -459,6 +457,9 @@ STN_API stn_tensor *stn_hardsigmoid(stn_tensor *input);
 /** x hardsigmoid(x). Source: Howard et al. 2019. */
 STN_API stn_tensor *stn_hardswish(stn_tensor *input);
 
+/** x / (1 + |x|), NaN of infinities as PyTorch's; integers and bool give f32. */
+STN_API stn_tensor *stn_softsign(stn_tensor *input);
+
 /** log(1 + e^(beta x)) / beta; x where beta x exceeds the threshold. PyTorch's defaults: 1, 20. */
 STN_API stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold);
 
@@ -473,6 +474,16 @@ STN_API stn_tensor *stn_leaky_relu(stn_tensor *input, double negative_slope);
 
 /** x within min_val and max_val. PyTorch's defaults: -1, 1. */
 STN_API stn_tensor *stn_hardtanh(stn_tensor *input, double min_val, double max_val);
+
+/** 0 from -lambd to lambd, else x. PyTorch's default: 0.5. */
+STN_API stn_tensor *stn_hardshrink(stn_tensor *input, double lambd);
+
+/** 0 from -lambd to lambd, else x moved towards 0 by lambd. PyTorch's default: 0.5.
+ *  @return as stn_relu; STN_ERR_ARGUMENT (lambd below 0, infinite or NaN). */
+STN_API stn_tensor *stn_softshrink(stn_tensor *input, double lambd);
+
+/** x above `threshold`, else `value`; NaN stays. Of integers too, with whole numbers. */
+STN_API stn_tensor *stn_threshold(stn_tensor *input, double threshold, double value);
 
 /** x where positive, else weight x: one weight for all, or one for each size of dim 1. Gradient: to both.
  *  @return as stn_relu; STN_ERR_SHAPE (weight), STN_ERR_DTYPE (they differ). Source: He et al. 2015. */

@@ -57,6 +57,7 @@ int draw_three(struct draft *d, const struct generator *g);
 int draw_where(struct draft *d, const struct generator *g);
 int draw_masked(struct draft *d, const struct generator *g);
 int draw_clamp(struct draft *d, const struct generator *g);
+int draw_threshold(struct draft *d, const struct generator *g);
 int draw_bits(struct draft *d, const struct generator *g);
 int draw_compared(struct draft *d, const struct generator *g);
 int draw_reduced(struct draft *d, const struct generator *g);

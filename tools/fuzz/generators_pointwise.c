@@ -131,6 +131,15 @@ int draw_bits(struct draft *d, const struct generator *g)
     return put_input(d, draw_leaf(d, draw_chance(d, 3) ? FILL_BOOL : FILL_INDEX, ndim, shape, 0, MOST));
 }
 
+int draw_threshold(struct draft *d, const struct generator *g)
+{
+    if (!draw_curve(d, g))
+        return 0;
+    put_float(d, "threshold", g->kink);
+    put_float(d, "value", -1.5);
+    return 1;
+}
+
 /* One weight, or one for each channel. */
 int draw_prelu(struct draft *d, const struct generator *g)
 {

@@ -366,7 +366,8 @@ class Pending(TestCase):
         """Though they come laid otherwise than what they go back through, or it was pending."""
         X, Y = numbers(5, 6), numbers(5, 6, seed=1)
         before = gathered.copy()
-        for f in (F.relu, F.relu6, F.silu, F.elu, F.celu, F.selu, F.mish, F.hardswish, F.hardsigmoid, F.leaky_relu):
+        for f in (F.relu, F.relu6, F.silu, F.elu, F.celu, F.selu, F.mish, F.hardswish, F.hardsigmoid, F.leaky_relu,
+                  lambda t, inplace: F.threshold(t, 0.1, 2, inplace)):
             for lay in (lambda x: rows(x, mesh, requires_grad=True), lambda x: x.clone().requires_grad_()):
                 x = lay(X)
                 other = spread(Y, mesh, Shard(1)) if isinstance(x, ShardTensor) else Y

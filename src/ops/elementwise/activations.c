@@ -103,6 +103,16 @@ stn_tensor *stn_hardswish_(stn_tensor *input)
     return stni_call(STNI_OP_hardswish_, 1, &input, NULL);
 }
 
+stn_tensor *stn_softsign(stn_tensor *input)
+{
+    return stni_call(STNI_OP_softsign, 1, &input, NULL);
+}
+
+stn_tensor *stn_softsign_(stn_tensor *input)
+{
+    return stni_call(STNI_OP_softsign_, 1, &input, NULL);
+}
+
 stn_tensor *stn_softplus(stn_tensor *input, double beta, double threshold)
 {
     const struct stni_unary_attrs attrs = {beta, threshold};
@@ -161,4 +171,40 @@ stn_tensor *stn_hardtanh_(stn_tensor *input, double min_val, double max_val)
 {
     const struct stni_unary_attrs attrs = {min_val, max_val};
     return stni_call(STNI_OP_hardtanh_, 1, &input, &attrs);
+}
+
+stn_tensor *stn_hardshrink(stn_tensor *input, double lambd)
+{
+    const struct stni_unary_attrs attrs = {lambd, 0};
+    return stni_call(STNI_OP_hardshrink, 1, &input, &attrs);
+}
+
+stn_tensor *stn_hardshrink_(stn_tensor *input, double lambd)
+{
+    const struct stni_unary_attrs attrs = {lambd, 0};
+    return stni_call(STNI_OP_hardshrink_, 1, &input, &attrs);
+}
+
+stn_tensor *stn_softshrink(stn_tensor *input, double lambd)
+{
+    const struct stni_unary_attrs attrs = {lambd, 0};
+    return stni_call(STNI_OP_softshrink, 1, &input, &attrs);
+}
+
+stn_tensor *stn_softshrink_(stn_tensor *input, double lambd)
+{
+    const struct stni_unary_attrs attrs = {lambd, 0};
+    return stni_call(STNI_OP_softshrink_, 1, &input, &attrs);
+}
+
+stn_tensor *stn_threshold(stn_tensor *input, double threshold, double value)
+{
+    const struct stni_unary_attrs attrs = {threshold, value};
+    return stni_call(STNI_OP_threshold, 1, &input, &attrs);
+}
+
+stn_tensor *stn_threshold_(stn_tensor *input, double threshold, double value)
+{
+    const struct stni_unary_attrs attrs = {threshold, value};
+    return stni_call(STNI_OP_threshold_, 1, &input, &attrs);
 }

@@ -172,6 +172,8 @@ static stn_status check(stn_op_call *call)
     const struct stni_pointwise_rule *rule = rule_of(call->arg, call->attrs);
     struct stni_pointwise_numbers numbers;
     read_numbers(call, &numbers);
+    if (rule->check)
+        STNI_TRY(rule->check(call));
     STNI_TRY(check_operands(call, &numbers));
     const stn_dtype promoted = promoted_dtype(call, &numbers), compute = arithmetic_dtype(rule, call->attrs, promoted);
     call->out_meta[0].dtype = result_dtype(rule, call->attrs, promoted);

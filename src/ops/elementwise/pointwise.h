@@ -41,6 +41,7 @@ struct stni_pointwise_rule {
     uint8_t divides;       /* 1: by operand 1; where that is the integer 0 the result is 0, and a value error is kept */
     uint8_t linear[STNI_POINTWISE_MASKS];
     void (*numbers)(const stn_op_call *call, struct stni_pointwise_numbers *out); /* NULL: it has none */
+    stn_status (*check)(const stn_op_call *call); /* of its attributes; NULL: all are right */
     struct {
         stni_pointwise_derivative function; /* NULL: no gradient reaches this input */
         uint64_t reads;                     /* inputs and output that the function reads: STNI_READS_… */

@@ -9,6 +9,7 @@
 
 #include <shardtensor/ops.h>
 
+#include <float.h>
 #include <stddef.h>
 
 /* Derivatives */
@@ -74,13 +75,25 @@ static void read_choice(const stn_op_call *call, struct stni_pointwise_numbers *
     out->op += 3 * (unsigned)*(const int64_t *)call->attrs;
 }
 
+static stn_status check_width(const stn_op_call *call)
+{
+    const double width = ((const struct stni_unary_attrs *)call->attrs)->a;
+    if (width >= 0 && width <= DBL_MAX)
+        return STN_OK;
+    return stn_op_fail(call, STN_ERR_ARGUMENT, "'%s' got %g, wanted a finite number of 0 or more",
+                       stn_op_descriptor(call->op)->attrs[0].name, width);
+}
+
 #define A(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_unary_attrs, a), NULL}
 #define B(name) {name, STN_ATTR_FLOAT, offsetof(struct stni_unary_attrs, b), NULL}
 static const stn_attr_schema softplus_attrs[] = {A("beta"), B("threshold")}, elu_attrs[] = {A("alpha")},
                              celu_attrs[] = {A("alpha")}, leaky_relu_attrs[] = {A("negative_slope")},
-                             hardtanh_attrs[] = {A("min_val"), B("max_val")};
+                             hardtanh_attrs[] = {A("min_val"), B("max_val")}, hardshrink_attrs[] = {A("lambd")},
+                             softshrink_attrs[] = {A("lambd")}, threshold_attrs[] = {A("threshold"), B("value")};
 static const struct stni_unary_attrs softplus_defaults = {1, 20}, elu_defaults = {1, 0}, celu_defaults = {1, 0},
-                                     leaky_relu_defaults = {0.01, 0}, hardtanh_defaults = {-1, 1};
+                                     leaky_relu_defaults = {0.01, 0}, hardtanh_defaults = {-1, 1},
+                                     hardshrink_defaults = {0.5, 0}, softshrink_defaults = {0.5, 0},
+                                     threshold_defaults = {0, 0};
 
 static const char *const gelu_choices[] = {"none", "tanh", NULL};
 static const stn_attr_schema gelu_attrs[] = {{"approximate", STN_ATTR_CHOICE, 0, gelu_choices}};
@@ -107,15 +120,21 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 
 #define ATTRS_NONE(name)
 #define ATTRS_NUMBERS(name) STN_ATTRS(name##_attrs, struct stni_unary_attrs), .attrs_init = &name##_defaults,
+#define ATTRS_WIDTH ATTRS_NUMBERS
+#define ATTRS_NEEDED ATTRS_NUMBERS
 #define ATTRS_CHOICE(name) STN_ATTRS(name##_attrs, int64_t),
 
-/* Of the function and its form in place; gelu's is the only choice. */
+/* Of the function and its form in place; gelu's is the only choice, threshold's the only numbers that are needed. */
 #define SIGNATURE_NONE
 #define SIGNATURE_NUMBERS
+#define SIGNATURE_WIDTH
+#define SIGNATURE_NEEDED .signature = "input, threshold, value",
 #define SIGNATURE_CHOICE .signature = "input, *, approximate=",
 
 #define FROM_NONE
 #define FROM_NUMBERS .numbers = read_ab,
+#define FROM_WIDTH .numbers = read_ab, .check = check_width,
+#define FROM_NEEDED .numbers = read_ab,
 #define FROM_CHOICE .numbers = read_choice,
 
 #define BY_OPERAND_ZERO {NULL, STNI_READS_NOTHING}

@@ -267,3 +267,11 @@ STNI_THIRD(selu)
     (void)attrs;
     return exponential_below(x, v, STNI_SELU_NEGATIVE, 1);
 }
+
+/* 6 / (1 + |v|)^4 */
+STNI_THIRD(softsign)
+{
+    (void)attrs;
+    stn_tensor *squared = stn_square(stn_add_number(stn_abs(v), 1));
+    return stn_div(stn_mul_number(x, 6), stn_square(squared));
+}

@@ -39,5 +39,6 @@ STNI_THIRD(logsigmoid);
 STNI_THIRD(elu);
 STNI_THIRD(celu);
 STNI_THIRD(selu);
+STNI_THIRD(softsign);
 
 #endif

@@ -25,6 +25,9 @@ static stn_tensor *elu(stn_tensor *x) { return stn_elu(x, 1.3); }
 static stn_tensor *celu(stn_tensor *x) { return stn_celu(x, 0.7); }
 static stn_tensor *leaky_relu(stn_tensor *x) { return stn_leaky_relu(x, 0.2); }
 static stn_tensor *hardtanh(stn_tensor *x) { return stn_hardtanh(x, -0.5, 0.6); }
+static stn_tensor *hardshrink(stn_tensor *x) { return stn_hardshrink(x, 0.4); }
+static stn_tensor *softshrink(stn_tensor *x) { return stn_softshrink(x, 0.4); }
+static stn_tensor *threshold(stn_tensor *x) { return stn_threshold(x, 0.15, -2); }
 static stn_tensor *clamp(stn_tensor *x) { return stn_clamp(x, -0.5, 0.6); }
 static stn_tensor *cubed(stn_tensor *x) { return stn_pow_number(x, 3); }
 static stn_tensor *power(stn_tensor *x) { return stn_pow_number(x, -1.5); }
@@ -109,6 +112,11 @@ static const struct unary unary_ops[] = {
     {"pow -0.5", root_inverted, 2, 1},
     {"pow 1", itself, 0, 1},
     {"log10", stn_log10, 2, 1},
+    {"softsign", stn_softsign, 1.5, 1},
+    {"softsign of negative", stn_softsign, -1.5, 1},
+    {"hardshrink", hardshrink, 0, 1},
+    {"softshrink", softshrink, 0, 1},
+    {"threshold", threshold, 0, 1},
     {"asinh", stn_asinh, 0, 2},
     {"acosh", stn_acosh, 3, 1.5},
     {"atanh", stn_atanh, 0, 0.7},
@@ -296,7 +304,8 @@ static int has_a_bend(const struct unary *op)
 {
     char word[64];
     snprintf(word, sizeof word, " %s ", op->name);
-    return strstr(" neg abs relu relu6 leaky_relu hardtanh hardsigmoid hardswish clamp square ", word) == NULL;
+    return strstr(" neg abs relu relu6 leaky_relu hardtanh hardsigmoid hardswish hardshrink softshrink threshold clamp "
+                  "square ", word) == NULL;
 }
 
 static stn_status slopes_body(stn_context *context, void *arg)

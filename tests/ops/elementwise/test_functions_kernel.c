@@ -21,6 +21,7 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x / (1 + exp(-x)); }
 static double softplus(double x) { return x > 20 ? x : log1p(exp(x)); }
 static double logsigmoid(double x) { return x < 0 ? x - log1p(exp(x)) : -log1p(exp(-x)); }
+static double softsign(double x) { return x / (1 + fabs(x)); }
 static double elu(double x) { return x > 0 ? x : expm1(x); }
 
 static const struct {
@@ -59,6 +60,7 @@ static const struct {
     {"softplus", STNI_POINTWISE_softplus, softplus, 6e-7, 2},
     {"logsigmoid", STNI_POINTWISE_logsigmoid, logsigmoid, 6e-7, 2},
     {"elu", STNI_POINTWISE_elu, elu, 6e-7, 2},
+    {"softsign", STNI_POINTWISE_softsign, softsign, 1.3e-7, 2},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0], CHUNK = 1000 };
 

@@ -201,6 +201,12 @@ static stn_status errors(stn_context *context, void *arg)
     CHECK_REFUSED(context, out, STN_ERR_DTYPE, "add: got the number 0.5 for operands of i64, wanted a whole number");
     CHECK_REFUSED(context, stn_cast(three, (stn_dtype)77), STN_ERR_ARGUMENT,
                   "cast: 'dtype' got 77, wanted an stn_dtype");
+    CHECK_REFUSED(context, stn_softshrink(three, -0.5), STN_ERR_ARGUMENT,
+                  "softshrink: 'lambd' got -0.5, wanted a finite number of 0 or more");
+    CHECK_REFUSED(context, stn_softshrink_(three, (double)INFINITY), STN_ERR_ARGUMENT,
+                  "softshrink_: 'lambd' got inf, wanted a finite number of 0 or more");
+    CHECK_REFUSED(context, stn_threshold(whole, 0.5, 1), STN_ERR_DTYPE,
+                  "threshold: got the number 0.5 for operands of i64, wanted a whole number");
     CHECK(stn_add(NULL, NULL) == NULL);
     CHECK_REFUSED(context, stn_add(three, NULL), STN_ERR_ARGUMENT,
                   "add: 'other' is missing, wanted a tensor or a number");

@@ -39,7 +39,8 @@ static void same(stn_tensor *got, stn_tensor *want, const char *name)
 #define OF_ONE(X) \
     X(exp) X(exp2) X(expm1) X(log) X(log2) X(log1p) X(sqrt) X(rsqrt) X(reciprocal) X(sinh) X(cosh) X(tanh) X(sigmoid) \
     X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(erf) X(erfc) X(relu) X(silu) X(mish) X(logsigmoid) X(selu) X(relu6) \
-    X(hardsigmoid) X(hardswish) X(log10) X(asinh) X(atanh) X(neg) X(abs) X(sign) X(square) X(floor) X(ceil) X(trunc)
+    X(hardsigmoid) X(hardswish) X(log10) X(softsign) X(asinh) X(atanh) X(neg) X(abs) X(sign) X(square) \
+    X(floor) X(ceil) X(trunc)
 
 static stn_status in_place_body(stn_context *context, void *arg)
 {
@@ -78,6 +79,9 @@ static stn_status in_place_body(stn_context *context, void *arg)
     SAME(stn_celu(x, 0.5), stn_celu_(t, 0.5));
     SAME(stn_leaky_relu(x, 0.5), stn_leaky_relu_(t, 0.5));
     SAME(stn_hardtanh(x, 0.2, 0.6), stn_hardtanh_(t, 0.2, 0.6));
+    SAME(stn_hardshrink(x, 0.4), stn_hardshrink_(t, 0.4));
+    SAME(stn_softshrink(x, 0.4), stn_softshrink_(t, 0.4));
+    SAME(stn_threshold(x, 0.4, 9), stn_threshold_(t, 0.4, 9));
     SAME(stn_gelu(x, STN_GELU_TANH), stn_gelu_(t, STN_GELU_TANH));
     return stn_scope_end(context);
 }

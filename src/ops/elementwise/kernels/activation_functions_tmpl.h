@@ -84,5 +84,18 @@ STNI_KERNEL_INLINE T NAME(mish_second_derivative)(T x)
     return s * ((1 - t) * (1 + t)) * (2 + x * (SIGMOID(-x) - 2 * t * s));
 }
 
+/* 1 / (1 + |x|)^2, and NaN where x is infinite, as x / (1 + |x|) is. */
+STNI_KERNEL_INLINE T NAME(softsign_derivative)(T x)
+{
+    T q = 1 / (1 + ABS(x));
+    return q * q + (x - x);
+}
+
+STNI_KERNEL_INLINE T NAME(softsign_second_derivative)(T x)
+{
+    T q = 1 / (1 + ABS(x)), bend = -2 * q * q * q;
+    return x > 0 ? bend : x < 0 ? -bend : x;
+}
+
 #undef T
 #undef NAME

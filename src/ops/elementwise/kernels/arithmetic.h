@@ -48,6 +48,9 @@
     X(relu,        x < 0 ? 0 : x,          x < 0 ? 0 : x,        NONE,        NONE)                  \
     X(relu_backward, y <= 0 ? 0 : x,       NONE,                 NONE,        NONE)                  \
     X(relu_double_backward, 0,                   NONE,                 NONE,        NONE)                  \
+    X(threshold,   x <= a ? b : x,         x <= a ? b : x,       NONE,        NONE)                  \
+    X(threshold_backward, y <= a ? 0 : x,  NONE,                 NONE,        NONE)                  \
+    X(threshold_double_backward, 0,        NONE,                 NONE,        NONE)                  \
     X(abs,         ABS(x),                 x < 0 ? -x : x,       x,           ABS(x))                \
     X(abs_backward, y > 0 ? x : y < 0 ? -x : y == 0 ? 0 : 0 * x, NONE, NONE,                         \
       y == 0 ? 0 : COMPLEX_MUL(x, y / ABS(y)))                                                       \
