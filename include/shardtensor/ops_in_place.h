@@ -223,6 +223,9 @@ STN_API stn_tensor *stn_gelu_(stn_tensor *input, stn_gelu_approximation approxim
 /** input = max(input, 0). As stn_relu. */
 STN_API stn_tensor *stn_relu_(stn_tensor *input);
 
+/** input = logit(input). As stn_logit. */
+STN_API stn_tensor *stn_logit_(stn_tensor *input, const double *eps);
+
 /** input *= sigmoid(input). As stn_silu. */
 STN_API stn_tensor *stn_silu_(stn_tensor *input);
 

@@ -167,8 +167,7 @@ STN_API stn_tensor *stn_xlogy(stn_tensor *input, stn_tensor *other);
 STN_API stn_tensor *stn_xlogy_number(stn_tensor *input, double other);
 
 /** The size of input with the sign of other, of which zeros and NaN have one too. As stn_atan2.
- *  Gradient: to input, twice differentiable: the cotangent with the sign of input times that of other; 0 where input is
- *  0, NaN where it is infinite, as PyTorch's. */
+ *  Gradient: to input, twice differentiable: the product of both signs; 0 at 0, NaN at infinities, as PyTorch's. */
 STN_API stn_tensor *stn_copysign(stn_tensor *input, stn_tensor *other);
 
 /** stn_copysign of a number. */
@@ -270,8 +269,7 @@ STN_API stn_tensor *stn_isinf(stn_tensor *input);
 /** Whether elements are neither NaN nor infinite. */
 STN_API stn_tensor *stn_isfinite(stn_tensor *input);
 
-/* Bits of integers, in two's complement, and of bool, whose truths they are. Shapes and placement as of comparisons,
- * dtype promoted; there is no gradient. */
+/* Bits of integers and bool. Shapes and placement as of comparisons, dtype promoted; there is no gradient. */
 
 /** The bits that both have.  @return as stn_add; STN_ERR_DTYPE (floating, complex). */
 STN_API stn_tensor *stn_bitwise_and(stn_tensor *input, stn_tensor *other);
@@ -391,6 +389,9 @@ STN_API stn_tensor *stn_atanh(stn_tensor *input);
 
 /** 1 / (1 + e^-x). */
 STN_API stn_tensor *stn_sigmoid(stn_tensor *input);
+
+/** log(x / (1 - x)) of x within eps and 1 - eps; eps NULL: NaN beyond 0 and 1. Not of complex numbers. */
+STN_API stn_tensor *stn_logit(stn_tensor *input, const double *eps);
 
 /** Sine, of radians. */
 STN_API stn_tensor *stn_sin(stn_tensor *input);

@@ -26,6 +26,7 @@ static const struct generator table[] = {
     {.op = "leaky_relu", .draw = draw_curve, .has_kink = 1},
     {.op = "log", .draw = draw_curve, .lo = 0.2, .hi = 100},
     {.op = "log1p", .draw = draw_curve, .lo = -0.7, .hi = 100},
+    {.op = "logit", .draw = draw_curve, .lo = 0.05, .hi = 0.95},
     {.op = "logsigmoid", .draw = draw_curve},
     {.op = "mish", .draw = draw_curve},
     {.op = "neg", .draw = draw_curve},

@@ -210,18 +210,31 @@ STNI_KERNEL_INLINE float stni_acosh_f32(float x)
     return x < 2.0f ? near : stni_log_with_root_f32(x, sqrtf(STNI_FMA_F32(x, x, -1.0f)));
 }
 
-/* atanh a = a + a^3 P(a^2) for a <= 1/2, beyond it log((1 + a) / (1 - a)) / 2, which is NaN beyond 1. */
-STNI_KERNEL_INLINE float stni_atanh_f32(float x)
+/* atanh a = a + a^3 P(a^2) for |a| <= 1/2. */
+STNI_KERNEL_INLINE float stni_atanh_near_f32(float a)
 {
-    const float a = fabsf(x), z = stni_square_f32(a);
+    const float z = stni_square_f32(a);
     float p = 0.176691488f;
     p = STNI_FMA_F32(p, z, 0.0513580066f);
     p = STNI_FMA_F32(p, z, 0.118237375f);
     p = STNI_FMA_F32(p, z, 0.142227608f);
     p = STNI_FMA_F32(p, z, 0.200025184f);
     p = STNI_FMA_F32(p, z, 0.333333001f);
-    const float near = STNI_FMA_F32(p * z, a, a), far = 0.5f * stni_log_f32((1.0f + a) / (1.0f - a));
+    return STNI_FMA_F32(p * z, a, a);
+}
+
+/* Beyond 1/2 log((1 + a) / (1 - a)) / 2, which is NaN beyond 1. */
+STNI_KERNEL_INLINE float stni_atanh_f32(float x)
+{
+    const float a = fabsf(x), near = stni_atanh_near_f32(a), far = 0.5f * stni_log_f32((1.0f + a) / (1.0f - a));
     return copysignf(a < 0.5f ? near : far, x);
+}
+
+/* log(x / (1 - x)), near 1/2, where it is small, 2 atanh(2x - 1), of which the argument is exact. */
+STNI_KERNEL_INLINE float stni_logit_f32(float x)
+{
+    const float a = 2.0f * x - 1.0f, near = 2.0f * stni_atanh_near_f32(a), far = stni_log_f32(x / (1.0f - x));
+    return fabsf(a) < 0.5f ? near : far;
 }
 
 /* 1 / (1 + e^-x); e is at most 1, so that nothing overflows and small results keep their digits. */

@@ -202,10 +202,10 @@ STNI_KERNEL_INLINE double stni_acosh_f64(double x)
     return x < 1.5 ? near : far;
 }
 
-/* atanh a = a + a^3 P(a^2) for a <= 1/2, beyond it log((1 + a) / (1 - a)) / 2, which is NaN beyond 1. */
-STNI_KERNEL_INLINE double stni_atanh_f64(double x)
+/* atanh a = a + a^3 P(a^2) for |a| <= 1/2. */
+STNI_KERNEL_INLINE double stni_atanh_near_f64(double a)
 {
-    const double a = fabs(x), z = a * a;
+    const double z = a * a;
     double p = 0.2247799468265323;
     STNI_TERM_F64(p, z, -0.15290068731383652);
     STNI_TERM_F64(p, z, 0.14493234142568881);
@@ -219,7 +219,13 @@ STNI_KERNEL_INLINE double stni_atanh_f64(double x)
     STNI_TERM_F64(p, z, 0.14285714308038369);
     STNI_TERM_F64(p, z, 0.19999999999795082);
     STNI_TERM_F64(p, z, 0.33333333333333992);
-    const double near = STNI_FMA_F64(p * z, a, a), far = 0.5 * stni_log_f64((1.0 + a) / (1.0 - a));
+    return STNI_FMA_F64(p * z, a, a);
+}
+
+/* Beyond 1/2 log((1 + a) / (1 - a)) / 2, which is NaN beyond 1. */
+STNI_KERNEL_INLINE double stni_atanh_f64(double x)
+{
+    const double a = fabs(x), near = stni_atanh_near_f64(a), far = 0.5 * stni_log_f64((1.0 + a) / (1.0 - a));
     return copysign(a < 0.5 ? near : far, x);
 }
 
@@ -460,6 +466,7 @@ STNI_KERNEL_INLINE double stni_tanh_f64(double x) { return tanh(x); }
 STNI_KERNEL_INLINE double stni_asinh_f64(double x) { return asinh(x); }
 STNI_KERNEL_INLINE double stni_acosh_f64(double x) { return acosh(x); }
 STNI_KERNEL_INLINE double stni_atanh_f64(double x) { return atanh(x); }
+STNI_KERNEL_INLINE double stni_atanh_near_f64(double x) { return atanh(x); }
 STNI_KERNEL_INLINE double stni_atan_f64(double x) { return atan(x); }
 STNI_KERNEL_INLINE double stni_atan2_f64(double y, double x) { return atan2(y, x); }
 STNI_KERNEL_INLINE double stni_hypot_f64(double x, double y) { return hypot(x, y); }
@@ -472,5 +479,12 @@ STNI_KERNEL_INLINE double stni_cos_near_f64(double x) { return cos(x); }
 STNI_KERNEL_INLINE double stni_tan_near_f64(double x) { return tan(x); }
 
 #endif
+
+/* As stni_logit_f32. */
+STNI_KERNEL_INLINE double stni_logit_f64(double x)
+{
+    const double a = 2.0 * x - 1.0, near = 2.0 * stni_atanh_near_f64(a), far = stni_log_f64(x / (1.0 - x));
+    return fabs(a) < 0.5 ? near : far;
+}
 
 #endif

@@ -208,3 +208,21 @@ stn_tensor *stn_threshold_(stn_tensor *input, double threshold, double value)
     const struct stni_unary_attrs attrs = {threshold, value};
     return stni_call(STNI_OP_threshold_, 1, &input, &attrs);
 }
+
+static stn_tensor *call_logit(enum stni_op_index op, stn_tensor *input, const double *eps)
+{
+    struct stni_eps_attrs attrs = {{STN_NUMBER_NONE, 0, 0}};
+    if (eps)
+        attrs.eps = (stn_number){STN_NUMBER_FLOAT, 0, *eps};
+    return stni_call(op, 1, &input, &attrs);
+}
+
+stn_tensor *stn_logit(stn_tensor *input, const double *eps)
+{
+    return call_logit(STNI_OP_logit, input, eps);
+}
+
+stn_tensor *stn_logit_(stn_tensor *input, const double *eps)
+{
+    return call_logit(STNI_OP_logit_, input, eps);
+}

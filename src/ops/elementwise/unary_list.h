@@ -7,8 +7,9 @@
  *             FLOATS floating only. NUMBERS all but bool, REALS all but bool and complex, in which it computes itself
  * reads       what the derivatives are functions of: the input IN, or the output OUT
  * attributes  NONE; NUMBERS, up to two of type double, a and b of the arithmetic; WIDTH, one such, finite and 0 or
- *             more; NEEDED, two such without defaults; CHOICE, one that chooses among this row of arithmetic and those
- *             after it. Their names and defaults stand in unary_rule.c
+ *             more; NEEDED, two such without defaults; EPS, a number or none, which is -1 in the arithmetic; CHOICE,
+ *             one that chooses among this row of arithmetic and those after it. Their names and defaults stand in
+ *             unary_rule.c
  * third       the third derivative: ZERO everywhere, or made of OPS (unary_third.c) */
 #ifndef STNI_OPS_ELEMENTWISE_UNARY_LIST_H
 #define STNI_OPS_ELEMENTWISE_UNARY_LIST_H
@@ -54,6 +55,7 @@
     ROW(X, hardtanh,    FLOATS,   IN,  NUMBERS, ZERO)   \
     ROW(X, hardsigmoid, FLOATS,   IN,  NONE,    ZERO)   \
     ROW(X, hardswish,   FLOATS,   IN,  NONE,    ZERO)   \
+    ROW(X, logit,       REAL,     IN,  EPS,     OPS)    \
     ROW(X, softsign,    REAL,     IN,  NONE,    OPS)    \
     ROW(X, hardshrink,  FLOATS,   IN,  NUMBERS, ZERO)   \
     ROW(X, softshrink,  FLOATS,   IN,  WIDTH,   ZERO)   \

@@ -75,6 +75,12 @@ static void read_choice(const stn_op_call *call, struct stni_pointwise_numbers *
     out->op += 3 * (unsigned)*(const int64_t *)call->attrs;
 }
 
+static void read_eps(const stn_op_call *call, struct stni_pointwise_numbers *out)
+{
+    const stn_number *eps = &((const struct stni_eps_attrs *)call->attrs)->eps;
+    out->a = eps->kind == STN_NUMBER_NONE ? (stn_number){STN_NUMBER_FLOAT, 0, -1} : *eps;
+}
+
 static stn_status check_width(const stn_op_call *call)
 {
     const double width = ((const struct stni_unary_attrs *)call->attrs)->a;
@@ -97,6 +103,8 @@ static const struct stni_unary_attrs softplus_defaults = {1, 20}, elu_defaults =
 
 static const char *const gelu_choices[] = {"none", "tanh", NULL};
 static const stn_attr_schema gelu_attrs[] = {{"approximate", STN_ATTR_CHOICE, 0, gelu_choices}};
+
+static const stn_attr_schema eps_schema[] = {{"eps", STN_ATTR_NUMBER, offsetof(struct stni_eps_attrs, eps), NULL}};
 
 /* Descriptors */
 
@@ -122,18 +130,21 @@ static const stn_input_schema double_backward_inputs[] = {{.name = "grad_grad"},
 #define ATTRS_NUMBERS(name) STN_ATTRS(name##_attrs, struct stni_unary_attrs), .attrs_init = &name##_defaults,
 #define ATTRS_WIDTH ATTRS_NUMBERS
 #define ATTRS_NEEDED ATTRS_NUMBERS
+#define ATTRS_EPS(name) STN_ATTRS(eps_schema, struct stni_eps_attrs),
 #define ATTRS_CHOICE(name) STN_ATTRS(name##_attrs, int64_t),
 
 /* Of the function and its form in place; gelu's is the only choice, threshold's the only numbers that are needed. */
 #define SIGNATURE_NONE
 #define SIGNATURE_NUMBERS
 #define SIGNATURE_WIDTH
+#define SIGNATURE_EPS
 #define SIGNATURE_NEEDED .signature = "input, threshold, value",
 #define SIGNATURE_CHOICE .signature = "input, *, approximate=",
 
 #define FROM_NONE
 #define FROM_NUMBERS .numbers = read_ab,
 #define FROM_WIDTH .numbers = read_ab, .check = check_width,
+#define FROM_EPS .numbers = read_eps,
 #define FROM_NEEDED .numbers = read_ab,
 #define FROM_CHOICE .numbers = read_choice,
 

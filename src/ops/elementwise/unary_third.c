@@ -268,6 +268,16 @@ STNI_THIRD(selu)
     return exponential_below(x, v, STNI_SELU_NEGATIVE, 1);
 }
 
+/* With p = v (1 - v): (2 p + 2 (2 v - 1)^2) / p^3 = (2 - 6 p) / p^3 between eps and 1 - eps. */
+STNI_THIRD(logit)
+{
+    const stn_number *eps = &((const struct stni_eps_attrs *)attrs)->eps;
+    const double lowest = eps->kind == STN_NUMBER_NONE || eps->f < 0 ? 0 : eps->f;
+    stn_tensor *outside = stn_logical_or(stn_lt_number(v, lowest), stn_gt_number(v, 1 - lowest));
+    stn_tensor *p = stn_masked_fill(stn_mul(v, line(-1, v, 1)), outside, 1);
+    return stn_masked_fill(by_cube(stn_mul(x, line(-6, p, 2)), p), outside, 0);
+}
+
 /* 6 / (1 + |v|)^4 */
 STNI_THIRD(softsign)
 {

@@ -39,6 +39,7 @@ STNI_THIRD(logsigmoid);
 STNI_THIRD(elu);
 STNI_THIRD(celu);
 STNI_THIRD(selu);
+STNI_THIRD(logit);
 STNI_THIRD(softsign);
 
 #endif

@@ -1,5 +1,5 @@
 /* Gradients of pointwise ops of two operands where these are 0, equal, infinite, NaN, or larger than their squares may
- * be, and the derivatives of these gradients. */
+ * be, and the derivatives of these gradients; the ends of logit. */
 #include "harness.h"
 #include "ops/against_one.h"
 #include "ranks.h"
@@ -125,9 +125,12 @@ static void extremes_of_equal_numbers_and_of_nan_pass_to_both(void)
     test_ranks(1, nan_body, NULL);
 }
 
+/* But for the last places, in which devices differ; zeros have signs. */
 static int is_same(double got, double want)
 {
-    return isnan(want) ? isnan(got) : got == want && (want != 0 || !signbit(got) == !signbit(want));
+    if (isnan(want) || isinf(want) || want == 0)
+        return isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want);
+    return fabs(got - want) <= 1e-14 * fabs(want);
 }
 
 /* Zeros keep their signs. */
@@ -221,7 +224,7 @@ static stn_status numbers_body(stn_context *context, void *arg)
         CHECK_STATUS(stn_grad(context, 1, &sum, NULL, 1, &leaf, 0, 0, &grad), STN_OK);
         test_read(grad, got, N);
         for (int i = 0; i < N; i++)
-            CHECK(got[i] == slopes[k][i]);
+            CHECK(is_same(got[i] + 0.0, slopes[k][i]));
     }
     return stn_scope_end(context);
 }
@@ -229,6 +232,42 @@ static stn_status numbers_body(stn_context *context, void *arg)
 static void second_operands_may_be_numbers(void)
 {
     test_ranks(1, numbers_body, NULL);
+}
+
+/* Within eps and 1 - eps, eps as in PyTorch: a negative one is none, beyond 1/2 the lower bound comes first. */
+static stn_status logit_body(stn_context *context, void *arg)
+{
+    enum { N = 6, CASES = 4 };
+    static const double v[N] = {-1, 0.05, 0.5, 0.95, 2, (double)NAN}, eps[CASES] = {0.1, 0, -1, 0.7};
+    const double l = log(9), f = log(19), s = log(0.7 / 0.3), end = 1 / (0.05 * 0.95);
+    const double want[CASES][N] = {{-l, -l, 0, l, l, NAN}, {-INFINITY, -f, 0, f, INFINITY, NAN},
+                                   {NAN, -f, 0, f, NAN, NAN}, {s, s, s, -s, -s, NAN}};
+    const double slopes[CASES][N] = {{0, 0, 4, 0, 0, NAN}, {0, end, 4, end, 0, NAN}, {NAN, end, 4, end, NAN, NAN},
+                                     {0, 0, 0, 0, 0, NAN}};
+    (void)arg;
+    for (int k = 0; k < CASES; k++) {
+        double got[2][N];
+        stn_scope_begin(context);
+        stn_tensor *x = vector(context, N, v), *grad;
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_tensor *y = stn_logit(x, &eps[k]), *ones = stn_cast(stn_ne_number(stn_detach(x), 12345), STN_DTYPE_F64);
+        test_read(stn_detach(y), got[0], N);
+        CHECK_STATUS(stn_grad(context, 1, &y, &ones, 1, &x, 0, 0, &grad), STN_OK);
+        test_read(grad, got[1], N);
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < 2; j++) {
+                const double wanted = j ? slopes[k][i] : want[k][i], g = got[j][i];
+                if (!CHECK(is_same(g + 0.0, wanted)))
+                    fprintf(stderr, "  logit of %g, eps %g, %d: got %g, wanted %g\n", v[i], eps[k], j, g, wanted);
+            }
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void logits_end_at_eps(void)
+{
+    test_ranks(1, logit_body, NULL);
 }
 
 int main(int argc, char **argv)
@@ -240,6 +279,7 @@ int main(int argc, char **argv)
         {"pairs_of_zeros_infinities_and_nan_have_pytorchs_values_and_gradients",
          pairs_of_zeros_infinities_and_nan_have_pytorchs_values_and_gradients},
         {"second_operands_may_be_numbers", second_operands_may_be_numbers},
+        {"logits_end_at_eps", logits_end_at_eps},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -28,6 +28,12 @@ static stn_tensor *hardtanh(stn_tensor *x) { return stn_hardtanh(x, -0.5, 0.6); 
 static stn_tensor *hardshrink(stn_tensor *x) { return stn_hardshrink(x, 0.4); }
 static stn_tensor *softshrink(stn_tensor *x) { return stn_softshrink(x, 0.4); }
 static stn_tensor *threshold(stn_tensor *x) { return stn_threshold(x, 0.15, -2); }
+static stn_tensor *logit(stn_tensor *x) { return stn_logit(x, NULL); }
+static stn_tensor *high_logit(stn_tensor *x)
+{
+    return logit(stn_add_number(stn_mul_number(x, 0.1), 0.85));
+}
+static stn_tensor *limited_logit(stn_tensor *x) { return stn_logit(x, (const double[]){0.25}); }
 static stn_tensor *clamp(stn_tensor *x) { return stn_clamp(x, -0.5, 0.6); }
 static stn_tensor *cubed(stn_tensor *x) { return stn_pow_number(x, 3); }
 static stn_tensor *power(stn_tensor *x) { return stn_pow_number(x, -1.5); }
@@ -114,6 +120,9 @@ static const struct unary unary_ops[] = {
     {"log10", stn_log10, 2, 1},
     {"softsign", stn_softsign, 1.5, 1},
     {"softsign of negative", stn_softsign, -1.5, 1},
+    {"logit", logit, 0.5, 0.2},
+    {"logit of high numbers", high_logit, 0, 1},
+    {"limited logit", limited_logit, 0.5, 0.4},
     {"hardshrink", hardshrink, 0, 1},
     {"softshrink", softshrink, 0, 1},
     {"threshold", threshold, 0, 1},

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+static long double logit(long double x) { return logl(x / (1 - x)); }
 static long double sigmoid(long double x) { return 1 / (1 + expl(-x)); }
 
 static const struct {
@@ -29,6 +30,7 @@ static const struct {
     {"acos", STNI_POINTWISE_acos, acosl, 1.5},   {"atan", STNI_POINTWISE_atan, atanl, 2.5},
     {"log10", STNI_POINTWISE_log10, log10l, 2},  {"asinh", STNI_POINTWISE_asinh, asinhl, 2},
     {"acosh", STNI_POINTWISE_acosh, acoshl, 2.5}, {"atanh", STNI_POINTWISE_atanh, atanhl, 3},
+    {"logit", STNI_POINTWISE_logit, logit, 3},
     {"erf", STNI_POINTWISE_erf, erfl, 2.5},      {"erfc", STNI_POINTWISE_erfc, erfcl, 4},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof functions[0] };
@@ -78,7 +80,7 @@ static void functions_are_right_for_all_magnitudes(void)
         int64_t wrong = 0;
         for (int i = 0; i < N; i++)
             x[i] = argument(f, i);
-        struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = y, .in = {x, x, x}};
+        struct stni_pointwise_block block = {.op = functions[f].op, .n = N, .out = y, .in = {x, x, x}, .a = {-1, -1}};
         stni_pointwise_block_of(functions[f].op, STN_DTYPE_F64, (enum stni_isa)(k / N_FUNCTIONS))(&block);
         for (int i = 0; i < N; i++) {
             const long double want = functions[f].exact(x[i]);

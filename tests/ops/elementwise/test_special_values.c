@@ -77,6 +77,8 @@ static double hardswish(double x) { return x * hardsigmoid(x); }
 static double hardswish_derivative(double x) { return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5; } /* NaN at NaN */
 static double leaky_relu(double x) { return x > 0 ? x : 0.01 * x; }
 static double leaky_relu_derivative(double x) { return x > 0 ? 1 : 0.01; }
+static double logit(double x) { return log(x / (1 - x)); }
+static double logit_derivative(double x) { return x < 0 || x > 1 ? NAN : 1 / fabs(x * (1 - x)); }
 static double softsign(double x) { return x / (1 + fabs(x)); }
 static double softsign_derivative(double x) { return isinf(x) ? NAN : 1 / ((1 + fabs(x)) * (1 + fabs(x))); }
 static double hardshrink(double x) { return fabs(x) <= 3 ? 0 : x; }
@@ -106,6 +108,7 @@ static stn_tensor *op_gelu(stn_tensor *x) { return stn_gelu(x, STN_GELU_ERF); }
 static stn_tensor *op_hardtanh(stn_tensor *x) { return stn_hardtanh(x, -1, 1); }
 static stn_tensor *op_clamp(stn_tensor *x) { return stn_clamp(x, 0, 3); }
 static stn_tensor *op_leaky_relu(stn_tensor *x) { return stn_leaky_relu(x, 0.01); }
+static stn_tensor *op_logit(stn_tensor *x) { return stn_logit(x, NULL); }
 static stn_tensor *op_hardshrink(stn_tensor *x) { return stn_hardshrink(x, 3); }
 static stn_tensor *op_softshrink(stn_tensor *x) { return stn_softshrink(x, 3); }
 static stn_tensor *op_threshold(stn_tensor *x) { return stn_threshold(x, 3, -5); }
@@ -161,6 +164,7 @@ static const struct function functions[] = {
     {"hardsigmoid", stn_hardsigmoid, hardsigmoid, hardsigmoid_derivative},
     {"hardswish", stn_hardswish, hardswish, hardswish_derivative},
     {"leaky_relu", op_leaky_relu, leaky_relu, leaky_relu_derivative},
+    {"logit", op_logit, logit, logit_derivative},
     {"softsign", stn_softsign, softsign, softsign_derivative},
     {"hardshrink", op_hardshrink, hardshrink, shrink_derivative},
     {"softshrink", op_softshrink, softshrink, shrink_derivative},

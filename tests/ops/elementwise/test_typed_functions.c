@@ -50,7 +50,7 @@ static stn_status in_place_body(stn_context *context, void *arg)
     stn_scope_begin(context);
     stn_tensor *x = vector(context, values), *y = vector(context, powers);
     stn_tensor *low = vector(context, lows), *high = vector(context, highs);
-    const double most = 9, least = -9;
+    const double most = 9, least = -9, low_end[] = {0.4};
 #define FORM(name) SAME(stn_##name(x), stn_##name##_(t));
     OF_ONE(FORM)
 #undef FORM
@@ -79,6 +79,8 @@ static stn_status in_place_body(stn_context *context, void *arg)
     SAME(stn_celu(x, 0.5), stn_celu_(t, 0.5));
     SAME(stn_leaky_relu(x, 0.5), stn_leaky_relu_(t, 0.5));
     SAME(stn_hardtanh(x, 0.2, 0.6), stn_hardtanh_(t, 0.2, 0.6));
+    SAME(stn_logit(x, NULL), stn_logit_(t, NULL));
+    SAME(stn_logit(x, low_end), stn_logit_(t, low_end));
     SAME(stn_hardshrink(x, 0.4), stn_hardshrink_(t, 0.4));
     SAME(stn_softshrink(x, 0.4), stn_softshrink_(t, 0.4));
     SAME(stn_threshold(x, 0.4, 9), stn_threshold_(t, 0.4, 9));

@@ -21,6 +21,7 @@
     X(hardtanh,   LIMIT(x, a, b),                      v > a && v < b,                       0)                              \
     X(hardsigmoid, WITHIN(x / 6 + (R)0.5, 0, 1),       v > -3 && v < 3 ? (R)1 / 6 : 0,       0)                              \
     X(hardswish,  x * WITHIN(x / 6 + (R)0.5, 0, 1),    v <= -3 ? 0 : v >= 3 ? 1 : v / 3 + (R)0.5, v > -3 && v < 3 ? (R)1 / 3 : 0) \
+    X(logit,      LOGIT(x < a ? a : x > 1 - a ? 1 - a : x), LOGIT_SLOPE(v, a),               LOGIT_BEND(v, a))  \
     X(softsign,   x / (1 + ABS(x)),                    SOFTSIGN_SLOPE(v),                    SOFTSIGN_BEND(v))  \
     X(hardshrink, x >= -a && x <= a ? 0 : x,           v >= -a && v <= a ? 0 : 1,            0)                 \
     X(softshrink, x > a ? x - a : x < -a ? x + a : x != x ? x : 0, v >= -a && v <= a ? 0 : 1, 0)

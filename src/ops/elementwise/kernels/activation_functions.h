@@ -35,6 +35,8 @@
 #define MISH_T(x) FLOATING(x, mish_t_f32, mish_t_f64)(x)
 #define MISH_SLOPE(x) FLOATING(x, mish_derivative_f32, mish_derivative_f64)(x)
 #define MISH_BEND(x) FLOATING(x, mish_second_derivative_f32, mish_second_derivative_f64)(x)
+#define LOGIT_SLOPE(x, eps) FLOATING(x, logit_derivative_f32, logit_derivative_f64)(x, eps)
+#define LOGIT_BEND(x, eps) FLOATING(x, logit_second_derivative_f32, logit_second_derivative_f64)(x, eps)
 #define SOFTSIGN_SLOPE(x) FLOATING(x, softsign_derivative_f32, softsign_derivative_f64)(x)
 #define SOFTSIGN_BEND(x) FLOATING(x, softsign_second_derivative_f32, softsign_second_derivative_f64)(x)
 

@@ -84,6 +84,25 @@ STNI_KERNEL_INLINE T NAME(mish_second_derivative)(T x)
     return s * ((1 - t) * (1 + t)) * (2 + x * (SIGMOID(-x) - 2 * t * s));
 }
 
+/* A derivative of logit between eps and 1 - eps, and 0 beyond; where there is no eps, which is -1 then, NaN beyond 0
+ * and 1. */
+STNI_KERNEL_INLINE T NAME(logit_within)(T x, T eps, T value)
+{
+    T lowest = eps < 0 ? 0 : eps;
+    return (x < lowest) | (x > 1 - lowest) ? (eps < 0 ? (T)NAN : 0) : value;
+}
+
+STNI_KERNEL_INLINE T NAME(logit_derivative)(T x, T eps)
+{
+    return NAME(logit_within)(x, eps, 1 / ABS(x * (1 - x)));
+}
+
+STNI_KERNEL_INLINE T NAME(logit_second_derivative)(T x, T eps)
+{
+    T p = x * (1 - x);
+    return NAME(logit_within)(x, eps, (2 * x - 1) / (p * p));
+}
+
 /* 1 / (1 + |x|)^2, and NaN where x is infinite, as x / (1 + |x|) is. */
 STNI_KERNEL_INLINE T NAME(softsign_derivative)(T x)
 {

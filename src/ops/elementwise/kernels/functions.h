@@ -76,6 +76,7 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #define ATANH(x) ANALYTIC(x, stni_atanh_f32, stni_atanh_f64, catanhf, catanh)(x)
 #define ACOSH_SLOPE(x) ANALYTIC(x, acosh_slope_f32, acosh_slope_f64, acosh_slope_c64, acosh_slope_c128)(x)
 #define ACOSH_BEND(x) ANALYTIC(x, acosh_bend_f32, acosh_bend_f64, acosh_bend_c64, acosh_bend_c128)(x)
+#define LOGIT(x) FLOATING(x, stni_logit_f32, stni_logit_f64)(x)
 #define SIGMOID(x) ANALYTIC(x, stni_sigmoid_f32, stni_sigmoid_f64, sigmoid_c64, sigmoid_c128)(x)
 /* trigonometry_block.c has its own. */
 #define SIN_F32 sinf
