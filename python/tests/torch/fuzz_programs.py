@@ -30,7 +30,10 @@ F.silu({x}) | F.softplus({x}) | F.elu({x}) | F.leaky_relu({x}, 0.1) | {x}.clamp(
 torch.minimum({x}, {s}) | torch.where({x} > 0, {x}, {o}) | torch.lerp({x}, {s}, 0.3) |
 torch.addcmul({x}, {s}, {s}, value=0.5) | torch.atan2({x}, {s}.abs() + 1) | torch.hypot({x}, {s}) |
 {x}.masked_fill({x} > 0.5, 0.1) | {x}.where({x} < {s}, {s}) | torch.add({x}, {o}, alpha=2) | F.hardtanh({x}) |
-{x}.sinh().atan() | torch.rsub({x}, {s}) | F.threshold({x}, 0.1, 0.2)
+{x}.sinh().atan() | torch.rsub({x}, {s}) | F.threshold({x}, 0.1, 0.2) |
+torch.asinh({x}) | ({x}.abs() + 1.5).acosh() | ({x}.tanh() * 0.9).atanh() | ({x}.square() + 0.5).log10() |
+torch.logaddexp({x}, {s}) | torch.xlogy({x}, {s}.abs() + 0.5) | torch.copysign({x}, {s} + 0.05) |
+{x}.sigmoid().logit(0.2) | F.softsign({x}) | F.hardshrink({x}, 0.3) | F.softshrink({x}, 0.3)
 """
 REDUCTIONS = """
 {x}.sum() | {x}.mean() | {x1}.sum({d}) | {x1}.sum({d}, keepdim=True) | {x1}.mean({d}) |
