@@ -118,6 +118,16 @@ STN_API const char *stn_context_error_text(const stn_context *context);
  *  STN_ERR_ARGUMENT (no context). */
 STN_API stn_status stn_context_take_error(stn_context *context, char *text, size_t size);
 
+/** Keeps an error of the caller's own, as that of a failed op is kept: for a function that the library calls (a hook,
+ *  a function of stn_local_map), so that the ranks which are told of its failure get this text. Does nothing where an
+ *  error is kept. Local.
+ *  @param status  what is kept. Of those that a rank tells its peers of as it meets them (MEMORY, DEVICE, COMM, PEER,
+ *                 TIMEOUT) peers have heard nothing here: STN_ERR_CALLBACK is kept in their place.
+ *  @param text    NULL: the status's.
+ *  @return the status that is kept now; STN_ERR_ARGUMENT (no context; `status`: STN_OK, or none), STN_ERR_STATE (the
+ *  context is closed). */
+STN_API stn_status stn_context_fail(stn_context *context, stn_status status, const char *text);
+
 /** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if
  *  none), else the error that it has kept, else a value out of range; all ranks return and keep the first that is not
  *  STN_OK, by rank, with its rank's text. Values out of range that another error went before are told by the next

@@ -121,6 +121,31 @@ static stn_status fail(stn_tensor *gradient, stn_tensor **instead, void *arg)
     return STN_ERR_IO;
 }
 
+/* One rank alone, with words of its own. */
+static stn_status fail_by_name(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    stn_context *context = stn_tensor_context(gradient);
+    (void)instead, (void)arg;
+    return stn_context_rank(context) == 1 ? stn_context_fail(context, STN_ERR_IO, "no more paper") : STN_OK;
+}
+
+static stn_status named_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = leaf(context, stn_shard(0));
+    CHECK_STATUS(stn_add_tensor_hook(x, fail_by_name, NULL, NULL), STN_OK);
+    CHECK_STATUS(stn_backward(sum(stn_mul_number(x, 2))), STN_ERR_IO);
+    CHECK_ERROR(context, STN_ERR_IO, "rank 1: no more paper");
+    return stn_scope_end(context);
+}
+
+static void a_hook_that_fails_in_words_of_its_own_is_quoted_on_all_ranks(void)
+{
+    test_ranks(2, named_body, NULL);
+    test_ranks(3, named_body, NULL);
+}
+
 static stn_status give_another_shape(stn_tensor *gradient, stn_tensor **instead, void *arg)
 {
     (void)arg;
@@ -444,6 +469,8 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"hooks_see_whole_gradients_and_replace_them_in_order", hooks_see_whole_gradients_and_replace_them_in_order},
         {"hooks_that_fail_or_give_nonsense_are_refused", hooks_that_fail_or_give_nonsense_are_refused},
+        {"a_hook_that_fails_in_words_of_its_own_is_quoted_on_all_ranks",
+         a_hook_that_fails_in_words_of_its_own_is_quoted_on_all_ranks},
         {"hooks_that_hooks_add_run_from_the_next_backward_on", hooks_that_hooks_add_run_from_the_next_backward_on},
         {"hooks_do_not_write_to_gradients_that_others_have", hooks_do_not_write_to_gradients_that_others_have},
         {"a_backward_in_a_hook_leaves_the_outer_one_what_it_has",

@@ -43,6 +43,24 @@ stn_status stn_context_take_error(stn_context *context, char *text, size_t size)
     return status;
 }
 
+/* Failures that abort the family where they are met: who finds one kept takes peers for told. */
+static int is_told_when_met(stn_status status)
+{
+    return status == STN_ERR_MEMORY || status == STN_ERR_DEVICE || status == STN_ERR_COMM || status == STN_ERR_PEER ||
+           status == STN_ERR_TIMEOUT;
+}
+
+stn_status stn_context_fail(stn_context *context, stn_status status, const char *text)
+{
+    if (context == NULL || status <= STN_OK || status >= STN_STATUS_COUNT)
+        return STN_ERR_ARGUMENT;
+    if (context->closed)
+        return STN_ERR_STATE;
+    stni_fail(context, is_told_when_met(status) ? STN_ERR_CALLBACK : status, "%s",
+              text != NULL ? text : stn_status_text(status));
+    return context->error.status;
+}
+
 stn_status stni_context_sync(stn_context *context, stn_sync_reason reason)
 {
     stn_queue *queue = context->queue;

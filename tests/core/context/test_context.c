@@ -129,6 +129,30 @@ static void keep_errors(stn_context *context, void *arg)
     CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_IO);
 }
 
+static void keep_callers_errors(stn_context *context, void *arg)
+{
+    (void)arg;
+    CHECK_STATUS(stn_context_fail(NULL, STN_ERR_IO, "no context"), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_context_fail(context, STN_OK, "no error"), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_context_fail(context, STN_STATUS_COUNT, "no status"), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_context_status(context), STN_OK);
+    CHECK_STATUS(stn_context_fail(context, STN_ERR_IO, "100%s"), STN_ERR_IO);
+    CHECK_STATUS(stn_context_fail(context, STN_ERR_SHAPE, "second"), STN_ERR_IO);
+    CHECK_STR(stn_context_error_text(context), "100%s");
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_IO);
+    static const stn_status told[] = {STN_ERR_MEMORY, STN_ERR_DEVICE, STN_ERR_COMM, STN_ERR_PEER, STN_ERR_TIMEOUT};
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        CHECK_STATUS(stn_context_fail(context, told[i], NULL), STN_ERR_CALLBACK);
+        CHECK_STR(stn_context_error_text(context), stn_status_text(told[i]));
+        CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_CALLBACK);
+    }
+}
+
+static void errors_of_the_caller_are_kept_as_those_of_ops(void)
+{
+    on_one_rank(keep_callers_errors, NULL);
+}
+
 static void first_error_is_kept_until_it_is_taken(void)
 {
     on_one_rank(keep_errors, NULL);
@@ -388,6 +412,7 @@ int main(int argc, char **argv)
         {"bad_queues_are_refused_and_named", bad_queues_are_refused_and_named},
         {"refused_communicator_stays_the_callers", refused_communicator_stays_the_callers},
         {"first_error_is_kept_until_it_is_taken", first_error_is_kept_until_it_is_taken},
+        {"errors_of_the_caller_are_kept_as_those_of_ops", errors_of_the_caller_are_kept_as_those_of_ops},
         {"every_status_has_a_text_of_its_own", every_status_has_a_text_of_its_own},
         {"failure_of_the_queue_becomes_the_contexts", failure_of_the_queue_becomes_the_contexts},
         {"log_drops_what_lies_above_its_level", log_drops_what_lies_above_its_level},
