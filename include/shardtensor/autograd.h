@@ -159,6 +159,12 @@ typedef stn_status (*stn_tensor_hook)(stn_tensor *gradient, stn_tensor **instead
  *  @return STN_ERR_STATE (it does not require grad), STN_ERR_ARGUMENT (no hook), STN_ERR_MEMORY. */
 STN_API stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook, void *arg, void (*destroy)(void *arg));
 
+/** Within a hook, of either kind: it is not called any more. Its `destroy(arg)` is called when the next hook is added to
+ *  that tensor outside of any, or with the others. Who takes hooks back from outside has them look at a word of
+ *  theirs, and do this the next time that they are called. Local. (PyTorch: the handle's remove.)
+ *  @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (no hook runs), or the kept error. */
+STN_API stn_status stn_remove_hook(stn_context *context);
+
 /** Lets the result of an op keep its gradient, as a leaf does: stn_grad_of gives it once a stn_backward has reached the
  *  tensor, complete, as hooks left it; further ones add to it, stn_zero_grad forgets it. Completing it is collective
  *  over its mesh, so that every rank of that says it, or none. Nothing happens to a leaf. Local.

@@ -9,7 +9,7 @@
 
 static int has_hooks(const struct stni_tensor_hooks *hooks)
 {
-    while (hooks && !hooks->hook)
+    while (hooks && (!hooks->hook || hooks->removed))
         hooks = hooks->next;
     return hooks != NULL;
 }

@@ -36,6 +36,25 @@ void stni_leaf_drop_gradients(struct stni_leaf *leaf)
     leaf->counted_elsewhere = 0;
 }
 
+/* Those that have removed themselves, or all. */
+static void drop_hooks(struct stni_leaf *leaf, int all)
+{
+    struct stni_grad_hook_entry **at = &leaf->hooks;
+    leaf->last_hook = NULL;
+    while (*at) {
+        struct stni_grad_hook_entry *entry = *at;
+        if (!all && !entry->removed) {
+            leaf->last_hook = entry;
+            at = &entry->next;
+            continue;
+        }
+        *at = entry->next;
+        if (entry->destroy)
+            entry->destroy(entry->arg);
+        stni_free(entry);
+    }
+}
+
 void stni_leaf_release(struct stni_leaf *leaf)
 {
     if (!leaf || --leaf->refs > 0)
@@ -43,13 +62,7 @@ void stni_leaf_release(struct stni_leaf *leaf)
     stni_leaf_drop_gradients(leaf);
     stni_tensor_drop(&leaf->cotangent);
     stni_tensor_hooks_destroy(&leaf->tensor_hooks);
-    while (leaf->hooks) {
-        struct stni_grad_hook_entry *entry = leaf->hooks;
-        leaf->hooks = entry->next;
-        if (entry->destroy)
-            entry->destroy(entry->arg);
-        stni_free(entry);
-    }
+    drop_hooks(leaf, 1);
     stni_spec_release(leaf->spec);
     stni_free(leaf);
 }
@@ -194,8 +207,12 @@ stn_status stni_leaf_tell(struct stni_leaf *leaf)
     if (!leaf->grad)
         return STN_OK;
     for (struct stni_grad_hook_entry *e = leaf->hooks; e && leaf->handle; e = e->next) { /* a hook may give it up */
+        if (e->removed)
+            continue;
         const int outer = stni_scope_fence(leaf->context);
+        int *outer_hook = stni_hook_runs(leaf->context, &e->removed);
         stn_status status = e->hook(leaf->handle, e->arg);
+        stni_hook_runs(leaf->context, outer_hook);
         stni_scope_unfence(leaf->context, outer, "stn_add_grad_hook", "a gradient hook");
         if (leaf->context->error.status != STN_OK)
             STNI_TRY(stni_tape_hook_kept(leaf->context));
@@ -305,7 +322,9 @@ stn_status stn_add_grad_hook(stn_tensor *tensor, stn_grad_hook hook, void *arg, 
     struct stni_grad_hook_entry *entry = stni_calloc(1, sizeof *entry);
     if (!entry)
         return stni_fail_memory(tensor->context, "hook", sizeof *entry);
-    *entry = (struct stni_grad_hook_entry){hook, arg, destroy, NULL};
+    *entry = (struct stni_grad_hook_entry){.hook = hook, .arg = arg, .destroy = destroy};
+    if (!leaf->context->tape->removed_hook) /* no hook of the list runs */
+        drop_hooks(leaf, 0);
     *(leaf->hooks ? &leaf->last_hook->next : &leaf->hooks) = entry;
     leaf->last_hook = entry;
     return STN_OK;

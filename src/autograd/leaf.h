@@ -10,6 +10,7 @@ struct stni_grad_hook_entry {
     stn_grad_hook hook;
     void *arg;
     void (*destroy)(void *arg);
+    int removed; /* by itself: not called any more */
     struct stni_grad_hook_entry *next;
 };
 

@@ -37,6 +37,7 @@ struct stni_tape {
     const struct stni_pass *running; /* the innermost backward; NULL: none */
     int has_grad_hooks; /* some rank of the backward that runs has hooks of leaves */
     struct stni_error *hook_failure; /* the first of the hooks of the pass that runs, which goes on; NULL: none runs */
+    int *removed_hook; /* where the hook that runs says that it is to be removed; NULL: none runs */
     struct stni_recomputation *part; /* whose function is being called, the first time or again; NULL else */
 };
 

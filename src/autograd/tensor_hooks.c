@@ -23,17 +23,19 @@ static int is_like(const stn_tensor *a, const stn_tensor *b)
 }
 
 /* Others may have the memory: another result whose cotangent it is, the caller who gave it. */
-static stn_status call(const struct stni_tensor_hooks *entry, stn_tensor *gradient, stn_tensor **instead)
+static stn_status call(struct stni_tensor_hooks *entry, stn_tensor *gradient, stn_tensor **instead)
 {
     struct stni_storage *root = stni_tensor_root(gradient);
     const uint32_t frozen = root->frozen;
     root->frozen = 1;
+    int *outer = stni_hook_runs(gradient->context, &entry->removed);
     const stn_status status = entry->hook(gradient, instead, entry->arg);
+    stni_hook_runs(gradient->context, outer);
     root->frozen = frozen;
     return status;
 }
 
-static stn_status run_one(const struct stni_tensor_hooks *entry, stn_tensor **gradient)
+static stn_status run_one(struct stni_tensor_hooks *entry, stn_tensor **gradient)
 {
     stn_context *context = (*gradient)->context;
     stn_tensor *instead = NULL;
@@ -74,8 +76,8 @@ static stn_status run_all(struct stni_tensor_hooks *hooks, int output, const stn
     const struct stni_tensor_hooks *last = hooks; /* what hooks add behind it is for later backwards */
     while (last && last->next)
         last = last->next;
-    for (const struct stni_tensor_hooks *e = hooks; e; e = e == last ? NULL : e->next)
-        if (e->hook && e->output == output)
+    for (struct stni_tensor_hooks *e = hooks; e; e = e == last ? NULL : e->next)
+        if (e->hook && !e->removed && e->output == output)
             STNI_TRY(run_one(e, gradient));
     struct stni_tensor_hooks *keeper = keeps ? stni_tensor_hooks_keeper(hooks, output) : NULL;
     return keeper ? keep(keeper, forward, *gradient) : STN_OK;
@@ -99,15 +101,37 @@ struct stni_tensor_hooks *stni_tensor_hooks_keeper(struct stni_tensor_hooks *hoo
     return hooks;
 }
 
+static void destroy_first(struct stni_tensor_hooks **hooks)
+{
+    struct stni_tensor_hooks *entry = *hooks;
+    *hooks = entry->next;
+    stni_tensor_drop(&entry->grad);
+    if (entry->destroy)
+        entry->destroy(entry->arg);
+    stni_free(entry);
+}
+
 void stni_tensor_hooks_destroy(struct stni_tensor_hooks **hooks)
 {
+    while (*hooks)
+        destroy_first(hooks);
+}
+
+int *stni_hook_runs(stn_context *context, int *removed)
+{
+    int *outer = context->tape->removed_hook;
+    context->tape->removed_hook = removed;
+    return outer;
+}
+
+/* Where no hook of the list runs. */
+static void sweep(struct stni_tensor_hooks **hooks)
+{
     while (*hooks) {
-        struct stni_tensor_hooks *entry = *hooks;
-        *hooks = entry->next;
-        stni_tensor_drop(&entry->grad);
-        if (entry->destroy)
-            entry->destroy(entry->arg);
-        stni_free(entry);
+        if ((*hooks)->removed)
+            destroy_first(hooks);
+        else
+            hooks = &(*hooks)->next;
     }
 }
 
@@ -132,6 +156,8 @@ static stn_status add(stn_tensor *tensor, const struct stni_tensor_hooks *entry)
         return STN_OK;
     }
     struct stni_tensor_hooks **last = tensor->node ? &tensor->node->hooks : &tensor->leaf->tensor_hooks;
+    if (!tensor->context->tape->removed_hook)
+        sweep(last);
     struct stni_tensor_hooks *copy = stni_malloc(sizeof *copy);
     if (!copy)
         return stni_fail_memory(tensor->context, "hook", sizeof *copy);
@@ -149,6 +175,17 @@ stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook, void *a
     if (!hook)
         return stni_fail(tensor->context, STN_ERR_ARGUMENT, "stn_add_tensor_hook: hook got NULL");
     return add(tensor, &(struct stni_tensor_hooks){.hook = hook, .arg = arg, .destroy = destroy});
+}
+
+stn_status stn_remove_hook(stn_context *context)
+{
+    if (!context)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stn_context_status(context));
+    if (!context->tape->removed_hook)
+        return stni_fail(context, STN_ERR_STATE, "stn_remove_hook: no hook runs, wanted a call from within one");
+    *context->tape->removed_hook = 1;
+    return STN_OK;
 }
 
 stn_status stn_retain_grad(stn_tensor *tensor)

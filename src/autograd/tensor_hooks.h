@@ -13,6 +13,7 @@ struct stni_tensor_hooks {
     void *arg;
     void (*destroy)(void *arg);
     stn_tensor *grad; /* kept: complete; NULL before the first */
+    int removed;      /* by itself: not called any more */
     struct stni_tensor_hooks *next;
 };
 
@@ -25,5 +26,8 @@ stn_status stni_tensor_hooks_run(struct stni_tensor_hooks *hooks, int output, co
 struct stni_tensor_hooks *stni_tensor_hooks_keeper(struct stni_tensor_hooks *hooks, int output);
 
 void stni_tensor_hooks_destroy(struct stni_tensor_hooks **hooks);
+
+/* Which word a hook that removes itself sets: around its call, with the outer one to come back to. */
+int *stni_hook_runs(stn_context *context, int *removed);
 
 #endif

@@ -165,7 +165,7 @@ static stn_status refused_body(stn_context *context, void *arg)
     CHECK_STATUS(stn_add_tensor_hook(y, give_another_shape, NULL, NULL), STN_OK);
     CHECK_STATUS(stn_backward(sum(y)), STN_ERR_CALLBACK);
     CHECK_ERROR(context, STN_ERR_CALLBACK,
-           "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
+                "a tensor hook gave a gradient of another shape, dtype or mesh, wanted one like the tensor's");
     stn_add_tensor_hook(stn_detach(x), fail, NULL, NULL);
     CHECK_ERROR(context, STN_ERR_STATE, "stn_add_tensor_hook: tensor does not require grad");
     stn_add_tensor_hook(x, NULL, NULL, NULL);
