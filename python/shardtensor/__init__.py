@@ -14,16 +14,18 @@
     st.launch(4, step)  # four ranks, which are threads
 """
 from ._c import (ArgumentError, Average, CallbackError, CommunicationError, Context, DeviceError, DTypeError, Error,
-                 FileError, InternalError, LayoutError, Mesh, NotFoundError, Op, Optimizer, OutOfMemoryError,
-                 OutOfRangeError, Pullback, ShapeError, Spec, StateError, Step, Tensor, UnsupportedError, VersionError,
-                 fake_comm, launch, schedule_constant, schedule_cosine, sht_latitudes, version as __version__)
+                 File, FileError, Hook, InternalError, LayoutError, Mesh, NotFoundError, Op, Optimizer,
+                 OutOfMemoryError, OutOfRangeError, Pullback, ShapeError, Spec, StateError, Step, Tensor,
+                 UnsupportedError, VersionError, fake_comm, launch, schedule_constant, schedule_cosine,
+                 sht_latitudes, version as __version__)
 from . import methods, ops
 from .arrays import einsum, tensordot, transpose
-from .methods import capture, no_grad, no_sync
+from .methods import capture, no_grad, no_sync, trace, trace_range
 
-__all__ = ["Average", "Context", "Mesh", "Op", "Optimizer", "Pullback", "Spec", "Step", "Tensor", "capture",
-           "einsum", "fake_comm", "launch", "no_grad", "no_sync", "ops", "schedule_constant", "schedule_cosine",
-           "sht_latitudes", "tensordot", "transpose",
+__all__ = ["Average", "Context", "File", "Hook", "Mesh", "Op", "Optimizer", "Pullback", "Spec", "Step", "Tensor",
+           "capture", "einsum", "fake_comm", "launch", "no_grad", "no_sync", "ops", "schedule_constant",
+           "schedule_cosine",
+           "sht_latitudes", "tensordot", "trace", "trace_range", "transpose",
            "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
            "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
            "StateError", "UnsupportedError", "VersionError"]

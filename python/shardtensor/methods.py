@@ -37,7 +37,8 @@ def backward(self, cotangent=None, retain_graph=False):
     self.context.backward(self, None if cotangent is None else [cotangent], retain_graph)
 
 
-_slice, _select, _unsqueeze, _movedim, _index = map(_c.function, ("slice", "select", "unsqueeze", "movedim", "index"))
+_slice, _select, _unsqueeze, _movedim, _index, _index_put = map(
+    _c.function, ("slice", "select", "unsqueeze", "movedim", "index", "index_put"))
 
 
 def position(index, size, dim):
@@ -102,6 +103,88 @@ def named(tensor, indices):
     return _movedim(found, list(range(n)), list(range(dims[0], dims[0] + n)))
 
 
+def aligned(value, ndim):
+    """A tensor with so many dims, by dims of size 1 in front."""
+    while value.ndim > ndim and value.shape[0] == 1:
+        value = _select(value, 0, 0)
+    if value.ndim > ndim:
+        raise _c.ShapeError("a value of %d dims for %d" % (value.ndim, ndim))
+    for _ in range(ndim - value.ndim):
+        value = _unsqueeze(value, 0)
+    return value
+
+
+def place(self, index):
+    """What an index names but for its tensors, as a view in which a dim of an integer has size 1: these dims, and
+    {dim: a tensor}. So no dim goes, and the view shares memory in every layout."""
+    view, dim, tensors, single = self, 0, {}, []
+    for i in whole_index(index, self.ndim):
+        if i is None:
+            view = _unsqueeze(view, dim)
+        elif isinstance(i, _c.Tensor):
+            tensors[dim] = i
+            dim += width(i) - 1
+        else:
+            if isinstance(i, slice):
+                start, stop, step = i.indices(view.shape[dim])
+            else:
+                single.append(dim)
+                start, step = position(i, view.shape[dim], dim - (len(single) - 1)), 1
+                stop = start + 1
+            if step < 1:
+                raise IndexError("a slice of step %d: wanted a positive one" % step)
+            if (start, stop, step) != (0, view.shape[dim], 1):
+                view = _slice(view, dim, start, max(start, stop), step)
+        dim += 1
+    return view, single, tensors
+
+
+def setitem(self, index, value):
+    """As __getitem__ reads: a number, or a tensor that broadcasts to what the index names, in any layout. Of several
+    values for one element the last one counts. Collective where elements move."""
+    is_tensor = isinstance(value, _c.Tensor)
+    if not is_tensor and not hasattr(value, "__float__"):
+        raise TypeError("a value is %s, wanted a number or a tensor" % type(value).__name__)
+    view, single, tensors = place(self, index)
+    if tensors:
+        put(view, single, tensors, value)
+    elif is_tensor:
+        value = aligned(value, view.ndim - len(single))
+        for dim in single:
+            value = _unsqueeze(value, dim)
+        view.copy_(value)
+    else:
+        view.fill_(value)
+
+
+def put(view, single, tensors, value):
+    """The op has the dims of tensors first, and gives a new tensor."""
+    dims = [dim + k for dim, index in tensors.items() for k in range(width(index))]
+    masks = [index for index in tensors.values() if width(index) == view.ndim]
+    if masks and not isinstance(value, _c.Tensor):
+        view.masked_fill_(masks[0], value)
+        return
+    if not isinstance(value, _c.Tensor):
+        mesh = view.spec.mesh
+        spec = view.context.spec(mesh, mesh and ["R"] * len(mesh.shape), (), view.dtype)
+        value = view.context.factory("full", spec, value)
+    elif value.dtype != view.dtype:
+        value = value.cast(view.dtype)
+    front = list(range(len(dims)))
+    named_dims = [dim - sum(s < dim for s in single) for dim in dims]  # as __getitem__ counts them
+    n = max(1 if index.dtype == "bool" else index.ndim for index in tensors.values())
+    value = aligned(value, n + view.ndim - len(dims) - len(single))
+    first = named_dims[0]
+    if named_dims == list(range(first, first + len(dims))) and first > 0:
+        value = _movedim(value, list(range(first, first + n)), list(range(n)))
+    for at, dim in enumerate(d for d in range(view.ndim) if d not in dims):
+        if dim in single:
+            value = _unsqueeze(value, n + at)
+    moved = _movedim(view, dims, front) if dims != front else view
+    new = _index_put(moved, list(tensors.values()), value)
+    view.copy_(_movedim(new, front, dims) if dims != front else new)
+
+
 def iterate(self):
     """The entries of the first dim, one after the other."""
     if self.ndim == 0:
@@ -135,6 +218,27 @@ def no_sync(context):
         context.no_sync(False)
 
 
+@contextlib.contextmanager
+def trace(context, path):
+    """with trace(context, path): what this rank does is recorded, and written to `path` for Perfetto, also where the
+    part ends by an exception."""
+    context.trace_begin()
+    try:
+        yield
+    finally:
+        context.trace_end(path)
+
+
+@contextlib.contextmanager
+def trace_range(context, text):
+    """with trace_range(context, "epoch"): a band of that name in the trace, where one is on."""
+    context.trace_range_begin(text)
+    try:
+        yield
+    finally:
+        context.trace_range_end()
+
+
 def capture(context, function, *args, **kwargs):
     """(step, result): calls function, and records what it does; step.run() does that once more, without Python. What
     it was given and what it returned, and all else that lives on, is the same memory each time: fill inputs anew by
@@ -153,6 +257,7 @@ for _name in METHODS:
     setattr(_c.Tensor, _name, method(_name))
 _c.Tensor.backward = backward
 _c.Tensor.__getitem__ = getitem
+_c.Tensor.__setitem__ = setitem
 _c.Tensor.__len__ = length
 _c.Tensor.__iter__ = iterate
 _c.Context.__enter__ = lambda self: self

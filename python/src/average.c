@@ -9,6 +9,11 @@ typedef struct stnp_average {
     int n; /* means */
 } stnp_average;
 
+stn_average *stnp_average_handle(PyObject *average)
+{
+    return ((stnp_average *)average)->handle;
+}
+
 static void release(void *handle)
 {
     stn_average *average = handle;

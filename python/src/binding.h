@@ -13,9 +13,11 @@
 
 /* Objects */
 
-/** A context, and the lock that makes it safe to use from several Python threads. */
 enum { STNP_DLPACK_CPU = 1 }; /* what DLPack calls the CPU */
 
+typedef struct stnp_callback stnp_callback; /* a function of Python's that the library calls: callback.c */
+
+/** A context, and the lock that makes it safe to use from several Python threads. */
 typedef struct stnp_context {
     PyObject_HEAD stn_context *handle; /* NULL once closed */
     int owned;                         /* 0: stn_launch's, which destroys it */
@@ -23,7 +25,12 @@ typedef struct stnp_context {
     pthread_mutex_t given_up_lock;
     struct stnp_given_up *given_up;              /* what objects that are gone kept, released at the next way in */
     unsigned long function_thread;               /* which is in a function that the library calls in a scope; 0: none */
+    uint64_t function_number, functions_begun;   /* which of all that were called it is; 0: none */
     PyObject *raised[3];                         /* what that function raised, for the call that ends by it */
+    stnp_callback *callbacks;                    /* all that the library may still call */
+    PyObject *log;                               /* where the library's lines go; NULL: nowhere */
+    int depth;                                   /* calls of the library within one another, with `lock` */
+    PyObject *held;                              /* a list of what lives until the outermost is over; or NULL */
     PyObject *ops;                               /* name: Op */
     PyObject *wrapper_words;                     /* {dtype: keywords of torch's wrappers there}; NULL until asked for */
     PyObject *wrapper_keywords[STN_DTYPE_COUNT]; /* the same by dtype, borrowed; NULL: torch has no such dtype */
@@ -50,6 +57,7 @@ typedef struct stnp_spec {
 typedef struct stnp_tensor {
     PyObject_HEAD stnp_context *context;
     stn_tensor *handle;
+    uint64_t function_number; /* of the function in whose scope it was made; 0: in none */
     stnp_placed placed;
 } stnp_tensor;
 
@@ -83,7 +91,8 @@ typedef struct stnp_op {
 } stnp_op;
 
 extern PyTypeObject *stnp_context_type, *stnp_mesh_type, *stnp_spec_type, *stnp_tensor_type, *stnp_op_type,
-    *stnp_pullback_type, *stnp_step_type, *stnp_optimizer_type, *stnp_average_type, *stnp_shortcut_type;
+    *stnp_pullback_type, *stnp_step_type, *stnp_hook_type, *stnp_file_type, *stnp_optimizer_type, *stnp_average_type,
+    *stnp_shortcut_type;
 
 /** An object of `type`, whose struct begins with PyObject_HEAD and the context, which it keeps; the rest is not set. */
 void *stnp_owned_new(PyTypeObject *type, stnp_context *context);
@@ -106,9 +115,47 @@ stnp_context *stnp_context_borrow(stn_context *handle);
 /** The library's context ends: what comes later is refused. Its owner destroys it. */
 void stnp_context_leave(stnp_context *context);
 
-/** A function of Python's that the library calls in a scope of its own, on this thread. Begin gives what end wants. */
-unsigned long stnp_function_begin(stnp_context *context);
-void stnp_function_end(stnp_context *context, unsigned long outer);
+/* Functions of Python's that the library calls in a scope of its own, on the thread that is in the context */
+
+/** What was so before such a function, and is so again behind it. */
+typedef struct stnp_frame {
+    unsigned long thread;
+    uint64_t number;
+    PyObject *raised[3];
+} stnp_frame;
+
+void stnp_function_begin(stnp_context *context, stnp_frame *frame);
+void stnp_function_end(stnp_context *context, stnp_frame *frame);
+
+/** Before what the function returned is let go: a tensor that the scope does not own lives on until the library has
+ *  taken it. @return 0 or -1. */
+int stnp_function_hold(stnp_context *context, PyObject *result);
+
+/** A function that the library keeps; `what` is for the exception where it is none. All with the interpreter's lock. */
+stnp_callback *stnp_callback_new(stnp_context *context, PyObject *function, const char *what);
+stnp_callback *stnp_callback_retain(stnp_callback *callback);
+void stnp_callback_let_go(stnp_callback *callback);  /**< It is not called any more. */
+void stnp_callback_release(stnp_callback *callback); /**< NULL excepted. */
+void stnp_callback_destroy(void *callback);          /**< The same without that lock: for the library. */
+void stnp_callbacks_end(stnp_context *context);      /**< Lets all go that a context still has. */
+PyObject *stnp_wrap_hook(stnp_context *context, stnp_callback *callback); /**< Takes over a reference. */
+
+/** One call of it. */
+typedef struct stnp_calling {
+    stnp_context *context;
+    PyObject *function;
+    stnp_callback *callback;
+    PyGILState_STATE state;
+    stnp_frame frame;
+} stnp_calling;
+
+/** Takes the interpreter's lock. @return 1; 0 where it was let go: then stnp_call_end is not called. */
+int stnp_call_begin(stnp_calling *calling, stnp_callback *callback);
+
+/** Gives it back. Where `failed`, the exception that is set becomes the context's error, with `what` in its text.
+ *  @return the status for the library. */
+stn_status stnp_call_end(stnp_calling *calling, int failed, const char *what);
+
 void stnp_keep_raised(stnp_context *context); /**< The exception that is set, for the end of the call that it fails. */
 void stnp_forget_raised(stnp_context *context);
 
@@ -185,6 +232,29 @@ int stnp_take_dtype(PyObject *object, stn_dtype *dtype);
 int stnp_take_placements(PyObject *object, const stn_mesh *mesh, stn_placement *placements);
 
 PyObject *stnp_placement_text(stn_placement placement); /**< "R", "S0", "P(sum)". */
+
+/** Which of n words `got` is. @return -1 with an exception that names `what` and lists them. */
+int stnp_take_choice(const char *what, const char *got, const char *const *choices, int n);
+
+/** "per_rank" or "replicated". @return 0 or -1. */
+int stnp_take_convention(const char *name, stn_grad_convention *convention);
+
+/** {dim: (below, above, mode), "poles": …}. @return 0, or -1 with an exception that names `what`. */
+int stnp_take_halo(PyObject *dict, const char *what, stn_halo *halo);
+
+/** Texts by key, of a dict or None; `items` keeps them. Both are the caller's to free, also where this fails. @return 0
+ *  or -1. */
+int stnp_take_texts(PyObject *dict, PyObject **items, stn_metadata **texts, int *n);
+
+/** Where the library's lines go: None, or a function, to which `*slot`, where it stays, gets a reference. @return 0 or
+ *  -1. */
+int stnp_take_log(PyObject *function, const char *level, PyObject **slot, stn_context_options *options);
+
+/** "refuse", "warn" or "silent". @return 0 or -1. */
+int stnp_take_promotion(const char *name, stn_context_options *options);
+
+/** Whether this thread is in a function that gets the library's lines. */
+int stnp_in_log(void);
 
 /** Checks that an object is of a type. @return 0, or -1 with an exception that names `what`. */
 int stnp_want(PyObject *object, PyTypeObject *type, const char *what);
@@ -288,14 +358,35 @@ PyObject *stnp_context_recompute(PyObject *object, PyObject *args, PyObject *key
 PyObject *stnp_context_grad_all_reduce(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_save(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_context_load(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_local_map(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_checkpoint_save(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_checkpoint_load(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_context_set_grad_overlap(PyObject *self, PyObject *on);
+PyObject *stnp_context_set_gather_again(PyObject *self, PyObject *on);
+PyObject *stnp_context_set_halo_overlap(PyObject *self, PyObject *when);
+PyObject *stnp_context_set_ring_attention(PyObject *self, PyObject *when);
+PyObject *stnp_context_trace_begin(PyObject *self, PyObject *none);
+PyObject *stnp_context_trace_end(PyObject *self, PyObject *path);
+PyObject *stnp_context_trace_range_begin(PyObject *self, PyObject *text);
+PyObject *stnp_context_trace_range_end(PyObject *self, PyObject *none);
+PyObject *stnp_context_trace_align_clocks(PyObject *self, PyObject *none);
+PyObject *stnp_context_trace_nvtx(PyObject *self, PyObject *on);
+PyObject *stnp_context_trace_summary(PyObject *self, PyObject *none);
 PyObject *stnp_context_capture_begin(PyObject *self, PyObject *none);
 PyObject *stnp_context_capture_end(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_detach(PyObject *self, PyObject *none);
-PyObject *stnp_tensor_full_tensor(PyObject *self, PyObject *none);
+PyObject *stnp_tensor_full_tensor(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_tensor_redistribute_begin(PyObject *self, PyObject *spec);
+PyObject *stnp_tensor_redistribute_wait(PyObject *self, PyObject *none);
+PyObject *stnp_tensor_halo_pad(PyObject *self, PyObject *args, PyObject *keywords);
+PyObject *stnp_tensor_halo_unpad_add(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_tensor_redistribute(PyObject *self, PyObject *to);
 PyObject *stnp_tensor_to_local(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_tensor_from_local(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_tensor_gather_to(PyObject *self, PyObject *root);
+PyObject *stnp_tensor_add_tensor_hook(PyObject *self, PyObject *function);
+PyObject *stnp_tensor_add_grad_hook(PyObject *self, PyObject *function);
+PyObject *stnp_tensor_retain_grad(PyObject *self, PyObject *none);
 PyObject *stnp_tensor_dlpack(PyObject *self, PyObject *args, PyObject *keywords);
 PyObject *stnp_tensor_dlpack_device(PyObject *self, PyObject *none);
 PyObject *stnp_op_pullback(PyObject *self, PyObject *args);
@@ -326,6 +417,11 @@ PyTypeObject *stnp_make_step_type(void);
 PyTypeObject *stnp_make_optimizer_type(void);
 PyTypeObject *stnp_make_average_type(void);
 PyTypeObject *stnp_make_shortcut_type(void);
+PyTypeObject *stnp_make_hook_type(void);
+PyTypeObject *stnp_make_file_type(void);
+stn_optimizer *stnp_optimizer_handle(PyObject *optimizer); /**< Of an Optimizer. */
+stn_average *stnp_average_handle(PyObject *average);       /**< Of an Average. */
+PyObject *stnp_wrap_file(stn_file *file);                  /**< Takes it over. */
 int stnp_functions_init(void);
 
 /** A method that takes keywords, as PyMethodDef wants it. */

@@ -19,7 +19,12 @@ static stnp_context *allocate(PyTypeObject *type)
     self->owned = 0;
     self->given_up = NULL;
     self->function_thread = 0;
+    self->function_number = self->functions_begun = 0;
     memset(self->raised, 0, sizeof self->raised);
+    self->callbacks = NULL;
+    self->log = NULL;
+    self->depth = 0;
+    self->held = NULL;
     self->ops = PyDict_New();
     self->wrapper_words = NULL;
     pthread_mutexattr_t recursive;
@@ -69,25 +74,46 @@ void stnp_context_leave(stnp_context *self)
         stn_context_destroy(&handle);
     stnp_leave(&entry, STN_OK);
     forget(self);
+    stnp_callbacks_end(self);
     PyDict_Clear(self->ops);
 }
 
 /** What is asked of a context beside the library's own options. */
 struct wishes {
-    PyObject *collectives, *allocator;
+    PyObject *collectives, *allocator, *log;
+    const char *log_level, *promotion;
     int rank, size, nccl;
 };
 
 static PyObject *take_options(PyObject *args, PyObject *keywords, stn_context_options *options, struct wishes *wishes)
 {
-    static char *names[] = {"comm",      "rank", "size",    "threads",     "checks",     "seed",   "deadline_seconds",
-                            "device",    "isa",  "without", "module_path", "allow_tf32", "stream", "nccl",
-                            "allocator", NULL};
+    static char *names[] = {"comm",
+                            "rank",
+                            "size",
+                            "threads",
+                            "checks",
+                            "seed",
+                            "deadline_seconds",
+                            "device",
+                            "isa",
+                            "without",
+                            "module_path",
+                            "allow_tf32",
+                            "stream",
+                            "nccl",
+                            "allocator",
+                            "promotion",
+                            "reproducible_sums",
+                            "log",
+                            "log_level",
+                            NULL};
     unsigned long long seed = 0, stream = 0;
     if (!PyArg_ParseTupleAndKeywords(
-            args, keywords, "|OiiipKdzzzzpKpO:Context", names, &wishes->collectives, &wishes->rank, &wishes->size,
+            args, keywords, "|OiiipKdzzzzpKpOspOs:Context", names, &wishes->collectives, &wishes->rank, &wishes->size,
             &options->threads, &options->checks, &seed, &options->deadline_seconds, &options->device, &options->isa,
-            &options->without, &options->module_path, &options->allow_tf32, &stream, &wishes->nccl, &wishes->allocator))
+            &options->without, &options->module_path, &options->allow_tf32, &stream, &wishes->nccl, &wishes->allocator,
+            &wishes->promotion, &options->reproducible_sums, &wishes->log, &wishes->log_level) ||
+        stnp_take_promotion(wishes->promotion, options) < 0)
         return NULL;
     options->seed = seed;
     if (stream)
@@ -129,7 +155,12 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
 {
     char text[1024] = "";
     stn_context_options options = {.size = sizeof options, .error_text = text, .error_text_size = sizeof text};
-    struct wishes wishes = {.collectives = Py_None, .allocator = Py_None, .size = 1};
+    struct wishes wishes = {.collectives = Py_None,
+                            .allocator = Py_None,
+                            .log = Py_None,
+                            .log_level = "warning",
+                            .promotion = "refuse",
+                            .size = 1};
     stn_device_allocator allocator;
     if (!take_options(args, keywords, &options, &wishes))
         return NULL;
@@ -139,8 +170,10 @@ PyObject *stnp_new_context(PyTypeObject *type, PyObject *args, PyObject *keyword
     if (wishes.nccl && wishes.collectives == Py_None)
         return stnp_raise(STN_ERR_ARGUMENT, "Context: nccl got True without comm, over which the hosts meet");
     stnp_context *self = allocate(type);
-    if (!self)
+    if (!self || stnp_take_log(wishes.log, wishes.log_level, &self->log, &options) < 0) {
+        Py_XDECREF((PyObject *)self);
         return NULL;
+    }
     stn_status status = create(&wishes, &options, &self->handle);
     self->owned = 1;
     if (status == STN_OK)
@@ -154,6 +187,7 @@ static int traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(((stnp_context *)object)->ops);
     Py_VISIT(((stnp_context *)object)->wrapper_words);
+    Py_VISIT(((stnp_context *)object)->log);
     return 0;
 }
 
@@ -161,6 +195,7 @@ static int clear(PyObject *object)
 {
     Py_CLEAR(((stnp_context *)object)->ops);
     Py_CLEAR(((stnp_context *)object)->wrapper_words);
+    Py_CLEAR(((stnp_context *)object)->log);
     return 0;
 }
 
@@ -175,8 +210,11 @@ static void destroy(PyObject *object)
         Py_BEGIN_ALLOW_THREADS stn_context_destroy(&self->handle);
         Py_END_ALLOW_THREADS
     }
+    stnp_callbacks_end(self);
     Py_CLEAR(self->ops);
     Py_CLEAR(self->wrapper_words);
+    Py_CLEAR(self->held);
+    Py_CLEAR(self->log);
     stnp_forget_raised(self);
     pthread_mutex_destroy(&self->lock);
     pthread_mutex_destroy(&self->given_up_lock);
@@ -207,7 +245,7 @@ static PyObject *close_context(PyObject *object, PyObject *none)
     if (!self->owned)
         return stnp_raise(STN_ERR_STATE, "close: the context is that of a launch, which closes it");
     if (self->function_thread)
-        return stnp_raise(STN_ERR_STATE, "close: the context is in a call of recompute, which ends first");
+        return stnp_raise(STN_ERR_STATE, "close: the context is in a function that it calls, which ends first");
     if (self->handle)
         stnp_context_leave(self);
     Py_RETURN_NONE;

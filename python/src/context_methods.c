@@ -63,6 +63,28 @@ static PyObject *set_random_state(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *trim(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context_trim(entry.context->handle);
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
+static PyObject *dump_calls(PyObject *self, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_context_dump_calls(entry.context->handle);
+    stnp_leave(&entry, STN_OK);
+    Py_RETURN_NONE;
+}
+
 static PyObject *stats_reset(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -74,12 +96,45 @@ static PyObject *stats_reset(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
-static PyObject *agree(PyObject *self, PyObject *none)
+/** What this rank has found: None, a text, or an exception. Its text, a new reference; NULL, with an exception where
+ * that is what went wrong. */
+static PyObject *take_finding(PyObject *finding, stn_status *status)
 {
-    (void)none;
+    *status = STN_OK;
+    if (finding == Py_None)
+        return NULL;
+    *status = stnp_status_of(finding);
+    if (PyObject_IsInstance(finding, PyExc_BaseException) != 1) {
+        if (stnp_want(finding, &PyUnicode_Type, "agree: finding") < 0)
+            return NULL;
+        return PyUnicode_FromObject(finding);
+    }
+    PyObject *name = PyType_GetName(Py_TYPE(finding));
+    PyObject *text = name ? PyUnicode_FromFormat("%U: %S", name, finding) : NULL;
+    Py_XDECREF(name);
+    return text;
+}
+
+/** An exception of this rank's is what it gets back. */
+static PyObject *agree(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"finding", NULL};
     stnp_entry entry;
-    if (stnp_enter(&entry, (stnp_context *)self) < 0 ||
-        stnp_leave(&entry, stn_agree(entry.context->handle, STN_OK, NULL)) < 0)
+    stn_status status;
+    PyObject *finding = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:agree", names, &finding))
+        return NULL;
+    PyObject *text = take_finding(finding, &status);
+    const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int failed = PyErr_Occurred() != NULL;
+    if (!failed && words && !PyUnicode_Check(finding)) {
+        PyErr_SetObject((PyObject *)Py_TYPE(finding), finding);
+        stnp_keep_raised((stnp_context *)self);
+    }
+    failed = failed || stnp_enter(&entry, (stnp_context *)self) < 0 ||
+             stnp_leave(&entry, stn_agree(entry.context->handle, status, words)) < 0;
+    Py_XDECREF(text);
+    if (failed)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -236,6 +291,40 @@ PyMethodDef stnp_context_methods[] = {
     {"recompute", (PyCFunction)(void (*)(void))stnp_context_recompute, METH_VARARGS | METH_KEYWORDS,
      "recompute(function, *tensors, outputs=1): function(*tensors), of which nothing is kept but the tensors that it "
      "returns, so many: backward calls it again for what it needs, with the same random numbers."},
+    {"local_map", STNP_KEYWORDS(stnp_context_local_map),
+     "local_map(function, inputs, out, mesh=None, in_placements=None, in_halos=None, backward=None, *, "
+     "backward_of_ops=False, redistribute=True, convention='per_rank', in_grad_placements=None, "
+     "out_grad_placements=None): function(*chunks) on each rank of the mesh; what it returns are the chunks of `out`: "
+     "a "
+     "Spec or placements, or a list of them. Collective."},
+    {"checkpoint_save", STNP_KEYWORDS(stnp_context_checkpoint_save),
+     "checkpoint_save(path, optimizer=None, average=None, step=0, tensors=None, texts=None): a run in one file. "
+     "Collective."},
+    {"checkpoint_load", STNP_KEYWORDS(stnp_context_checkpoint_load),
+     "checkpoint_load(path, optimizer=None, average=None, tensors=None): reads a run in place, whatever the layouts "
+     "are "
+     "now. (step, File). Collective."},
+    {"set_grad_overlap", stnp_context_set_grad_overlap, METH_O,
+     "set_grad_overlap(on): gradients are reduced while the backward goes on. Every rank sets the same."},
+    {"set_gather_again", stnp_context_set_gather_again, METH_O,
+     "set_gather_again(on): what is gathered of a sharded tensor is gathered again in backward, not kept. Every rank "
+     "sets the same."},
+    {"set_halo_overlap", stnp_context_set_halo_overlap, METH_O,
+     "set_halo_overlap(when): 'where_it_pays', 'never' or 'always'. Results are the same."},
+    {"set_ring_attention", stnp_context_set_ring_attention, METH_O,
+     "set_ring_attention(when): 'where_it_pays', 'never' or 'always'. Every rank sets the same."},
+    {"trace_begin", stnp_context_trace_begin, METH_NOARGS, "Begins to record. shardtensor.trace is the way."},
+    {"trace_end", stnp_context_trace_end, METH_O,
+     "trace_end(path): ends it, and writes this rank's file for Perfetto."},
+    {"trace_range_begin", stnp_context_trace_range_begin, METH_O, "trace_range_begin(text): begins a band. They nest."},
+    {"trace_range_end", stnp_context_trace_range_end, METH_NOARGS, "Ends the innermost band."},
+    {"trace_align_clocks", stnp_context_trace_align_clocks, METH_NOARGS,
+     "Later traces have the times of rank 0's clock. Collective."},
+    {"trace_nvtx", stnp_context_trace_nvtx, METH_O, "trace_nvtx(on): ranges for Nsight Systems."},
+    {"trace_summary", stnp_context_trace_summary, METH_NOARGS,
+     "A table of what was traced so far on all ranks, the same text on each. Collective."},
+    {"trim", trim, METH_NOARGS, "Gives cached memory back. Waits for the queue."},
+    {"dump_calls", dump_calls, METH_NOARGS, "Writes the last collectives of this rank to the log, at 'info'."},
     {"capture_begin", stnp_context_capture_begin, METH_NOARGS,
      "Begins to record what is called as a step. shardtensor.capture is the way. Collective."},
     {"capture_end", stnp_context_capture_end, METH_NOARGS, "The step that was recorded. Collective."},
@@ -247,8 +336,10 @@ PyMethodDef stnp_context_methods[] = {
     {"grad_enabled", grad_enabled, METH_NOARGS, "Whether ops are recorded."},
     {"random_state", random_state, METH_NOARGS, "(seed, stream)."},
     {"set_random_state", set_random_state, METH_VARARGS, "set_random_state(seed, stream=0): the same on every rank."},
-    {"agree", agree, METH_NOARGS,
-     "Raises on every rank what one of them has found: values out of range above all. Collective."},
+    {"agree", STNP_KEYWORDS(agree),
+     "agree(finding=None): raises on every rank what one of them has found: a text, an exception, or values out of "
+     "range. "
+     "Collective."},
     {"agree_on_values", agree_on_values, METH_NOARGS,
      "As agree, where since then an op that may meet a value out of range ran of what ranks have parts of; else raises "
      "what this rank has met. Every rank calls it."},

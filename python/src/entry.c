@@ -48,28 +48,22 @@ void stnp_give_up(stnp_context *context, void *what, void (*release)(void *what)
 
 int stnp_enter(stnp_entry *entry, stnp_context *context)
 {
+    if (stnp_in_log()) { /* the library is in the middle of something */
+        stnp_raise(STN_ERR_STATE, "a function that gets lines of the log calls the library");
+        return -1;
+    }
     *entry = (stnp_entry){context, PyEval_SaveThread()};
     pthread_mutex_lock(&context->lock);
     if (context->given_up)
         stnp_release_given_up(context);
-    if (context->handle)
+    if (context->handle) {
+        context->depth++;
         return 0;
+    }
     pthread_mutex_unlock(&context->lock);
     PyEval_RestoreThread(entry->thread);
     stnp_raise(STN_ERR_STATE, "the context is closed");
     return -1;
-}
-
-unsigned long stnp_function_begin(stnp_context *context)
-{
-    const unsigned long outer = context->function_thread;
-    context->function_thread = PyThread_get_thread_ident();
-    return outer;
-}
-
-void stnp_function_end(stnp_context *context, unsigned long outer)
-{
-    context->function_thread = outer;
 }
 
 void stnp_forget_raised(stnp_context *context)
@@ -102,8 +96,12 @@ int stnp_leave(stnp_entry *entry, stn_status status)
         stn_status kept = stn_context_take_error(entry->context->handle, text, sizeof text);
         status = kept != STN_OK ? kept : status;
     }
+    PyObject *held = --entry->context->depth == 0 ? entry->context->held : NULL;
+    if (held)
+        entry->context->held = NULL;
     pthread_mutex_unlock(&entry->context->lock);
     PyEval_RestoreThread(entry->thread);
+    Py_XDECREF(held);
     if (status == STN_OK)
         return 0;
     if (!raise_again(entry->context))

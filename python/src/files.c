@@ -1,8 +1,7 @@
 /* Files of named tensors. */
 #include "binding.h"
 
-/** Texts by key, of a dict or None, as stnp_take_named takes tensors. */
-static int take_texts(PyObject *dict, PyObject **items, stn_metadata **texts, int *n)
+int stnp_take_texts(PyObject *dict, PyObject **items, stn_metadata **texts, int *n)
 {
     *items = NULL;
     *texts = NULL;
@@ -35,7 +34,7 @@ static int save(stnp_context *context, const char *path, PyObject *tensors, PyOb
     int n, failed = 1;
     if (stnp_take_named(tensors, "tensors", &named) < 0)
         return -1;
-    if (take_texts(metadata, &items, &texts, &n) == 0 && stnp_enter(&entry, context) == 0)
+    if (stnp_take_texts(metadata, &items, &texts, &n) == 0 && stnp_enter(&entry, context) == 0)
         failed = stnp_leave(&entry, stn_save(entry.context->handle, path, named.n, named.tensors, n, texts)) < 0;
     PyMem_Free(texts);
     Py_XDECREF(items);

@@ -5,6 +5,7 @@ struct job {
     PyObject *function;
     PyObject *results;  /* by rank */
     PyObject *failures; /* exceptions by rank, None where there is none */
+    PyObject *log;      /* where the library's lines go; NULL: where the environment says */
 };
 
 /** The exception that is set, normalised and with its traceback; a new reference. */
@@ -98,24 +99,37 @@ static int raise_failure(PyObject *failures)
     return 1;
 }
 
+static int take_options(PyObject *args, PyObject *keywords, stn_launch_options *options, struct job *job)
+{
+    static char *names[] = {
+        "ranks",     "function",    "threads", "checks",     "seed",      "deadline_seconds",  "device",
+        "without",   "module_path", "isa",     "allow_tf32", "promotion", "reproducible_sums", "log",
+        "log_level", NULL};
+    stn_context_options *each = &options->context;
+    unsigned long long seed = 0;
+    const char *promotion = "refuse", *log_level = "warning";
+    PyObject *log = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iO|ipKdzzzzpspOs:launch", names, &options->ranks, &job->function,
+                                     &each->threads, &each->checks, &seed, &each->deadline_seconds, &each->device,
+                                     &each->without, &each->module_path, &each->isa, &each->allow_tf32, &promotion,
+                                     &each->reproducible_sums, &log, &log_level) ||
+        stnp_take_promotion(promotion, each) < 0 || stnp_take_log(log, log_level, &job->log, each) < 0)
+        return -1;
+    each->seed = seed;
+    return 0;
+}
+
 PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
-    static char *names[] = {"ranks",  "function", "threads",     "checks", "seed", "deadline_seconds",
-                            "device", "without",  "module_path", NULL};
     char text[1024] = "";
     stn_launch_options options = {
         .size = sizeof options,
         .context = {.size = sizeof options.context, .error_text = text, .error_text_size = sizeof text}};
-    struct job job = {NULL, NULL, NULL};
-    unsigned long long seed = 0;
+    struct job job = {NULL, NULL, NULL, NULL};
     stn_status status;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "iO|ipKdzzz:launch", names, &options.ranks, &job.function,
-                                     &options.context.threads, &options.context.checks, &seed,
-                                     &options.context.deadline_seconds, &options.context.device,
-                                     &options.context.without, &options.context.module_path))
+    if (take_options(args, keywords, &options, &job) < 0)
         return NULL;
-    options.context.seed = seed;
     int slots = options.ranks > 0 && options.ranks <= 1024 ? options.ranks : 1;
     job.results = list_of_none(slots);
     job.failures = list_of_none(slots);
@@ -124,6 +138,7 @@ PyObject *stnp_launch(PyObject *module, PyObject *args, PyObject *keywords)
         Py_END_ALLOW_THREADS if (!raise_failure(job.failures) && status != STN_OK) stnp_raise(status, text);
     }
     Py_XDECREF(job.failures);
+    Py_XDECREF(job.log);
     if (!PyErr_Occurred())
         return job.results;
     Py_XDECREF(job.results);

@@ -3,10 +3,9 @@
 
 static PyMethodDef functions[] = {
     {"launch", STNP_KEYWORDS(stnp_launch),
-     "launch(ranks, function, threads=1, checks=False, seed=0, deadline_seconds=0, device=None): function(context) on "
-     "as many "
-     "threads.\n"
-     "A list of what they return."},
+     "launch(ranks, function, threads=1, checks=False, seed=0, deadline_seconds=0, device=None, ...): "
+     "function(context) "
+     "on as many threads, each with a Context of these options. A list of what they return."},
     {"fake_comm", stnp_fake_comm, METH_VARARGS,
      "fake_comm(rank, size): for Context(comm=…), which acts as that rank without the others. It moves nothing."},
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},
@@ -57,6 +56,8 @@ PyMODINIT_FUNC PyInit__c(void)
         add_type(module, "Step", &stnp_step_type, stnp_make_step_type()) < 0 ||
         add_type(module, "Optimizer", &stnp_optimizer_type, stnp_make_optimizer_type()) < 0 ||
         add_type(module, "Average", &stnp_average_type, stnp_make_average_type()) < 0 ||
+        add_type(module, "Hook", &stnp_hook_type, stnp_make_hook_type()) < 0 ||
+        add_type(module, "File", &stnp_file_type, stnp_make_file_type()) < 0 ||
         add_type(module, "Shortcut", &stnp_shortcut_type, stnp_make_shortcut_type()) < 0 ||
         PyModule_AddStringConstant(module, "version", stn_version_string()) < 0 || close_at_exit(module) < 0) {
         Py_DECREF(module);

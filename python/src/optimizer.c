@@ -32,6 +32,11 @@ static stn_status add(stn_optimizer *optimizer, const stnp_named *named, double 
     return stn_optimizer_add_group(optimizer, &group);
 }
 
+stn_optimizer *stnp_optimizer_handle(PyObject *optimizer)
+{
+    return ((stnp_optimizer *)optimizer)->handle;
+}
+
 static void release(void *handle)
 {
     stn_optimizer *optimizer = handle;

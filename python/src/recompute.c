@@ -4,9 +4,9 @@
 
 /** Lives as long as the graph of the part, and the call that made it. */
 typedef struct recomputed {
-    stnp_context *context;      /* which lives longer */
-    PyObject *function, *first; /* what it returned first, until the library has taken the outputs from that */
-    int is_first, refs;
+    stnp_context *context; /* which lives longer */
+    PyObject *function;
+    int refs;
 } recomputed;
 
 static PyObject *call_with(const recomputed *part, int n, stn_tensor *const *inputs)
@@ -27,7 +27,7 @@ static PyObject *call_with(const recomputed *part, int n, stn_tensor *const *inp
 }
 
 /** A tensor, or a tuple or list of as many as were announced. */
-static int take_outputs(PyObject *result, int n, stn_tensor **outputs)
+static int take_outputs(stnp_context *context, PyObject *result, int n, stn_tensor **outputs)
 {
     if (!PyTuple_Check(result) && !PyList_Check(result) &&
         stnp_want(result, stnp_tensor_type, "recompute: what the function returned") < 0)
@@ -40,7 +40,8 @@ static int take_outputs(PyObject *result, int n, stn_tensor **outputs)
     }
     for (int i = 0; list && i < n; i++) {
         PyObject *entry = PyTuple_GetItem(list, i);
-        if (stnp_want(entry, stnp_tensor_type, "recompute: what the function returned") < 0)
+        if (stnp_want(entry, stnp_tensor_type, "recompute: what the function returned") < 0 ||
+            stnp_function_hold(context, entry) < 0)
             Py_CLEAR(list);
         else
             outputs[i] = ((stnp_tensor *)entry)->handle;
@@ -55,16 +56,14 @@ static stn_status call(stn_context *handle, void *user, int n_inputs, stn_tensor
     recomputed *part = user;
     (void)handle;
     PyGILState_STATE state = PyGILState_Ensure();
-    const unsigned long outer = stnp_function_begin(part->context);
+    stnp_frame frame;
+    stnp_function_begin(part->context, &frame);
     PyObject *result = call_with(part, n_inputs, inputs);
-    const int failed = !result || take_outputs(result, n_outputs, outputs) < 0;
+    const int failed = !result || take_outputs(part->context, result, n_outputs, outputs) < 0;
     if (failed)
         stnp_keep_raised(part->context);
-    stnp_function_end(part->context, outer);
-    if (part->is_first && !failed)
-        part->first = result;
-    else
-        Py_XDECREF(result);
+    stnp_function_end(part->context, &frame);
+    Py_XDECREF(result);
     PyGILState_Release(state);
     return failed ? STN_ERR_CALLBACK : STN_OK;
 }
@@ -75,7 +74,6 @@ static void drop(recomputed *part)
     if (--part->refs > 0)
         return;
     Py_DECREF(part->function);
-    Py_XDECREF(part->first);
     PyMem_Free(part);
 }
 
@@ -95,7 +93,7 @@ static recomputed *new_part(stnp_context *context, PyObject *function)
         PyErr_NoMemory();
         return NULL;
     }
-    *made = (recomputed){.context = context, .function = function, .is_first = 1, .refs = 1};
+    *made = (recomputed){.context = context, .function = function, .refs = 1};
     Py_INCREF(function);
     return made;
 }
@@ -129,8 +127,6 @@ static PyObject *call_first(recomputed *part, int n_inputs, stn_tensor **inputs,
     const stn_status status =
         stn_recompute(part->context->handle, call, part, release, n_inputs, inputs, n_outputs, outputs);
     const int failed = stnp_leave(&entry, status) < 0;
-    part->is_first = 0;
-    Py_CLEAR(part->first);
     return failed ? NULL : wrap_outputs(part->context, n_outputs, outputs);
 }
 

@@ -9,7 +9,10 @@ PyTypeObject *stnp_tensor_type;
 PyObject *stnp_wrap_tensor(stnp_context *context, stn_tensor *handle)
 {
     const int is_scopes = context->function_thread != 0 && context->function_thread == PyThread_get_thread_ident();
-    return stnp_wrap_kept(context, is_scopes ? stn_tensor_retain(handle) : handle);
+    PyObject *tensor = stnp_wrap_kept(context, is_scopes ? stn_tensor_retain(handle) : handle);
+    if (tensor && is_scopes)
+        ((stnp_tensor *)tensor)->function_number = context->function_number;
+    return tensor;
 }
 
 PyObject *stnp_wrap_kept(stnp_context *context, stn_tensor *handle)
@@ -20,6 +23,7 @@ PyObject *stnp_wrap_kept(stnp_context *context, stn_tensor *handle)
         return NULL;
     }
     self->handle = handle;
+    self->function_number = 0;
     self->placed.any = 0;
     return (PyObject *)self;
 }
@@ -187,6 +191,21 @@ static PyObject *changed(PyObject *object, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static PyObject *freeze(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    if (enter(&entry, object) < 0 || stnp_leave(&entry, stn_tensor_freeze(handle_of(object))) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_is_frozen(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_tensor_is_frozen(handle_of(object)));
+}
+
 static PyObject *place_as(PyObject *object, PyObject *spec)
 {
     if (stnp_want(spec, stnp_spec_type, "spec") < 0)
@@ -200,7 +219,7 @@ static PyObject *place_as(PyObject *object, PyObject *spec)
 /** A double does not hold every integer: one that may be rounded is looked at as it is. Collective. */
 static PyObject *item_as_it_is(PyObject *object)
 {
-    PyObject *whole = stnp_tensor_full_tensor(object, NULL);
+    PyObject *whole = PyObject_CallMethod(object, "full_tensor", NULL);
     PyObject *bytes = whole ? PyObject_CallMethod(whole, "to_host", NULL) : NULL;
     int64_t value = 0;
     if (bytes)
@@ -251,17 +270,41 @@ static PyObject *describe(PyObject *object)
 
 static PyMethodDef methods[] = {
     {"zero_grad", zero_grad, METH_NOARGS, "Forgets the gradient."},
+    {"add_tensor_hook", stnp_tensor_add_tensor_hook, METH_O,
+     "add_tensor_hook(function): function(gradient) in each backward that reaches this tensor, before it goes on; what "
+     "it returns goes on in its place, unless None. A Hook."},
+    {"add_grad_hook", stnp_tensor_add_grad_hook, METH_O,
+     "add_grad_hook(function): function(leaf) each time the gradient of this leaf is complete. A Hook."},
+    {"retain_grad", stnp_tensor_retain_grad, METH_NOARGS,
+     "A result keeps its gradient as a leaf does. Every rank of its mesh says it, or none."},
+    {"freeze", freeze, METH_NOARGS,
+     "Makes the memory immutable, for ever: nothing writes to it any more. Every rank says it."},
     {"changed", changed, METH_NOARGS, "Says that the elements were changed through their memory, not by an op."},
     {"place_as", place_as, METH_O,
      "place_as(spec): reports of mesh axes of size 1 what spec does. The layout is what it was."},
     {"detach", stnp_tensor_detach, METH_NOARGS, "The same values without history; memory is shared."},
-    {"full_tensor", stnp_tensor_full_tensor, METH_NOARGS, "The whole, as a local tensor on each rank. Collective."},
+    {"full_tensor", STNP_KEYWORDS(stnp_tensor_full_tensor),
+     "full_tensor(grad_placements=None): the whole, as a local tensor on each rank. Collective."},
     {"redistribute", stnp_tensor_redistribute, METH_O,
      "redistribute(placements or spec): the same values in another layout. Collective."},
+    {"redistribute_begin", stnp_tensor_redistribute_begin, METH_O,
+     "redistribute_begin(spec): the same beside the caller. The result is there at its first use, or after "
+     "redistribute_wait(); until then this tensor is not to be changed. Collective."},
+    {"redistribute_wait", stnp_tensor_redistribute_wait, METH_NOARGS,
+     "Waits for what redistribute_begin gave, once; raises what went wrong."},
+    {"halo_pad", STNP_KEYWORDS(stnp_tensor_halo_pad),
+     "halo_pad(halo, convention='replicated'): this rank's chunk with margins, a local tensor. halo: {dim: (below, "
+     "above, mode)}, mode 'zeros', 'reflect', 'replicate' or 'circular'; {'poles': 'between_rows', 'latitude': 0, "
+     "'longitude': 1} beside it. Collective."},
+    {"halo_unpad_add", STNP_KEYWORDS(stnp_tensor_halo_unpad_add),
+     "halo_unpad_add(spec, halo, convention='replicated'): the adjoint: margins are brought home and added. "
+     "Collective."},
     {"to_local", STNP_KEYWORDS(stnp_tensor_to_local),
-     "to_local(convention='replicated'): this rank's chunk as a local tensor; memory is shared."},
+     "to_local(convention='replicated', grad_placements=None): this rank's chunk as a local tensor; memory is "
+     "shared."},
     {"from_local", STNP_KEYWORDS(stnp_tensor_from_local),
-     "from_local(spec, convention='replicated'): this local tensor as the chunk of a sharded one."},
+     "from_local(spec, convention='replicated', grad_placements=None): this local tensor as the chunk of a sharded "
+     "one."},
     {"gather_to", stnp_tensor_gather_to, METH_O, "gather_to(root): the whole on one rank, a local tensor. Collective."},
     {"item", item, METH_NOARGS, "The value of the only element. Collective."},
     {"to_host", to_host, METH_NOARGS, "This rank's chunk as bytes, row-major."},
@@ -283,6 +326,7 @@ PyTypeObject *stnp_make_tensor_type(void)
         {"data_ptr", get_data, NULL,
          "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
         {"version", get_version, NULL, "How often its memory was changed in place.", NULL},
+        {"is_frozen", get_is_frozen, NULL, "Whether its memory is immutable.", NULL},
         {"is_view", get_is_view, NULL, "Whether it shows another one's elements, as transpose, view and slices do.",
          NULL},
         {"keeps_routes", get_keeps_routes, set_keeps_routes,

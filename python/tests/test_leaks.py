@@ -12,8 +12,16 @@ STEPS = 10000
 
 def step(context, x, w, mul):
     w.zero_grad()
-    loss = ((x * w + 1).softmax(1) @ w).mean()
+    product = x * w
+    hooks = [product.add_tensor_hook(lambda g: g * 1), w.add_tensor_hook(lambda g: None), w.add_grad_hook(id)]
+    product.retain_grad()
+    loss = ((product + 1).softmax(1) @ w).mean()
     loss.backward()
+    for hook in hooks:
+        hook.remove()
+    context.local_map(lambda x, w: x * w, [x, w], x.spec, backward=lambda i, o, g, n: (g[0], i[1] * 1)).sum().backward()
+    x[1:, 0] = x[0, 1]
+    x[:, w > 1.5] = 1
     with st.no_grad(context):
         w.add_(w.grad, alpha=-0.1)
     outputs, pullback = mul.pullback([x, w], {}, 3)
@@ -30,6 +38,10 @@ def step(context, x, w, mul):
     context.from_dlpack(x.detach())
     x.spec.like(shape=(5,))
     st.ops.cat([x, x], dim=0)[1:, None].split(2)
+    try:
+        context.local_map(lambda x: 1 / 0, [x], "S0")
+    except ZeroDivisionError:
+        pass
     repeated, _ = st.capture(context, lambda: (x * w).sum())
     repeated.run()
 

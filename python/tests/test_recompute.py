@@ -94,7 +94,7 @@ class Recompute(TestCase):
                 with self.assertRaisesRegex(error, text):
                     call()
             self.assertEqual(context.recompute(lambda x: (), x, outputs=0), ())
-            with self.assertRaisesRegex(st.StateError, "close: the context is in a call of recompute"):
+            with self.assertRaisesRegex(st.StateError, "close: the context is in a function that it calls"):
                 context.recompute(lambda x: context.close() or x, x)
             self.close(whole(context.recompute(layer, x)), whole(layer(x)))
 
