@@ -159,8 +159,8 @@ typedef stn_status (*stn_tensor_hook)(stn_tensor *gradient, stn_tensor **instead
  *  @return STN_ERR_STATE (it does not require grad), STN_ERR_ARGUMENT (no hook), STN_ERR_MEMORY. */
 STN_API stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook, void *arg, void (*destroy)(void *arg));
 
-/** Within a hook, of either kind: it is not called any more. Its `destroy(arg)` is called when the next hook is added to
- *  that tensor outside of any, or with the others. Who takes hooks back from outside has them look at a word of
+/** Within a hook, of either kind: it is not called any more. Its `destroy(arg)` is called when the next hook is added
+ *  to that tensor outside of any, or with the others. Who takes hooks back from outside has them look at a word of
  *  theirs, and do this the next time that they are called. Local. (PyTorch: the handle's remove.)
  *  @return STN_ERR_ARGUMENT (NULL), STN_ERR_STATE (no hook runs), or the kept error. */
 STN_API stn_status stn_remove_hook(stn_context *context);

@@ -197,6 +197,23 @@ static PyObject *op_names(PyObject *self, PyObject *none)
     return list;
 }
 
+/** Why the host waited, in the order of stn_sync_reason. */
+static int add_reasons(PyObject *dict, const stn_stats *stats)
+{
+    static const char *const reasons[STN_SYNC_REASONS] = {"caller", "agreement", "values", "counts", "memory",
+                                                          "export", "group",     "trace",  "staging"};
+    PyObject *by = PyDict_New();
+    int failed = !by;
+    for (int i = 0; i < STN_SYNC_REASONS && !failed; i++) {
+        PyObject *value = PyLong_FromLongLong(stats->host_syncs_by[i]);
+        failed = !value || PyDict_SetItemString(by, reasons[i], value) < 0;
+        Py_XDECREF(value);
+    }
+    failed = failed || PyDict_SetItemString(dict, "host_syncs_by", by) < 0;
+    Py_XDECREF(by);
+    return failed ? -1 : 0;
+}
+
 PyObject *stnp_context_stats(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -215,7 +232,9 @@ PyObject *stnp_context_stats(PyObject *self, PyObject *none)
         {"peak_bytes", s.peak_bytes},
         {"reserved_bytes", s.reserved_bytes},
         {"allocations", s.allocations},
+        {"allocator_calls", s.allocator_calls},
         {"specs", s.specs},
+        {"splits", s.splits},
         {"meshes", s.meshes},
         {"collectives", s.collectives},
         {"messages", s.messages},
@@ -236,6 +255,8 @@ PyObject *stnp_context_stats(PyObject *self, PyObject *none)
             Py_CLEAR(dict);
         Py_XDECREF(value);
     }
+    if (dict && add_reasons(dict, &s) < 0)
+        Py_CLEAR(dict);
     return dict;
 }
 
@@ -246,7 +267,10 @@ PyMethodDef stnp_context_methods[] = {
      "spec(mesh, placements, shape, dtype='f32', sizes=None): a layout. mesh None: a local tensor's; sizes {dim: "
      "[elements of each piece]}."},
     {"factory", stnp_context_factory, METH_VARARGS,
-     "factory(name, spec, *numbers): zeros, ones, full, arange, uniform, normal, ..."},
+     "factory(name, spec, *numbers): empty, zeros, ones, full (value), eye, arange (start, step), linspace (start, "
+     "end), "
+     "rand, randn, uniform (low, high), normal (mean, std), trunc_normal (mean, std, low, high), randint (low, high), "
+     "xavier_uniform and xavier_normal (gain), kaiming_uniform and kaiming_normal (gain, 'in' or 'out')."},
     {"from_host", stnp_context_from_host, METH_VARARGS,
      "from_host(spec, data, whole=False): copies this rank's chunk, or its part of the whole."},
     {"wrap", stnp_context_wrap, METH_VARARGS,

@@ -1,66 +1,108 @@
 /* Tensors from numbers and from memory of the host. */
 #include "binding.h"
 
-#include <string.h>
+enum { MOST_NUMBERS = 4 };
 
 typedef stn_tensor *plain(stn_context *, const stn_spec *);
 typedef stn_tensor *with_one(stn_context *, const stn_spec *, double);
 typedef stn_tensor *with_two(stn_context *, const stn_spec *, double, double);
+typedef stn_tensor *with_four(stn_context *, const stn_spec *, double, double, double, double);
 
 static stn_tensor *randint(stn_context *context, const stn_spec *spec, double low, double high)
 {
     return stn_randint(context, spec, (int64_t)low, (int64_t)high);
 }
 
-static const struct {
+static stn_tensor *kaiming_uniform(stn_context *context, const stn_spec *spec, double gain, double fan)
+{
+    return stn_kaiming_uniform(context, spec, gain, (stn_fan)fan);
+}
+
+static stn_tensor *kaiming_normal(stn_context *context, const stn_spec *spec, double gain, double fan)
+{
+    return stn_kaiming_normal(context, spec, gain, (stn_fan)fan);
+}
+
+static const struct row {
     const char *name;
+    int has_fan; /* the second number is a text */
     plain *none;
     with_one *one;
     with_two *two;
+    with_four *four;
 } rows[] = {
-    {"empty", stn_empty, NULL, NULL},
-    {"zeros", stn_zeros, NULL, NULL},
-    {"ones", stn_ones, NULL, NULL},
-    {"eye", stn_eye, NULL, NULL},
-    {"rand", stn_rand, NULL, NULL},
-    {"randn", stn_randn, NULL, NULL},
-    {"full", NULL, stn_full, NULL},
-    {"xavier_uniform", NULL, stn_xavier_uniform, NULL},
-    {"xavier_normal", NULL, stn_xavier_normal, NULL},
-    {"arange", NULL, NULL, stn_arange},
-    {"linspace", NULL, NULL, stn_linspace},
-    {"uniform", NULL, NULL, stn_uniform},
-    {"normal", NULL, NULL, stn_normal},
-    {"randint", NULL, NULL, randint},
+    {.name = "empty", .none = stn_empty},
+    {.name = "zeros", .none = stn_zeros},
+    {.name = "ones", .none = stn_ones},
+    {.name = "full", .one = stn_full},
+    {.name = "eye", .none = stn_eye},
+    {.name = "arange", .two = stn_arange},
+    {.name = "linspace", .two = stn_linspace},
+    {.name = "rand", .none = stn_rand},
+    {.name = "randn", .none = stn_randn},
+    {.name = "uniform", .two = stn_uniform},
+    {.name = "normal", .two = stn_normal},
+    {.name = "trunc_normal", .four = stn_trunc_normal},
+    {.name = "randint", .two = randint},
+    {.name = "xavier_uniform", .one = stn_xavier_uniform},
+    {.name = "xavier_normal", .one = stn_xavier_normal},
+    {.name = "kaiming_uniform", .two = kaiming_uniform, .has_fan = 1},
+    {.name = "kaiming_normal", .two = kaiming_normal, .has_fan = 1},
 };
+
+/** NULL with an exception. */
+static const struct row *find(const char *name)
+{
+    enum { N = sizeof rows / sizeof rows[0] };
+    const char *names[N];
+    for (int i = 0; i < N; i++)
+        names[i] = rows[i].name;
+    const int row = stnp_take_choice("factory", name, names, N);
+    return row < 0 ? NULL : &rows[row];
+}
+
+/** What stands behind the spec: as many numbers as the factory wants, of which one may be "in" or "out". */
+static int take_numbers(const struct row *row, PyObject *args, double numbers[MOST_NUMBERS])
+{
+    static const char *const fans[] = {"in", "out"}; /* in the order of the enum */
+    const Py_ssize_t given = PyTuple_Size(args) - 2;
+    const int wanted = row->four ? 4 : row->two ? 2 : row->one ? 1 : 0;
+    if (given != wanted) {
+        PyErr_Format(PyExc_TypeError, "%s: %zd numbers, wanted %d", row->name, given, wanted);
+        return -1;
+    }
+    for (int i = 0; i < wanted; i++) {
+        PyObject *number = PyTuple_GetItem(args, 2 + i);
+        if (i == 1 && row->has_fan) {
+            const char *fan =
+                stnp_want(number, &PyUnicode_Type, "fan") < 0 ? NULL : PyUnicode_AsUTF8AndSize(number, NULL);
+            numbers[i] = fan ? stnp_take_choice("fan", fan, fans, 2) : -1;
+        } else {
+            numbers[i] = PyFloat_AsDouble(number);
+        }
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
 
 PyObject *stnp_context_factory(PyObject *self, PyObject *args)
 {
-    const char *name;
-    PyObject *spec;
-    double a = 0, b = 0;
+    PyObject *head = PyTuple_GetSlice(args, 0, 2), *spec = NULL;
+    const char *name = NULL;
+    double n[MOST_NUMBERS];
     stnp_entry entry;
-    size_t row = 0;
-    if (!PyArg_ParseTuple(args, "sO|dd:factory", &name, &spec, &a, &b) || stnp_want(spec, stnp_spec_type, "spec") < 0)
-        return NULL;
-    while (row < sizeof rows / sizeof rows[0] && strcmp(rows[row].name, name) != 0)
-        row++;
-    if (row == sizeof rows / sizeof rows[0])
-        return PyErr_Format(
-            PyExc_ValueError,
-            "factory: '%s', wanted empty, zeros, ones, full, eye, arange, linspace, rand, randn, uniform, "
-            "normal, randint, xavier_uniform or xavier_normal",
-            name);
-    Py_ssize_t given = PyTuple_Size(args) - 2, wanted = rows[row].two ? 2 : rows[row].one ? 1 : 0;
-    if (given != wanted)
-        return PyErr_Format(PyExc_TypeError, "%s: %zd numbers, wanted %zd", name, given, wanted);
-    if (stnp_enter(&entry, (stnp_context *)self) < 0)
+    const int parsed = head && PyArg_ParseTuple(head, "sO:factory", &name, &spec);
+    const struct row *row = parsed && stnp_want(spec, stnp_spec_type, "spec") == 0 ? find(name) : NULL;
+    Py_XDECREF(head); /* `args` keeps both */
+    if (!row || take_numbers(row, args, n) < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
         return NULL;
     stn_context *context = entry.context->handle;
     const stn_spec *layout = ((stnp_spec *)spec)->handle;
-    stn_tensor *made = wanted == 2   ? rows[row].two(context, layout, a, b)
-                       : wanted == 1 ? rows[row].one(context, layout, a)
-                                     : rows[row].none(context, layout);
+    stn_tensor *made = row->four  ? row->four(context, layout, n[0], n[1], n[2], n[3])
+                       : row->two ? row->two(context, layout, n[0], n[1])
+                       : row->one ? row->one(context, layout, n[0])
+                                  : row->none(context, layout);
     return stnp_place(stnp_leave_tensor(&entry, made), &((stnp_spec *)spec)->placed);
 }
 
@@ -138,8 +180,7 @@ PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keyword
         stnp_want(spec, stnp_spec_type, "spec") < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
         return NULL;
     stn_tensor *handle = local == Py_None ? NULL : ((stnp_tensor *)local)->handle;
-    stn_tensor *spread =
-        stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad);
+    stn_tensor *spread = stn_scatter(entry.context->handle, handle, root, ((stnp_spec *)spec)->handle, requires_grad);
     return stnp_place(stnp_leave_tensor(&entry, spread), &((stnp_spec *)spec)->placed);
 }
 

@@ -157,6 +157,23 @@ class Switches(TestCase):
         context.trim()
 
 
+class Counters(TestCase):
+    @on_ranks(1, 2)
+    def test_they_tell_why_the_host_waited(self, context, mesh):
+        x = make(context, mesh, "S0", (5,), START)
+        context.stats_reset()
+        context.from_local_gather_shapes(x.to_local(), mesh, "S0")
+        with st.trace(context, os.devnull):
+            context.trace_summary()
+        stats = context.stats()
+        self.assertEqual(sum(stats["host_syncs_by"].values()), stats["host_syncs"])
+        self.assertGreater(stats["host_syncs_by"]["trace"], 0)
+        self.assertEqual(stats["host_syncs_by"]["counts"], 1)
+        self.assertEqual(sorted(stats["host_syncs_by"]), ["agreement", "caller", "counts", "export", "group", "memory",
+                                                          "staging", "trace", "values"])
+        self.assertGreaterEqual(stats["allocations"], stats["allocator_calls"])
+
+
 class Agreement(TestCase):
     @on_ranks(1, 2, 3)
     def test_what_one_rank_finds_is_everybodys(self, context, mesh):

@@ -154,6 +154,26 @@ class Layouts(TestCase):
         self.assertRaises(AttributeError, delattr, spec.mesh, "random_stream")
 
     @on_ranks(1, 3)
+    def test_initialisers_do_not_depend_on_the_layout_and_keep_their_bounds(self, context, mesh):
+        for name, numbers, most in (("trunc_normal", (0, 1, -0.5, 0.5), 0.5), ("xavier_uniform", (1,), (6 / 17)**0.5),
+                                    ("kaiming_uniform", (2, "in"), 2 * (3 / 7)**0.5), ("kaiming_normal", (1, "out"), 9),
+                                    ("kaiming_uniform", (2, "out"), 2 * (3 / 10)**0.5)):
+            found = []
+            for layout in context.spec(mesh, "S0", (10, 7), "f64"), context.spec(None, None, (10, 7), "f64"):
+                context.set_random_state(7, 0)
+                found.append(whole(context.factory(name, layout, *numbers)))
+            self.assertEqual(found[0], found[1])
+            self.assertLessEqual(max(map(abs, found[0])), most)
+            self.assertGreater(max(map(abs, found[0])), most * 0.8 if most < 9 else 0)
+        spec = context.spec(mesh, "R", (2, 2))
+        for numbers, error, text in (((1, "both"), ValueError, "fan got 'both'"), ((1, 0), TypeError, "fan: 0"),
+                                     ((1,), TypeError, "1 numbers, wanted 2"), (("a", "in"), TypeError, "real number")):
+            with self.assertRaisesRegex(error, text):
+                context.factory("kaiming_uniform", spec, *numbers)
+        for arguments in (), ("zeros",), ("zeros", 3), (3, spec):
+            self.assertRaises(TypeError, context.factory, *arguments)
+
+    @on_ranks(1, 3)
     def test_factories_do_not_depend_on_the_layout(self, context, mesh):
         for name, numbers in (("zeros", ()), ("ones", ()), ("full", (3,)), ("arange", (1, 2)), ("linspace", (0, 1)),
                               ("rand", ()), ("randn", ()), ("uniform", (2, 3)), ("normal", (0, 2)), ("randint", (0,
@@ -165,7 +185,7 @@ class Layouts(TestCase):
         self.assertEqual(context.random_state()[0], 7)
         self.assertRaisesRegex(TypeError, "full: 0 numbers, wanted 1", context.factory, "full",
                                context.spec(mesh, "R", (1,)))
-        self.assertRaisesRegex(ValueError, "factory: 'nought'", context.factory, "nought",
+        self.assertRaisesRegex(ValueError, "factory got 'nought', wanted one of .*'zeros'", context.factory, "nought",
                                context.spec(mesh, "R", (1,)))
 
 
