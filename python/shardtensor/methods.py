@@ -145,6 +145,9 @@ def setitem(self, index, value):
     is_tensor = isinstance(value, _c.Tensor)
     if not is_tensor and not hasattr(value, "__float__"):
         raise TypeError("a value is %s, wanted a number or a tensor" % type(value).__name__)
+    if is_tensor and self.context.grad_enabled() and (self.requires_grad or value.requires_grad):
+        if put_parts(self, index, value):
+            return
     view, single, tensors = place(self, index)
     if tensors:
         put(view, single, tensors, value)
@@ -155,6 +158,47 @@ def setitem(self, index, value):
         view.copy_(value)
     else:
         view.fill_(value)
+
+
+def put_parts(self, index, value):
+    """Integers and slices where gradients follow, which views that are changed do not let them: by a new tensor, for
+    which the index names positions in some of the dims. 0: there are tensors in it, or all is named."""
+    names = [i for i in whole_index(index, self.ndim)]
+    if any(isinstance(i, _c.Tensor) for i in names):
+        return False
+    names += [slice(None)] * (self.ndim - sum(i is not None for i in names))
+    value = aligned(value, sum(i is None or isinstance(i, slice) for i in names))
+    dims, positions, dim = [], [], 0
+    for i in names:
+        if i is None:
+            if value.shape[dim] != 1:
+                raise _c.ShapeError("a value of size %d where the index has None" % value.shape[dim])
+            value = _select(value, dim, 0)
+            continue
+        if isinstance(i, slice):
+            start, stop, step = i.indices(self.shape[dim])
+        else:
+            start, step, value = position(i, self.shape[dim], dim), 1, _unsqueeze(value, dim)
+            stop = start + 1
+        if step < 1:
+            raise IndexError("a slice of step %d: wanted a positive one" % step)
+        found = range(start, stop, step)
+        if len(found) < self.shape[dim]:
+            dims.append(dim)
+            positions.append(found)
+        dim += 1
+    if not dims:
+        return False
+    front, mesh = list(range(len(dims))), self.spec.mesh
+    indices = []
+    for at, found in enumerate(positions):
+        spec = self.context.spec(mesh, mesh and ["R"] * len(mesh.shape), (len(found),), "i64")
+        flat = self.context.factory("arange", spec, found.start, found.step)
+        indices.append(_c.Tensor.reshape(flat, [len(found)] + [1] * (len(dims) - at - 1)))
+    if value.dtype != self.dtype:
+        value = value.cast(self.dtype)
+    self.copy_(_movedim(_index_put(_movedim(self, dims, front), indices, _movedim(value, dims, front)), front, dims))
+    return True
 
 
 def put(view, single, tensors, value):

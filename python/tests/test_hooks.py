@@ -165,6 +165,21 @@ class Raising(TestCase):
                 self.close(whole(y.grad), START)
 
     @on_ranks(2, 3)
+    def test_a_hook_that_one_rank_alone_has(self, context, mesh):
+        last = context.size - 1
+        for what in ("a tensor hook", "a gradient hook"):
+            x = leaf(context, mesh, "R")
+            hook = None
+            if context.rank == last:
+                hook = (x.add_tensor_hook if what == "a tensor hook" else x.add_grad_hook)(self.raising(context, last))
+            self.check(context, (x * make(context, mesh, "S0", (5,), START)).sum().backward, last, what)
+            if hook:
+                hook.remove()
+            x.zero_grad()
+            (x * 2).sum().backward()
+            self.close(values(x.grad), [2] * 5)
+
+    @on_ranks(2, 3)
     def test_in_grad_sync_too(self, context, mesh):
         w = leaf(context, mesh, "R")
         w.add_grad_hook(self.raising(context, 1))

@@ -104,6 +104,36 @@ class SetItem(TestCase):
         (x * x).sum().backward()
         self.close(whole(v.grad), [14, 16])
 
+    @on_ranks(1, 2, 3)
+    def test_gradients_follow_values_behind_integers_and_slices(self, context, mesh):
+        for placements, sizes in layouts(context, mesh):
+            for index, shape in indices(context, mesh):
+                parts = index if isinstance(index, tuple) else (index,)
+                if any(isinstance(part, st.Tensor) for part in parts):
+                    continue
+                positions, n = self.named(context, mesh, index), st_numel(shape)
+                for given in (shape, (1,) * len(shape)):
+                    x = make(context, mesh, placements, SHAPE, range(N), sizes=sizes)
+                    v = make(context, mesh, "R", given, [100 + i for i in range(st_numel(given))])
+                    x.requires_grad = v.requires_grad = True
+                    y = x * 1
+                    y[index] = v
+                    numbers = whole(v.detach())
+                    wanted = list(range(N))
+                    for at, position in enumerate(positions):
+                        wanted[position] = numbers[at % len(numbers)]
+                    self.assertEqual(whole(y.detach()), wanted, (placements, index, given))
+                    weights = make(context, mesh, "R", SHAPE, range(1, N + 1))
+                    (y * weights).sum().backward()
+                    if n < N:
+                        self.assertEqual(whole(x.grad), [0 if i in positions else i + 1 for i in range(N)])
+                    else:
+                        self.assertIsNone(x.grad)  # nothing of it is left
+                    if given == shape and n:
+                        self.assertEqual(whole(v.grad), [position + 1 for position in positions])
+                    elif n:
+                        self.assertEqual(whole(v.grad), [sum(position + 1 for position in positions)])
+
     @on_ranks(1, 2)
     def test_what_cannot_be_is_refused(self, context, mesh):
         x = make(context, mesh, "S0", (5, 3), range(15))
@@ -124,7 +154,12 @@ class SetItem(TestCase):
             w[0] = 1
         self.assertEqual(whole(w), [1, 1, 2, 3, 4])
         with self.assertRaises(st.StateError):
-            x[0] = w[:3]
+            w[1:3] = w[:2] * 2  # a leaf
+        views = x[1:], x[make(context, mesh, "R", (1,), [0], "i64")]
+        with self.assertRaises(st.StateError):
+            x[0] = w[:3]  # which the view would not follow
+        del views
+        self.assertEqual(whole(x), list(range(15)))
         frozen = make(context, mesh, "S0", (5, ), range(5))
         frozen.freeze()
         self.assertTrue(frozen.is_frozen)
