@@ -264,7 +264,8 @@ PyMethodDef stnp_context_methods[] = {
     {"mesh", STNP_KEYWORDS(stnp_context_mesh),
      "mesh(sizes, names=None, ranks=None): a grid of ranks. Every rank makes the same ones."},
     {"spec", STNP_KEYWORDS(stnp_context_spec),
-     "spec(mesh, placements, shape, dtype='f32', sizes=None): a layout. mesh None: a local tensor's; sizes {dim: "
+     "spec(mesh, placements, shape, dtype='f32', sizes=None, axis_order=None, memory_order=None): a layout. mesh None: "
+     "a local tensor's; sizes {dim: "
      "[elements of each piece]}."},
     {"factory", stnp_context_factory, METH_VARARGS,
      "factory(name, spec, *numbers): empty, zeros, ones, full (value), eye, arange (start, step), linspace (start, "

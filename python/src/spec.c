@@ -86,25 +86,46 @@ static int take_cuts(PyObject *sizes, const stn_mesh *mesh, const stn_placement 
     return 0;
 }
 
+/** All of n axes or dims in another order, or None. @return 0, or -1 with an exception. */
+static int take_order(PyObject *list, const char *what, int n, int *order, const int **out)
+{
+    int64_t wide[STN_MAX_NDIM];
+    if (list == Py_None)
+        return 0;
+    const int given = stnp_take_ints(list, what, STN_MAX_NDIM, wide);
+    if (given >= 0 && given != n)
+        PyErr_Format(PyExc_ValueError, "%s: %d entries, wanted %d", what, given, n);
+    if (given != n)
+        return -1;
+    for (int i = 0; i < n; i++)
+        order[i] = wide[i] == (int)wide[i] ? (int)wide[i] : -1; /* which the library refuses */
+    *out = order;
+    return 0;
+}
+
 PyObject *stnp_context_spec(PyObject *object, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"mesh", "placements", "shape", "dtype", "sizes", NULL};
+    static char *names[] = {"mesh", "placements", "shape", "dtype", "sizes", "axis_order", "memory_order", NULL};
     PyObject *mesh, *placements, *shape, *dtype_name = NULL, *sizes = Py_None, *result = NULL;
+    PyObject *axis_order = Py_None, *memory_order = Py_None;
+    int axes[STN_MAX_NDIM], order[STN_MAX_NDIM];
     stn_placement places[STN_MAX_MESH_NDIM];
     stn_dtype dtype = STN_DTYPE_F32;
     int64_t dims[STN_MAX_NDIM], *cuts[STN_MAX_NDIM] = {NULL};
     stn_spec_options options = {.size = sizeof options, .sizes = (const int64_t *const *)cuts};
     stnp_entry entry;
     const stn_spec *handle;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|OO:spec", names, &mesh, &placements, &shape, &dtype_name,
-                                     &sizes))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OOO|OOOO:spec", names, &mesh, &placements, &shape, &dtype_name,
+                                     &sizes, &axis_order, &memory_order))
         return NULL;
     if (mesh != Py_None && stnp_want(mesh, stnp_mesh_type, "mesh") < 0)
         return NULL;
     const stn_mesh *grid = mesh == Py_None ? NULL : ((stnp_mesh *)mesh)->handle;
     int ndim = stnp_take_ints(shape, "shape", STN_MAX_NDIM, dims);
     if (ndim < 0 || (dtype_name && stnp_take_dtype(dtype_name, &dtype) < 0) ||
-        (grid && stnp_take_placements(placements, grid, places) < 0))
+        (grid && stnp_take_placements(placements, grid, places) < 0) ||
+        take_order(axis_order, "axis_order", grid ? stn_mesh_ndim(grid) : 0, axes, &options.axis_order) < 0 ||
+        take_order(memory_order, "memory_order", ndim, order, &options.memory_order) < 0)
         return NULL;
     if (!grid && placements != Py_None)
         return PyErr_Format(PyExc_ValueError, "placements: %R without a mesh, wanted None", placements);
@@ -278,6 +299,19 @@ static PyObject *get_memory_order(PyObject *object, void *none)
     return tuple;
 }
 
+static PyObject *get_axis_order(PyObject *object, void *none)
+{
+    (void)none;
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    const stn_mesh *mesh = stn_spec_mesh(handle);
+    const uint8_t *order = stn_spec_axis_order(handle);
+    const int n = mesh ? stn_mesh_ndim(mesh) : 0;
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple && i < n; i++)
+        PyTuple_SetItem(tuple, i, PyLong_FromLong(order[i]));
+    return tuple;
+}
+
 static PyObject *get_numel(PyObject *object, void *local)
 {
     const stn_spec *handle = ((stnp_spec *)object)->handle;
@@ -313,6 +347,7 @@ PyTypeObject *stnp_make_spec_type(void)
         {"local_offset", get_dims, NULL, "Where this rank's chunk begins in the whole.", (void *)2},
         {"dtype", get_dtype, NULL, "\"f32\", ...", NULL},
         {"memory_order", get_memory_order, NULL, "Dims, the slowest first.", NULL},
+        {"axis_order", get_axis_order, NULL, "Mesh axes, the one first that divides a dim first.", NULL},
         {"mesh", get_mesh, NULL, "None: a local tensor's.", NULL},
         {"placements", get_placements, NULL, "A text for each axis of the mesh: \"R\", \"S0\", \"P(sum)\".", NULL},
         {"numel", get_numel, NULL, "Elements of the whole.", NULL},

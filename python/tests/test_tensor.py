@@ -54,6 +54,26 @@ class Layouts(TestCase):
         self.assertEqual(x.spec.placements, ("R", "R"))
         self.assertRaises(TypeError, x.place_as, "R,S1")
 
+    @on_ranks(6)
+    def test_orders_of_axes_and_of_memory(self, context, mesh):
+        mesh = context.mesh((2, 3))
+        plain = context.spec(mesh, "S0,S0", (12, 2), "f64")
+        spec = context.spec(mesh, "S0,S0", (12, 2), "f64", axis_order=(1, 0), memory_order=[1, 0])
+        self.assertEqual((plain.axis_order, plain.memory_order), ((0, 1), (0, 1)))
+        self.assertEqual((spec.axis_order, spec.memory_order), ((1, 0), (1, 0)))
+        a, b = mesh.coordinate
+        self.assertEqual((plain.local_offset[0], spec.local_offset[0]), (2 * (3 * a + b), 2 * (2 * b + a)))
+        x = make(context, mesh, "S0,S0", (12, 2), range(24)).redistribute(spec)
+        self.assertEqual(x.strides, (1, 2))
+        self.assertEqual(whole(x), list(range(24)))
+        for options, error, text in (({"axis_order": (0,)}, ValueError, "axis_order: 1 entries, wanted 2"),
+                                     ({"memory_order": (0, 1, 2)}, ValueError, "memory_order: 3 entries, wanted 2"),
+                                     ({"axis_order": (0, 0)}, st.ArgumentError, "axis_order"),
+                                     ({"memory_order": (0, 1 << 40)}, st.ArgumentError, "memory_order"),
+                                     ({"memory_order": "ab"}, TypeError, "integer")):
+            with self.assertRaisesRegex(error, text):
+                context.spec(mesh, "S0,S0", (12, 2), "f64", **options)
+
     def test_specs_as_bytes(self):
         written = {}
 
