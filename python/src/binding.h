@@ -131,6 +131,10 @@ void stnp_function_end(stnp_context *context, stnp_frame *frame);
  *  taken it. @return 0 or -1. */
 int stnp_function_hold(stnp_context *context, PyObject *result);
 
+/** The exception that is set becomes the context's error, with `what` in its text, and is kept for the end of the call
+ *  that it fails. @return the status for the library. */
+stn_status stnp_fail_by_raised(stnp_context *context, const char *what);
+
 /** A function that the library keeps; `what` is for the exception where it is none. All with the interpreter's lock. */
 stnp_callback *stnp_callback_new(stnp_context *context, PyObject *function, const char *what);
 stnp_callback *stnp_callback_retain(stnp_callback *callback);

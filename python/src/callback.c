@@ -124,8 +124,7 @@ int stnp_call_begin(stnp_calling *calling, stnp_callback *callback)
     return 1;
 }
 
-/** The exception that is set becomes the context's error, and is kept for the end of the call that it fails. */
-static stn_status fail(stnp_context *context, const char *what)
+stn_status stnp_fail_by_raised(stnp_context *context, const char *what)
 {
     PyObject *type, *value, *traceback, *text = NULL;
     PyErr_Fetch(&type, &value, &traceback);
@@ -147,7 +146,7 @@ static stn_status fail(stnp_context *context, const char *what)
 
 stn_status stnp_call_end(stnp_calling *calling, int failed, const char *what)
 {
-    const stn_status status = failed ? fail(calling->context, what) : STN_OK;
+    const stn_status status = failed ? stnp_fail_by_raised(calling->context, what) : STN_OK;
     stnp_function_end(calling->context, &calling->frame);
     Py_DECREF(calling->function);
     stnp_callback_release(calling->callback);

@@ -6,7 +6,7 @@
 typedef struct recomputed {
     stnp_context *context; /* which lives longer */
     PyObject *function;
-    int refs;
+    int is_first, refs;
 } recomputed;
 
 static PyObject *call_with(const recomputed *part, int n, stn_tensor *const *inputs)
@@ -50,6 +50,16 @@ static int take_outputs(stnp_context *context, PyObject *result, int n, stn_tens
     return list ? 0 : -1;
 }
 
+/** The first time it is as if the function had been called by itself: nobody else is told. In a backward others may
+ * wait for what the function was to send, so that the library tells them. */
+static stn_status fail(recomputed *part)
+{
+    if (part->is_first)
+        return stnp_fail_by_raised(part->context, "recompute: the function");
+    stnp_keep_raised(part->context);
+    return STN_ERR_CALLBACK;
+}
+
 static stn_status call(stn_context *handle, void *user, int n_inputs, stn_tensor *const *inputs, int n_outputs,
                        stn_tensor **outputs)
 {
@@ -60,12 +70,11 @@ static stn_status call(stn_context *handle, void *user, int n_inputs, stn_tensor
     stnp_function_begin(part->context, &frame);
     PyObject *result = call_with(part, n_inputs, inputs);
     const int failed = !result || take_outputs(part->context, result, n_outputs, outputs) < 0;
-    if (failed)
-        stnp_keep_raised(part->context);
+    const stn_status status = failed ? fail(part) : STN_OK;
     stnp_function_end(part->context, &frame);
     Py_XDECREF(result);
     PyGILState_Release(state);
-    return failed ? STN_ERR_CALLBACK : STN_OK;
+    return status;
 }
 
 /** The interpreter's lock is held. */
@@ -93,7 +102,7 @@ static recomputed *new_part(stnp_context *context, PyObject *function)
         PyErr_NoMemory();
         return NULL;
     }
-    *made = (recomputed){.context = context, .function = function, .refs = 1};
+    *made = (recomputed){.context = context, .function = function, .is_first = 1, .refs = 1};
     Py_INCREF(function);
     return made;
 }
@@ -127,6 +136,7 @@ static PyObject *call_first(recomputed *part, int n_inputs, stn_tensor **inputs,
     const stn_status status =
         stn_recompute(part->context->handle, call, part, release, n_inputs, inputs, n_outputs, outputs);
     const int failed = stnp_leave(&entry, status) < 0;
+    part->is_first = 0;
     return failed ? NULL : wrap_outputs(part->context, n_outputs, outputs);
 }
 

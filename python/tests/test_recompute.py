@@ -79,6 +79,39 @@ class Recompute(TestCase):
             context.recompute(lambda x: x.add(leaf(context, mesh, "R", [1.0, 2.0])), x)
         layer(x).sum().backward() # the context works
 
+    @on_ranks(1, 2, 3)
+    def test_what_all_ranks_raise_leaves_the_mesh_usable(self, context, mesh):
+        x = leaf(context, mesh, "S0", X)
+
+        def word(x):
+            raise KeyError("a word")
+
+        for function, error in ((lambda x: x.add(leaf(context, mesh, "R", [1.0, 2.0])), st.ShapeError), (word, KeyError),
+                                (lambda x: 3, TypeError)):
+            with self.assertRaises(error):
+                context.recompute(function, x)
+            with self.assertRaises(error):
+                context.recompute(lambda x: context.recompute(function, x), x)
+            context.recompute(layer, x).sum().backward()
+        plain = leaf(context, mesh, "S0", X)
+        (layer(plain).sum() * 3).backward()
+        self.close(whole(x.grad), whole(plain.grad))
+
+    @on_ranks(2, 3)
+    def test_in_backward_the_others_are_told(self, context, mesh):
+        x, calls = leaf(context, mesh, "S0", X), []
+
+        def raises(x):
+            calls.append(1)
+            if len(calls) > 1 and context.rank == 1:
+                raise KeyError("a word")
+            return layer(x) + x.sum()
+
+        with self.assertRaises(KeyError if context.rank == 1 else st.CommunicationError) as caught:
+            context.recompute(raises, x).sum().backward()
+        if context.rank != 1:
+            self.assertRegex(str(caught.exception), "rank 1: stn_recompute: the function returned")
+
     def test_bad_arguments_are_named(self):
         with st.Context() as context:
             x = leaf(context, context.mesh(1), "R", X)
