@@ -55,6 +55,27 @@ class Collectives:
 context = st.Context(comm=Collectives(), rank=0, size=1)
 x = context.factory("ones", context.spec(context.mesh(1), "P", (3,)))
 """,
+    "hooks, functions on chunks and a log that know everything": """
+lines = []
+context = st.Context(log=lambda *line: lines.append((line, context)), log_level="debug")
+x = context.factory("ones", context.spec(context.mesh(1), "S0", (3,)))
+x.requires_grad = True
+hook = x.add_grad_hook(lambda leaf: (x, context, hook))
+y = x * x
+y.add_tensor_hook(lambda gradient: (y, hook))
+z = context.local_map(lambda x: x * 1, [y], x.spec, backward=lambda *all: (z, all))
+file = st.File
+""",
+    "hooks and graphs of a launch": """
+def main(context):
+    x = context.factory("ones", context.spec(context.mesh(context.size), "S0", (7,)))
+    x.requires_grad = True
+    y = context.local_map(lambda x: x * 1, [x], x.spec, backward=lambda *all: (y, all))
+    x.add_tensor_hook(lambda gradient: (x, y, context))
+    return context, y, y.add_tensor_hook(lambda gradient: y)
+kept = st.launch(3, main, log=lambda *line: None)
+kept[0][2].remove()
+""",
     "a call at the very end": """
 import atexit
 context = st.Context()
