@@ -94,6 +94,50 @@ class LocalMap(TestCase):
             (y * make(context, mesh, "R", (7,), weights)).sum().backward()
             self.close(whole(x.grad), [weights[i - 1] - 2 * weights[i] + weights[(i + 1) % 7] for i in range(7)])
 
+    @on_ranks(3)
+    def test_a_rank_outside_of_the_mesh_runs_no_function(self, context, world):
+        mesh = context.mesh(2, ranks=[0, 2])
+        inside = context.rank != 1
+        for out in context.spec(mesh, "S0", (7,), "f64"), "S0":
+            x, calls = make(context, mesh, "S0", (7,), X), []
+            x.requires_grad = True
+
+            def function(x):
+                calls.append(x.shape)
+                return x * x
+
+            def backward(inputs, outputs, grads, needs):
+                calls.append(grads[0].shape)
+                return inputs[0] * grads[0] * 2
+
+            y = context.local_map(function, [x], out, backward=backward)
+            y.sum().backward()
+            self.assertEqual(calls, [x.local_shape] * 2 if inside else [])
+            if inside:
+                self.close(values(y), [v * v for v in values(x.detach())])
+                self.close(values(x.grad), [2 * v for v in values(x.detach())])
+
+    @on_ranks(4)
+    def test_on_a_mesh_of_two_axes(self, context, world):
+        mesh = context.mesh((2, 2))
+        x = make(context, mesh, "S0,S1", (3, 5), [i / 7 for i in range(15)])
+        w = make(context, mesh, "R,S0", (5,), range(5))
+        x.requires_grad = w.requires_grad = True
+        halo = {0: (1, 0, "replicate"), 1: (0, 1, "zeros")}
+
+        def function(padded, w):
+            n, m = padded.shape[0] - 1, padded.shape[1] - 1
+            return padded[:n, :m] + padded[1:, 1:] * w
+
+        y = context.local_map(function, [x, w], x.spec, in_halos=[halo, None])
+        at = [[x / 7 for x in range(5 * i, 5 * i + 5)] for i in range(3)]
+        self.close(whole(y), [at[max(i - 1, 0)][j] + (at[i][j + 1] * j if j < 4 else 0)
+                              for i in range(3) for j in range(5)])
+        y.sum().backward()
+        self.close(whole(w.grad), [sum(at[i][j + 1] for i in range(3)) if j < 4 else 0 for j in range(5)])
+        above = [2, 1, 0]
+        self.close(whole(x.grad), [above[i] + (j - 1 if j else 0) for i in range(3) for j in range(5)])
+
     @on_ranks(1, 2)
     def test_a_result_may_be_the_callers_alone(self, context, mesh):
         x = make(context, mesh, "S0", (4,), range(4))
