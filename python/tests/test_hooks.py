@@ -81,6 +81,18 @@ class TensorHooks(TestCase):
         self.close(whole(grad), [v * v for v in START])
         self.assertEqual(whole(y.grad), [4.0])
 
+    @on_ranks(1, 3)
+    def test_what_they_give_is_differentiated_again(self, context, mesh):
+        x = leaf(context, mesh)
+        x.add_tensor_hook(lambda g: g * g)
+        first, = context.grad([(x * x * x).sum()], [x], create_graph=True)
+        self.close(whole(first.detach()), [9 * v**4 for v in START])
+        y = leaf(context, mesh)
+        y.add_tensor_hook(lambda g: g * y)
+        first, = context.grad([(y * y * y).sum()], [y], create_graph=True)
+        (first * 2).sum().backward()  # 3 y^3, whose gradient 18 y^2 the hook sees too
+        self.close(whole(y.grad), [18 * v**3 for v in START])
+
     @on_ranks(1, 2, 3)
     def test_the_gradient_is_not_to_be_changed(self, context, mesh):
         x = leaf(context, mesh)

@@ -86,8 +86,8 @@ class Recompute(TestCase):
         def word(x):
             raise KeyError("a word")
 
-        for function, error in ((lambda x: x.add(leaf(context, mesh, "R", [1.0, 2.0])), st.ShapeError), (word, KeyError),
-                                (lambda x: 3, TypeError)):
+        for function, error in ((lambda x: x.add(leaf(context, mesh, "R", [1.0, 2.0])), st.ShapeError),
+                                (word, KeyError), (lambda x: 3, TypeError)):
             with self.assertRaises(error):
                 context.recompute(function, x)
             with self.assertRaises(error):
