@@ -204,14 +204,14 @@ def put_parts(self, index, value):
 def put(view, single, tensors, value):
     """The op has the dims of tensors first, and gives a new tensor."""
     dims = [dim + k for dim, index in tensors.items() for k in range(width(index))]
-    masks = [index for index in tensors.values() if width(index) == view.ndim]
+    masks = [index for index in tensors.values() if index.dtype == "bool" and index.ndim == view.ndim]
     if masks and not isinstance(value, _c.Tensor):
         view.masked_fill_(masks[0], value)
         return
     if not isinstance(value, _c.Tensor):
         mesh = view.spec.mesh
         spec = view.context.spec(mesh, mesh and ["R"] * len(mesh.shape), (), view.dtype)
-        value = view.context.factory("full", spec, value)
+        value = view.context.factory("empty", spec).fill_(value)
     elif value.dtype != view.dtype:
         value = value.cast(view.dtype)
     front = list(range(len(dims)))

@@ -61,6 +61,18 @@ static const struct row *find(const char *name)
     return row < 0 ? NULL : &rows[row];
 }
 
+/** As a double, which does not hold every integer. */
+static int take_number(const char *name, PyObject *number, double *out)
+{
+    *out = PyFloat_AsDouble(number);
+    PyObject *back = !PyErr_Occurred() && PyLong_Check(number) ? PyLong_FromDouble(*out) : NULL;
+    const int is_same = back ? PyObject_RichCompareBool(back, number, Py_EQ) : 1;
+    Py_XDECREF(back);
+    if (is_same == 0)
+        PyErr_Format(PyExc_ValueError, "%s: got %R, which a double does not hold; fill_ takes it", name, number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /** What stands behind the spec: as many numbers as the factory wants, of which one may be "in" or "out". */
 static int take_numbers(const struct row *row, PyObject *args, double numbers[MOST_NUMBERS])
 {
@@ -77,8 +89,8 @@ static int take_numbers(const struct row *row, PyObject *args, double numbers[MO
             const char *fan =
                 stnp_want(number, &PyUnicode_Type, "fan") < 0 ? NULL : PyUnicode_AsUTF8AndSize(number, NULL);
             numbers[i] = fan ? stnp_take_choice("fan", fan, fans, 2) : -1;
-        } else {
-            numbers[i] = PyFloat_AsDouble(number);
+        } else if (take_number(row->name, number, &numbers[i]) < 0) {
+            return -1;
         }
         if (PyErr_Occurred())
             return -1;

@@ -95,6 +95,25 @@ class SetItem(TestCase):
         whole_numbers[1:3] = True
         self.assertEqual(whole(whole_numbers), [0, 1, 1, 3])
 
+    @on_ranks(1, 2, 3)
+    def test_tensors_of_one_dim_and_large_integers(self, context, mesh):
+        large = 2**53 + 1  # which no double is
+        for index, named in ((make(context, mesh, "R", (2, ), [4, 1], "i64"), {1, 4}), (2, {2}),
+                             (make(context, mesh, "S0", (5, ), [1, 0, 0, 1, 0], "bool"), {0, 3}),
+                             (slice(3, None), {3, 4}), (Ellipsis, set(range(5)))):
+            x = make(context, mesh, "S0", (5, ), range(5), "i64")
+            x[index] = large
+            self.assertEqual(whole(x), [large if i in named else i for i in range(5)])
+            x[index] = make(context, mesh, "R", (), [large + 2], "i64")
+            self.assertEqual(whole(x), [large + 2 if i in named else i for i in range(5)])
+            for value in 1.5, float("nan"), 2**70:
+                with self.assertRaises((st.DTypeError, st.ArgumentError, OverflowError)):
+                    x[index] = value
+        point = make(context, mesh, "R", (), [3])
+        point[()] = 4
+        point[...] = point + 1
+        self.assertEqual(whole(point), [5])
+
     @on_ranks(1, 2)
     def test_gradients_follow_values_behind_an_index_tensor(self, context, mesh):
         x = make(context, mesh, "S0", (5, ), range(5))

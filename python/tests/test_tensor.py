@@ -205,6 +205,11 @@ class Layouts(TestCase):
         self.assertEqual(context.random_state()[0], 7)
         self.assertRaisesRegex(TypeError, "full: 0 numbers, wanted 1", context.factory, "full",
                                context.spec(mesh, "R", (1,)))
+        wide = context.spec(mesh, "R", (1,), "i64")
+        self.assertRaisesRegex(ValueError, "full: got 9007199254740993, which a double", context.factory, "full", wide,
+                               2**53 + 1)
+        self.assertEqual(values(context.factory("full", wide, 2**54)), [2**54])
+        self.assertEqual(values(context.factory("empty", wide).fill_(2**53 + 1)), [2**53 + 1])
         self.assertRaisesRegex(ValueError, "factory got 'nought', wanted one of .*'zeros'", context.factory, "nought",
                                context.spec(mesh, "R", (1,)))
 
