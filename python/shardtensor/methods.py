@@ -162,7 +162,7 @@ def setitem(self, index, value):
 
 def put_parts(self, index, value):
     """Integers and slices where gradients follow, which views that are changed do not let them: by a new tensor, for
-    which the index names positions in some of the dims. 0: there are tensors in it, or all is named."""
+    which the index names positions in some of the dims. False: there are tensors in it."""
     names = [i for i in whole_index(index, self.ndim)]
     if any(isinstance(i, _c.Tensor) for i in names):
         return False
@@ -188,7 +188,8 @@ def put_parts(self, index, value):
             positions.append(found)
         dim += 1
     if not dims:
-        return False
+        self.copy_(value)
+        return True
     front, mesh = list(range(len(dims))), self.spec.mesh
     indices = []
     for at, found in enumerate(positions):

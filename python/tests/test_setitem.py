@@ -154,6 +154,18 @@ class SetItem(TestCase):
                         self.assertEqual(whole(v.grad), [sum(position + 1 for position in positions)])
 
     @on_ranks(1, 2)
+    def test_gradients_follow_where_the_index_names_all(self, context, mesh):
+        for shape, index in (((1, 3), 0), ((1, 3), None), ((1, 3), (Ellipsis, None)), ((3, ), slice(None)),
+                             ((1, 1), (0, 0))):
+            v = make(context, mesh, "R", (), [7])
+            v.requires_grad = True
+            y = make(context, mesh, "S0", shape, range(st_numel(shape)))
+            y[index] = v
+            self.assertEqual(whole(y.detach()), [7] * st_numel(shape))
+            y.sum().backward()
+            self.assertEqual(whole(v.grad), [st_numel(shape)])
+
+    @on_ranks(1, 2)
     def test_what_cannot_be_is_refused(self, context, mesh):
         x = make(context, mesh, "S0", (5, 3), range(15))
         for index, value, error in ((5, 1, IndexError), ((0, 0, 0), 1, IndexError),
