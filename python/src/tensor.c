@@ -2,6 +2,8 @@
 #include "binding.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 PyTypeObject *stnp_tensor_type;
@@ -268,6 +270,22 @@ static PyObject *describe(PyObject *object)
     return PyUnicode_FromFormat("Tensor(%s)", text);
 }
 
+static PyObject *to_text(PyObject *object, PyObject *none)
+{
+    (void)none;
+    stnp_entry entry;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return PyErr_NoMemory();
+    int failed = enter(&entry, object) < 0 || stnp_leave(&entry, stn_tensor_print(handle_of(object), stream)) < 0;
+    const int lost = fclose(stream) != 0;
+    PyObject *result = failed ? NULL : lost ? PyErr_NoMemory() : PyUnicode_FromStringAndSize(text, (Py_ssize_t)size);
+    free(text);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"zero_grad", zero_grad, METH_NOARGS, "Forgets the gradient."},
     {"add_tensor_hook", stnp_tensor_add_tensor_hook, METH_O,
@@ -307,6 +325,10 @@ static PyMethodDef methods[] = {
      "one."},
     {"gather_to", stnp_tensor_gather_to, METH_O, "gather_to(root): the whole on one rank, a local tensor. Collective."},
     {"item", item, METH_NOARGS, "The value of the only element. Collective."},
+    {"to_text", to_text, METH_NOARGS,
+     "The description and the elements as a text, of many the first and last ones, on the first rank of the mesh; '' "
+     "on "
+     "the others. Collective."},
     {"to_host", to_host, METH_NOARGS, "This rank's chunk as bytes, row-major."},
     {"__dlpack__", STNP_KEYWORDS(stnp_tensor_dlpack), "This rank's chunk, zero copy."},
     {"__dlpack_device__", stnp_tensor_dlpack_device, METH_NOARGS, "(type, index)."},

@@ -214,6 +214,22 @@ class Layouts(TestCase):
                                context.spec(mesh, "R", (1,)))
 
 
+class Texts(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_the_first_rank_has_the_elements_as_a_text(self, context, mesh):
+        for placements, sizes in ("S0", None), ("R", None), ("S0", {0: [[3], [0, 3], [2, 0, 1]][context.size - 1]}):
+            x = make(context, mesh, placements, (3, 2), [0, 1.5, 2, 3, 4, 5], sizes=sizes)
+            text = x.to_text()
+            if context.rank == 0:
+                self.assertIn("1.5", text)
+                self.assertIn("(3, 2)", text)
+                self.assertEqual(text.count("\n"), len(text.splitlines()))
+            else:
+                self.assertEqual(text, "")
+        local = make(context, None, None, (2,), [context.rank + 7, 1])
+        self.assertIn(str(context.rank + 7), local.to_text())  # each its own
+
+
 class Lives(TestCase):
     def test_tensors_outlive_their_context(self):
         context = st.Context()
