@@ -9,6 +9,7 @@ from ._binding import NotOurs, bind
 from ._dtypes import NAMES
 from ._fallback import check_layout, count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
+from ._long import long_call
 from ._node import recorded
 from ._promotion import check_promotion
 from ._properties import of_property
@@ -84,6 +85,7 @@ def as_op(func, args, kwargs, promotion_mode):
         return NotImplemented
     try:
         result = special(func, args, kwargs)
+        result = result if result is not NotImplemented else long_call(func, args, kwargs)
         if result is not NotImplemented:
             return result
         op, inputs, attrs = bind(func, args, kwargs)

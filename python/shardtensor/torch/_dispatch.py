@@ -14,6 +14,7 @@ from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chun
                         writes_plain, written)
 from ._index import unique
 from ._layout import complete
+from ._long import BELOW
 from ._matrices import check_errors, on_matrices
 from ._memory import laid, near, replicate, to_torch
 from ._node import handle_of, wrap
@@ -133,7 +134,7 @@ def apart(name):
     """Parts that torch may change in place without a word, as its recurrent cells do: copies."""
     def run(func, args, kwargs):
         try:
-            parts = by_name(getattr(getattr(torch.ops.aten, name), func._overloadname), args, kwargs)
+            parts = getattr(getattr(torch.ops.aten, name), func._overloadname)(*args, **kwargs)
         except (NotOurs, *REFUSALS):
             return NotImplemented
         return [wrap(world().op("clone")(part._handle)) for part in parts]
@@ -182,7 +183,7 @@ OWN = {
     "_unique2": unique, "unique_consecutive": unique,
     "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar,
     "copy_": copy_, "zero_": zero_, "t": transpose,
-    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM
+    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM, **BELOW
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
                       ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):

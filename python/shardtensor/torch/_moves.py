@@ -74,9 +74,6 @@ class Move(torch.autograd.Function):
         return Move.apply(grad, ctx.spec) if moved else grad, None
 
 
-movers.append(Move.apply)
-
-
 class FromDTensor(torch.autograd.Function):
     """A DTensor keeps its layout, and gets its gradient in it."""
     @staticmethod
@@ -166,6 +163,9 @@ def whole_of(tensor, grad_placements=None):
     """The whole, plain: see ShardTensor.full_tensor."""
     whole = redistributed(tensor, None, [Replicate()] * len(tensor._handle.spec.placements))
     return local_of(whole, grad_placements)
+
+
+movers += [Move.apply, whole_of]
 
 
 def shard_tensor(value, mesh):

@@ -6,6 +6,7 @@ import torch
 from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
 from ._layout import complete
+from ._lists import gradients, is_long
 from ._memory import own_chunk, replicate, shows, to_torch
 from ._results import FACTORS, FORMULAS, INPUTS, KEPT, NOTHING, PLACES, RESULT, saves
 from ._streams import drawn_again, stand
@@ -92,7 +93,7 @@ def wrap(handle):
 
 
 makers = []  # _shortcut puts in what makes one
-movers = []  # _moves puts in what takes a tensor to a spec
+movers = []  # _moves puts in what takes a tensor to a spec, and what gives the whole of one
 
 
 def lent(handle):
@@ -208,6 +209,8 @@ class Node(torch.autograd.Function):
         form = tuple(None if f is None else (*f, type(next(edges)[0]).__name__ == "AccumulateGrad") for f in ctx.form)
         if torch.is_grad_enabled() and ctx.saves == RESULT:
             return (None, None, derived(ctx, form[0], *cotangents))
+        if torch.is_grad_enabled() and is_long(call, cotangents):
+            return (None, None, *of_lists(ctx, form, cotangents))
         if torch.is_grad_enabled():  # create_graph: the gradients are a node of their own
             grads = Node.apply(call.above(ctx.bits, len(cotangents)), form, *saved(ctx), *cotangents)
             spend(ctx.pullback)
@@ -248,7 +251,23 @@ def derived(ctx, form, cotangent):
     with torch._C._EnableTorchFunction():
         grad = FORMULAS[ctx.call.op.name](result, cotangent, ctx.call.attrs)
         spend(ctx.pullback)
-        return movers[0](grad, leaf_layout(grad._handle.spec, spec)) if is_leaf else grad
+        return as_kept(grad, spec, False, is_leaf)
+
+
+def of_lists(ctx, form, cotangents):
+    """The gradients of an op of many tensors, of which its pullback has no derivatives."""
+    found = gradients(ctx.call, form, cotangents, ctx.needs_input_grad[2:])
+    spend(ctx.pullback)
+    with torch._C._EnableTorchFunction():
+        return [None if g is None else as_kept(g, *f) for g, f in zip(found, form)]
+
+
+def as_kept(grad, spec, is_plain, is_leaf):
+    """A gradient as torch's engine gets it: see gradient."""
+    to_spec, whole_of = movers
+    if is_plain:
+        return None if spec.mesh.coordinate is None else whole_of(grad)
+    return to_spec(grad, leaf_layout(grad._handle.spec, spec)) if is_leaf else grad
 
 
 def saved(ctx):

@@ -347,6 +347,21 @@ def sampled(func, args, kwargs):
     return F.grid_sample(words["input"], words["grid"], mode, padding, words["align"])
 
 
+def pad_sequence(func, args, kwargs):
+    """Torch writes the sequences into a plain tensor that it makes."""
+    words = words_of(["sequences", "batch_first", "padding_value", "padding_side"], args, kwargs)
+    sequences = None if words is None else words["sequences"]
+    side = None if words is None else words.get("padding_side", "right")
+    if not sequences or side not in ("left", "right") or any(t.ndim < 1 or t.shape[1:] != sequences[0].shape[1:]
+                                                             for t in sequences):
+        return NotImplemented
+    most, rest = max(t.shape[0] for t in sequences), [0, 0] * (sequences[0].ndim - 1)
+    value = words.get("padding_value", 0)
+    beside = [(most - t.shape[0], 0) if side == "left" else (0, most - t.shape[0]) for t in sequences]
+    padded = [F.pad(t, [*rest, *pad], value=value) for t, pad in zip(sequences, beside)]
+    return torch.stack([t.to(sequences[0].dtype) for t in padded], 0 if words.get("batch_first", False) else 1)
+
+
 def by_its_body(function):
     """A function of torch's in Python, whose calls come above autograd as the program's own do: handed on, torch would
     make them below, where attention has no op."""
@@ -360,7 +375,7 @@ SPECIAL = {
     "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
     "grid_sampler_3d": sampled,
     "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
-    "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
+    "pad_sequence": pad_sequence, "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,
