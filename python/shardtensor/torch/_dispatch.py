@@ -125,6 +125,12 @@ def unscale(func, args, kwargs):
         found.copy_(to_torch(laid(found, spec).full_tensor()))
 
 
+def equal(func, args, kwargs):
+    """Torch calls it pointwise, though it gives one truth: that of all ranks."""
+    one, other = args
+    return one.shape == other.shape and not torch.ne(one, other).any().item()
+
+
 def transpose(func, args, kwargs):
     handle = args[0]._handle
     return wrap(world().op("transpose")(handle, 0, 1) if handle.ndim == 2 else handle)
@@ -145,6 +151,22 @@ def apart(name):
 def of_each(function):
     """A function of a list whose results have another shape than its tensors: of each by itself."""
     return lambda func, args, kwargs: [function(tensor, *args[1:], **kwargs) for tensor in args[0]]
+
+
+def powers_of_each(func, args, kwargs):
+    """The sum of the absolute values' powers, which torch has of lists alone."""
+    tensors, order = (*args, 2)[:2]
+    return [tensor.abs().pow(order).sum(dtype=kwargs.get("dtype")) for tensor in tensors]
+
+
+@functools.lru_cache(maxsize=None)
+def is_of_elements(name):
+    """Whether a function of lists is a function of their elements: an optimizer's, or what torch calls pointwise of one
+    tensor."""
+    bare = name.removeprefix("_foreach_").removesuffix("_")
+    packet = getattr(torch.ops.aten, bare, None)
+    return name.startswith("_fused_") or bare in ("copy", "zero") or packet is not None and any(
+        torch.Tag.pointwise in getattr(packet, overload).tags for overload in packet.overloads())
 
 
 def turned(func, args, kwargs):
@@ -180,7 +202,8 @@ OWN = {
     "unsafe_chunk": apart("chunk"),
     "detach": same_values, "alias": same_values, "lift_fresh": same_values, "_to_copy": to_copy,
     "_foreach_norm": of_each(torch.ops.aten.linalg_vector_norm), "_foreach_max": of_each(torch.ops.aten.max),
-    "_unique2": unique, "unique_consecutive": unique,
+    "_foreach_powsum": powers_of_each, "_foreach_mm": lambda func, args, kwargs: list(map(torch.mm, *args)),
+    "equal": equal, "_unique2": unique, "unique_consecutive": unique,
     "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar,
     "copy_": copy_, "zero_": zero_, "t": transpose,
     "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM, **BELOW
@@ -299,7 +322,8 @@ def dispatch(func, args, kwargs):
     if torch.is_inference_mode_enabled() and is_composite(func) and op_of(func) is None:
         return func.decompose(*args, **kwargs)  # which torch does before it comes here, but for this mode
     if of_lists:
-        return (on_chunks if fits_lists(args, kwargs) else on_whole)(func, args, kwargs)
+        fits = is_of_elements(name) and fits_lists(args, kwargs)
+        return (on_chunks if fits else on_whole)(func, args, kwargs)
     try:
         return by_name(func, args, kwargs)
     except NotOurs:

@@ -347,6 +347,22 @@ def sampled(func, args, kwargs):
     return F.grid_sample(words["input"], words["grid"], mode, padding, words["align"])
 
 
+def fill_diagonal(func, args, kwargs):
+    """By views that know what they show, or by places."""
+    words = words_of(["input", "fill_value", "wrap"], args, kwargs)
+    tensor = None if words is None else words["input"]
+    if tensor is None or tensor.ndim < 2 or tensor.ndim > 2 and len(set(tensor.shape)) > 1:
+        return NotImplemented
+    if tensor.ndim == 2 and not words.get("wrap", False):
+        tensor.diagonal().fill_(words["fill_value"])
+        return tensor
+    rows = torch.arange(tensor.shape[0], device=tensor.device)
+    columns = rows % (tensor.shape[1] + 1)
+    rows, columns = rows[columns < tensor.shape[1]], columns[columns < tensor.shape[1]]
+    tensor[(rows, *[columns] * (tensor.ndim - 1))] = words["fill_value"]
+    return tensor
+
+
 def pad_sequence(func, args, kwargs):
     """Torch writes the sequences into a plain tensor that it makes."""
     words = words_of(["sequences", "batch_first", "padding_value", "padding_side"], args, kwargs)
@@ -375,7 +391,7 @@ SPECIAL = {
     "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
     "grid_sampler_3d": sampled,
     "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
-    "pad_sequence": pad_sequence, "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
+    "pad_sequence": pad_sequence, "fill_diagonal_": fill_diagonal, "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
     "cuda": to_device,

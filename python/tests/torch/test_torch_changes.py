@@ -361,6 +361,23 @@ class Pending(TestCase):
             for wanted, got in zip(*found):
                 self.close(got, wanted)
 
+    @on_ranks(1, 2, 3)
+    def test_diagonals(self, mesh):
+        for shape, wrap in (((4, 4), False), ((7, 3), False), ((7, 3), True), ((3, 7), True), ((3, 3, 3), False)):
+            X, found = numbers(*shape), []
+            for placement in (None, Shard(0), Shard(1), Replicate()):
+                x = X.clone() if placement is None else spread(X, mesh, placement)
+                x.requires_grad_()
+                y = x * 1
+                self.assertIs(y.fill_diagonal_(2., wrap=wrap), y)
+                z = x.detach().clone()
+                z[1:, :3].fill_diagonal_(5) if len(shape) == 2 else z.fill_diagonal_(5)
+                found.append((y, z, *torch.autograd.grad(y.square().sum(), x)))
+            for got in found[1:]:
+                for a, b in zip(got, found[0], strict=True):
+                    self.close(a, b)
+        self.assertRaises(RuntimeError, spread(numbers(3, 4, 3), mesh, Shard(0)).fill_diagonal_, 1)
+
     @on_ranks(2, 3)
     def test_gradients_of_activations_in_place_stay_on_chunks(self, mesh):
         """Though they come laid otherwise than what they go back through, or it was pending."""

@@ -51,6 +51,31 @@ class Pointwise(AgainstTorch):
             self.assertRaises(RuntimeError, torch.fmax, x, numbers(3))
         self.close(torch.fmax(x, y, out=spread(X, mesh, Shard(0))), torch.fmax(full(x), Y), equal_nan=True)
 
+    @on_ranks(1, 2, 3)
+    def test_equal_is_one_truth_of_all_ranks(self, mesh):
+        """Of chunks some ranks would say yes, and others no."""
+        X = numbers(5, 4)
+        Y, N = X.clone(), X.clone()
+        Y[0] = N[4, 3] = float("nan")
+        for x in layouts(X, mesh):
+            for y in (*layouts(Y, mesh), Y):
+                self.assertFalse(torch.equal(x, y) or torch.equal(y, x) or x.equal(y))
+            self.assertTrue(torch.equal(x, x) and torch.equal(x, X) and torch.equal(X, x) and torch.equal(x > 0, X > 0))
+            self.assertFalse(torch.equal(x, x[:4]) or torch.equal(x, N))
+            self.assertTrue(torch.equal(x[:0], x[:0]) and torch.equal(x.float().double(), X.float()))
+        self.stays()
+
+    @on_ranks(1, 2, 3)
+    def test_functions_of_lists_that_are_not_pointwise(self, mesh):
+        X, Y = [numbers(4, 4, seed=i) for i in range(3)], [numbers(4, 4, seed=i + 3) for i in range(3)]
+        for f in (torch._foreach_mm, lambda x, y: torch._foreach_norm(x, 1), lambda x, y: torch._foreach_max(x),
+                  lambda x, y: torch._foreach_powsum(x, 3), lambda x, y: torch._foreach_powsum(y)):
+            for kinds in itertools.product((Shard(0), Shard(1)), (Shard(0), Shard(1))):
+                x, y = ([spread(t, mesh, kind) for t in ts] for ts, kind in zip((X, Y), kinds))
+                for got, wanted in zip(f(x, y), f(X, Y), strict=True):
+                    self.assertEqual(got.shape, wanted.shape)
+                    self.close(got, wanted)
+
 
 V, W, HOLES = numbers(4, seed=1), numbers(5, 4, seed=2), numbers(5, 4).clamp(min=-0.5).log()
 LABELS = torch.tensor([3, 0, 1, 2, 1], device=DEVICE)
