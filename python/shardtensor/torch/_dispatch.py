@@ -1,5 +1,6 @@
 """Below torch's autograd: what torch itself calls there, its engine's sums, decompositions, optimizers. By name
 again, else by the fallback."""
+import contextlib
 import functools
 
 import torch
@@ -27,9 +28,18 @@ from ._views import (base_to_write, completed, is_alone, note_alias, note_torch_
 from ._world import is_here, place, world
 
 
+def shown_by(tensor, handle):
+    """A ShardTensor that shows another one's elements: in inference mode too none of that mode's, unless the other one
+    is, or torch could not have it count its changes."""
+    with torch._C.DisableTorchFunctionSubclass():
+        outside = torch.is_inference_mode_enabled() and not tensor.is_inference()
+    with torch.inference_mode(False) if outside else contextlib.nullcontext():
+        return wrap(handle)
+
+
 def same_values(func, args, kwargs):
     part_copies(args[0])
-    result = wrap(args[0]._handle)  # one handle: what is written through one is seen through the other
+    result = shown_by(args[0], args[0]._handle)  # one handle: what is written through one is seen through the other
     note_alias(result, args[0])
     result._lent = getattr(args[0], "_lent", False)
     result._gathered_view = getattr(args[0], "_gathered_view", False)
@@ -237,7 +247,7 @@ def by_name(func, args, kwargs):
     offer_below(func, op)
     if op.in_place:
         return args[0]
-    results = [wrap(h) for h in outputs]
+    results = [shown_by(args[0], h) if op.aliases and args else wrap(h) for h in outputs]
     for at, result in enumerate(results if op.aliases and func._schema.name != "aten::_unsafe_view" else ()):
         if result._handle.is_view and args:
             note_torch_view(result, args[0], (op, attrs, at))

@@ -361,6 +361,25 @@ class Pending(TestCase):
             for wanted, got in zip(*found):
                 self.close(got, wanted)
 
+    @on_ranks(1, 2)
+    def test_detached_in_inference_mode(self, mesh):
+        """What shows the elements of a tensor that was made outside of it is, as in torch, none of that mode's."""
+        X = numbers(5, 4)
+        for grad, placement in itertools.product((False, True), (Shard(0), Replicate())):
+            x = spread(X, mesh, placement, requires_grad=grad)
+            with torch.inference_mode():
+                y = x.detach()
+                z = (y * 2).detach()
+                self.assertEqual((y.is_inference(), z.is_inference()), (False, True))
+                y.add_(1)
+                self.close(z, 2 * X)
+                self.close(x.detach()[1:3], X[1:3] + 1)
+                with torch._C.DisableTorchFunctionSubclass():
+                    rows = x.detach().unbind()
+                self.close(rows[1], X[1] + 1)
+            self.assertFalse(rows[1].is_inference())
+            self.close(x, X + 1)
+
     @on_ranks(1, 2, 3)
     def test_diagonals(self, mesh):
         for shape, wrap in (((4, 4), False), ((7, 3), False), ((7, 3), True), ((3, 7), True), ((3, 3, 3), False)):
