@@ -5,6 +5,7 @@ import torch
 
 from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
+from ._fsdp import is_gathered_again
 from ._layout import complete
 from ._lists import gradients, is_long
 from ._memory import own_chunk, replicate, shows, to_torch
@@ -301,12 +302,15 @@ def to_save(how, values, handles, bits):
 
 
 def moved(ctx):
-    """Whether memory of torch's that the pullback reads is elsewhere by now: FSDP frees a parameter's behind the
-    forward and makes it anew for the backward."""
+    """Whether memory of torch's that the pullback reads is elsewhere by now, or may be on another rank: FSDP frees a
+    parameter's behind the forward and makes it anew for the backward. Other memory is kept, so that what has been put
+    in its place is elsewhere on every rank."""
     if not any(ctx.addresses):
         return False
     with torch._C._EnableTorchFunction():
-        return addresses(ctx.saved_tensors, ctx.form) != ctx.addresses
+        kept = ctx.saved_tensors
+        again = any(is_gathered_again(v) for v, address in zip(kept, ctx.addresses) if address)
+        return again or addresses(kept, ctx.form) != ctx.addresses
 
 
 def repeat(ctx):

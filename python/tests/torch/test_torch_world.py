@@ -19,7 +19,7 @@ from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardtensor as st
 import shardtensor.torch._world
-from shardtensor.torch import Stager, close, scatter_tensor, sync_module_over_mesh, world
+from shardtensor.torch import _node, Stager, close, scatter_tensor, sync_module_over_mesh, world
 
 RANKS = int(os.environ.get("STN_TEST_RANKS", 0))  # of which this process is one
 
@@ -388,6 +388,30 @@ class DataParallel(TestCase):
                 optimizer.step()
         for a, b in zip(one.parameters(), own.parameters()):
             self.close(b, a)
+
+    def test_parameters_that_fsdp_gathers_where_they_were_on_some_ranks(self):
+        """Where an allocator puts them is no matter of the program's: that some nodes run their op again, which talks
+        to other ranks, all ranks have to see alike."""
+        mesh, address_of = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "rows")), _node.address_of
+        mine, images = mesh.get_local_rank("data"), [numbers(2, 3, 6, 5, seed=group) for group in range(2)]
+        one, own = (torch.nn.Sequential(*[torch.nn.Conv2d(3, 3, 3, padding=1, dtype=torch.float64) for _ in range(3)])
+                    for _ in range(2))
+        for module in (one, own):
+            module.load_state_dict({name: numbers(*p.shape) / 8 for name, p in module.named_parameters()})
+        for layer in (*own, own):
+            fully_shard(layer, mesh=mesh["data"])
+        if mesh.get_local_rank("rows") == 0:
+            _node.address_of = lambda tensor: address_of(tensor) and 1
+        try:
+            x = scatter_tensor(images[mine], mine * 2, mesh["rows"], [Shard(2)], requires_grad=True)
+            own(x).square().sum().backward()
+        finally:
+            _node.address_of = address_of
+        whole = [image.requires_grad_() for image in images]
+        sum(one(image).square().sum() for image in whole).div(2).backward()
+        self.close(x.grad, 2 * whole[mine].grad)
+        for cut, plain in zip(own.parameters(), one.parameters()):
+            torch.testing.assert_close(cut.grad.full_tensor(), plain.grad)
 
 
 class Choices(TestCase):
