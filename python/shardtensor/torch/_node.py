@@ -15,8 +15,9 @@ from ._traced import call_traced, is_traced, seen
 from ._views import note_views
 from ._world import world
 
-# Ops that draw random numbers: called again they draw others.
-RANDOM = {"dropout", "dropout_channels", "scaled_dot_product_attention"}
+# Ops that draw random numbers, which called again are others, with the chance that a number is dropped where nothing
+# says it.
+RANDOM = {"dropout": ("p", 0.5), "dropout_channels": ("p", 0.5), "scaled_dot_product_attention": ("dropout_p", 0.)}
 
 
 # Dtypes that gradients exist of.
@@ -176,7 +177,7 @@ class Node(torch.autograd.Function):
         ctx.bits = call.mask(ctx.needs_input_grad[2:])
         hooks = saving_hooks() if ctx.bits else None
         ctx.repeats = hooks is not None
-        ctx.state = stand([call.mesh]) if call.op.name in RANDOM else None
+        ctx.state = stand([call.mesh]) if draws(call) else None
         if ctx.repeats:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
             refuse_checkpoint(call, hooks)
         outputs, ctx.pullback = call.run(handles, 0 if ctx.repeats else ctx.bits)
@@ -238,8 +239,13 @@ def spend(pullback):
         pullback.release()
 
 
+def draws(call):
+    word, default = RANDOM.get(call.op.name, ("", 0))
+    return call.attrs.get(word, default) > 0 and call.attrs.get("training", True)
+
+
 def refuse_checkpoint(call, hooks):
-    if call.op.name in RANDOM and not draws_again() and "checkpoint" in getattr(hooks[0], "__qualname__", ""):
+    if draws(call) and not draws_again() and "checkpoint" in getattr(hooks[0], "__qualname__", ""):
         raise RuntimeError("%s draws the library's random numbers, which torch.utils.checkpoint does not draw again: "
                            "use shardtensor.torch.checkpoint" % call.op.name)
 

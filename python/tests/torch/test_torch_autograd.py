@@ -208,6 +208,15 @@ class Autograd(TestCase):
                                               use_reentrant=False)  # without random numbers torch's own will do
         self.close(torch.autograd.grad(y.sum(), x)[0], torch.autograd.grad(torch.tanh(x @ w).sum(), x)[0])
 
+        def attention(t, p):
+            return F.scaled_dot_product_attention(t[None], t[None], (t @ w)[None], dropout_p=p)
+
+        y = torch.utils.checkpoint.checkpoint(attention, x, 0., use_reentrant=False)  # which draws none
+        self.close(torch.autograd.grad(y.square().sum(), x)[0],
+                   torch.autograd.grad(attention(x, 0.).square().sum(), x)[0])
+        with self.assertRaisesRegex(RuntimeError, "shardtensor.torch.checkpoint"):
+            torch.utils.checkpoint.checkpoint(attention, x, 0.5, use_reentrant=False)
+
     @on_ranks(4)
     def test_rows_of_a_mesh_draw_again_what_they_drew(self, mesh):
         """A mesh of some ranks counts its draws itself. What is run again goes back on it, and then on."""
