@@ -136,10 +136,10 @@ def long_pad(func, args, kwargs):
     """Padding with a number, of more dims than an op takes: the last ones, and then those before, put behind them."""
     words = words_of(["input", "pad", "mode", "value"], args, kwargs)
     pad = None if words is None else words.get("pad")
-    tensor, mode = words["input"], words.get("mode", "constant")
-    if not isinstance(pad, (list, tuple)) or not NUMBERS < len(pad) <= 2 * tensor.ndim or mode != "constant":
+    if not isinstance(pad, (list, tuple)) or not NUMBERS < len(pad) <= 2 * words["input"].ndim or words.get(
+            "mode", "constant") != "constant":
         return NotImplemented
-    value, n = words.get("value"), NUMBERS // 2
+    tensor, value, n = words["input"], words.get("value"), NUMBERS // 2
     last, before = list(range(-n, 0)), list(range(-tensor.ndim, -n))
     result = F.pad(tensor, pad[:NUMBERS], value=value).permute(*last, *before)
     order = [d % tensor.ndim for d in (*last, *before)]
