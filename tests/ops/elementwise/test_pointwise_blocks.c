@@ -40,7 +40,8 @@ static double nearness(enum stni_pointwise_op op, stn_dtype d, int isa)
 #undef ROW
     };
     const int is_function = op == STNI_POINTWISE_exp_of_difference || op == STNI_POINTWISE_pow ||
-                            op == STNI_POINTWISE_atan2 || op == STNI_POINTWISE_angle || op == STNI_POINTWISE_hypot;
+                            op == STNI_POINTWISE_atan2 || op == STNI_POINTWISE_angle || op == STNI_POINTWISE_hypot ||
+                            op == STNI_POINTWISE_logaddexp || op == STNI_POINTWISE_xlogy;
     for (size_t k = 0; k < sizeof exact / sizeof exact[0] && !is_function; k++)
         if (exact[k] == op)
             return 0;
