@@ -89,7 +89,8 @@ STNI_KERNEL_INLINE T NAME(mish_second_derivative)(T x)
 STNI_KERNEL_INLINE T NAME(logit_within)(T x, T eps, T value)
 {
     T lowest = eps < 0 ? 0 : eps;
-    return (x < lowest) | (x > 1 - lowest) ? (eps < 0 ? (T)NAN : 0) : value;
+    int is_beyond = (x < lowest) | (x > 1 - lowest);
+    return is_beyond ? (eps < 0 ? (T)NAN : 0) : value;
 }
 
 STNI_KERNEL_INLINE T NAME(logit_derivative)(T x, T eps)
