@@ -13,7 +13,7 @@
     X(gt,          x > y,               x > y,  x > y,  NONE)                                         \
     X(ge,          x >= y,              x >= y, x >= y, NONE)                                         \
     X(isnan,       x != x,              0,      0,      x != x)                                       \
-    X(isinf,       IS_INFINITE(x),      0,      0,      IS_INFINITE(REAL(x)) | IS_INFINITE(IMAG(x)))      \
+    X(isinf,       IS_INFINITE(x),      0,      0,      IS_INFINITE(REAL(x)) + IS_INFINITE(IMAG(x)) > 0)  \
     X(isfinite,    x - x == 0,          1,      1,      x - x == 0)
 
 #define STNI_PARTS_LIST(X)                                                                            \
