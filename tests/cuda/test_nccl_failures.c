@@ -448,48 +448,6 @@ static void an_id_that_is_refused_leaves_the_control_usable(void)
     nccl_check_none_is_left();
 }
 
-/* Ending */
-
-static void reduce_once(struct nccl_rank *r)
-{
-    void *memory = NULL;
-    CHECK_STATUS(stni_device_allocate(r->context->device, 2 * N * sizeof(float), &memory), STN_OK);
-    CHECK_STATUS(all_reduce(r, memory, (float *)memory + N), STN_OK);
-    CHECK_STATUS(stn_queue_sync(stn_context_queue(r->context)), STN_OK);
-    stni_device_deallocate(r->context->device, memory, 2 * N * sizeof(float));
-}
-
-static void ends_in_time(int aborts)
-{
-    const double begun = seconds();
-    nccl_run(RANKS, 60, 0, reduce_once, NULL);
-    CHECK(seconds() - begun < 30);
-    nccl_check_calls("ncclCommAbort", aborts);
-    nccl_check_calls("ncclCommDestroy", RANKS - aborts);
-    nccl_check_none_is_left();
-}
-
-static void communicators_are_finalized_and_destroyed(void)
-{
-    nccl_reset();
-    nccl_script()->delay(4);
-    ends_in_time(0);
-}
-
-static void an_end_that_never_comes_is_an_abort(void)
-{
-    nccl_reset();
-    nccl_tell(1, "ncclCommFinalize", 0, STANDIN_NCCL_LOST);
-    ends_in_time(RANKS);
-}
-
-static void an_end_that_fails_is_an_abort(void)
-{
-    nccl_reset();
-    nccl_tell(1, "ncclCommFinalize", 0, STANDIN_NCCL_ANSWERS);
-    ends_in_time(RANKS);
-}
-
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -513,9 +471,6 @@ int main(int argc, char **argv)
         {"an_error_of_making_that_comes_later_is_told_to_all", an_error_of_making_that_comes_later_is_told_to_all},
         {"a_rank_that_never_joins_is_found_by_the_deadline", a_rank_that_never_joins_is_found_by_the_deadline},
         {"an_id_that_is_refused_leaves_the_control_usable", an_id_that_is_refused_leaves_the_control_usable},
-        {"communicators_are_finalized_and_destroyed", communicators_are_finalized_and_destroyed},
-        {"an_end_that_never_comes_is_an_abort", an_end_that_never_comes_is_an_abort},
-        {"an_end_that_fails_is_an_abort", an_end_that_fails_is_an_abort},
     };
     return TEST_MAIN(argc, argv, cases);
 }

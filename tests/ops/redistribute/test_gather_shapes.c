@@ -2,8 +2,6 @@
 #include "ops/against_one.h"
 #include "ranks.h"
 
-#include <stdlib.h>
-
 enum { RANKS = 3, ROWS = 7, COLUMNS = 2, N = ROWS * COLUMNS };
 
 static const int64_t shape_2d[] = {ROWS, COLUMNS}, sizes_rows[] = {4, 0, 3};
@@ -12,13 +10,8 @@ static const int64_t shape_2d[] = {ROWS, COLUMNS}, sizes_rows[] = {4, 0, 3};
 static stn_tensor *filled(stn_context *context, const int64_t *shape, double value)
 {
     const stn_spec *spec;
-    stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 2, shape, NULL, &spec);
-    int64_t n = stn_spec_numel(spec);
-    double *data = calloc((size_t)n + 1, sizeof *data);
-    for (int64_t i = 0; i < n; i++)
-        data[i] = value;
-    stn_tensor *tensor = stn_from_host(context, spec, data);
-    free(data);
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 2, shape, NULL, &spec), STN_OK);
+    stn_tensor *tensor = stn_full(context, spec, value);
     stn_spec_release(&spec);
     return tensor;
 }
