@@ -327,8 +327,7 @@ static PyMethodDef methods[] = {
     {"item", item, METH_NOARGS, "The value of the only element. Collective."},
     {"to_text", to_text, METH_NOARGS,
      "The description and the elements as a text, of many the first and last ones, on the first rank of the mesh; '' "
-     "on "
-     "the others. Collective."},
+     "on the others. Collective."},
     {"to_host", to_host, METH_NOARGS, "This rank's chunk as bytes, row-major."},
     {"__dlpack__", STNP_KEYWORDS(stnp_tensor_dlpack), "This rank's chunk, zero copy."},
     {"__dlpack_device__", stnp_tensor_dlpack_device, METH_NOARGS, "(type, index)."},
