@@ -55,6 +55,15 @@ STN_API void stn_tensor_changed(stn_tensor *tensor);
  *  give. A change in place goes through to the other, or is refused. 0 for NULL and an error tensor. Local. */
 STN_API int stn_tensor_is_view(const stn_tensor *tensor);
 
+/** Until the matching end, what has views that need not share its memory is changed in place all the same: these show
+ *  the elements from before, the new ones, or some of both. For a framework that knows which of its views live, and
+ *  takes them again before they are read; a view that lives on one rank alone then hinders no change there. What is
+ *  such a view itself stays refused. Nests. Local. */
+STN_API void stn_allow_stale_views_begin(stn_context *context);
+
+/** Ends what the last stn_allow_stale_views_begin began. Local. */
+STN_API void stn_allow_stale_views_end(stn_context *context);
+
 /** Makes a tensor's memory immutable, for ever: tables and masks that every rank makes for itself and nobody sends
  *  again. Ops in place, optimizers, collectives in place and loading refuse to write to it (STN_ERR_STATE); handles
  *  that share the memory are as immutable. Local; every rank says it.

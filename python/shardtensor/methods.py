@@ -264,6 +264,17 @@ def no_sync(context):
 
 
 @contextlib.contextmanager
+def allow_stale_views(context):
+    """with allow_stale_views(context): views that need not share memory do not hinder a change of what they show, which
+    they need not show then."""
+    context.allow_stale_views(True)
+    try:
+        yield
+    finally:
+        context.allow_stale_views(False)
+
+
+@contextlib.contextmanager
 def trace(context, path):
     """with trace(context, path): what this rank does is recorded, and written to `path` for Perfetto, also where the
     part ends by an exception."""

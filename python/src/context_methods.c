@@ -1,32 +1,31 @@
 /* What a context does: scalars of its state here, everything larger in the file of its noun. */
 #include "binding.h"
 
-static PyObject *no_grad(PyObject *self, PyObject *on)
+static PyObject *begin_or_end(PyObject *self, PyObject *on, void (*begin)(stn_context *context),
+                              void (*end)(stn_context *context))
 {
     stnp_entry entry;
-    int begin = PyObject_IsTrue(on);
-    if (begin < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
+    const int begins = PyObject_IsTrue(on);
+    if (begins < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
         return NULL;
-    if (begin)
-        stn_no_grad_begin(entry.context->handle);
-    else
-        stn_no_grad_end(entry.context->handle);
+    (begins ? begin : end)(entry.context->handle);
     stnp_leave(&entry, STN_OK);
     Py_RETURN_NONE;
 }
 
+static PyObject *no_grad(PyObject *self, PyObject *on)
+{
+    return begin_or_end(self, on, stn_no_grad_begin, stn_no_grad_end);
+}
+
 static PyObject *no_sync(PyObject *self, PyObject *on)
 {
-    stnp_entry entry;
-    int begin = PyObject_IsTrue(on);
-    if (begin < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
-        return NULL;
-    if (begin)
-        stn_no_sync_begin(entry.context->handle);
-    else
-        stn_no_sync_end(entry.context->handle);
-    stnp_leave(&entry, STN_OK);
-    Py_RETURN_NONE;
+    return begin_or_end(self, on, stn_no_sync_begin, stn_no_sync_end);
+}
+
+static PyObject *allow_stale_views(PyObject *self, PyObject *on)
+{
+    return begin_or_end(self, on, stn_allow_stale_views_begin, stn_allow_stale_views_end);
 }
 
 static PyObject *grad_enabled(PyObject *self, PyObject *none)
@@ -355,6 +354,9 @@ PyMethodDef stnp_context_methods[] = {
     {"capture_end", stnp_context_capture_end, METH_NOARGS, "The step that was recorded. Collective."},
     {"op", get_op, METH_O, "op(name): the op of that name, to be called."},
     {"op_names", op_names, METH_NOARGS, "The names of all ops."},
+    {"allow_stale_views", allow_stale_views, METH_O,
+     "allow_stale_views(on): begins or ends a part in which views do not hinder a change of what they show, which they "
+     "need not show then. They nest."},
     {"no_grad", no_grad, METH_O, "no_grad(on): begins or ends a part in which nothing is recorded. They nest."},
     {"no_sync", no_sync, METH_O,
      "no_sync(on): begins or ends a part whose backwards leave replicas' gradients pending. They nest."},

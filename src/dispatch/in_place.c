@@ -19,7 +19,7 @@ static const char *why_not(const struct stni_walk *w)
         return "is immutable";
     if (stni_tensor_is_apart(t))
         return "is a view that need not share memory";
-    if (atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
+    if (stni_tensor_has_views_apart(t))
         return "has views that need not share its memory";
     if (stni_tensor_repeats_elements(t))
         return "has elements that stand in several places";

@@ -92,6 +92,29 @@ static stn_status lives_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
+/* What was moved from a tensor whose stale views are allowed is no view of it. */
+static stn_status stale_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = source(context, stn_shard(0)), *y = moved(x, stn_shard(0));
+    stn_tensor *apart = stn_view(x, 1, (int64_t[]){-1}), *of_value = stn_view(y, 1, (int64_t[]){-1});
+    CHECK(!stn_tensor_is_error(apart) && !stn_tensor_is_error(of_value));
+    stn_allow_stale_views_begin(context);
+    CHECK(stn_mul_number_(x, 3) == x);
+    is_counted(y, 1);
+    CHECK(stn_mul_number_(y, 2) == y);
+    stn_allow_stale_views_end(context);
+    is_counted(x, 3);
+    is_counted(y, 2);
+    return stn_scope_end(context);
+}
+
+static void stale_views_hinder_no_copy(void)
+{
+    test_worlds(stale_body, NULL);
+}
+
 static void values_outlive_each_other(void)
 {
     test_ranks(1, lives_body, NULL);
@@ -169,6 +192,7 @@ int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"changes_stay_with_who_made_them", changes_stay_with_who_made_them},
+        {"stale_views_hinder_no_copy", stale_views_hinder_no_copy},
         {"values_outlive_each_other", values_outlive_each_other},
         {"what_backward_kept_stays", what_backward_kept_stays},
         {"steps_and_immutability_are_each_tensors_own", steps_and_immutability_are_each_tensors_own},

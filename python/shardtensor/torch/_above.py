@@ -1,5 +1,7 @@
 """Above torch's autograd: an op of the library is one node of torch's graph. What has none goes on to torch, and comes
 back below."""
+import functools
+
 import torch
 from torch.distributed.tensor import DTensor
 
@@ -63,9 +65,12 @@ def above(func, args, kwargs, promotion_mode):
     if seen and _traced_calls.first_traced(args, kwargs) is not None:
         return _compile.traced(func, lambda: _traced_calls.above(func, args, kwargs, lambda: as_op(
             func, args, kwargs, promotion_mode)))
+    direct = functools.partial(as_op_or_torch, func, args, kwargs, promotion_mode)
     if _through.is_change(func, args, kwargs):
-        return _through.change(func, args, kwargs, lambda: as_op_or_torch(func, args, kwargs, promotion_mode))
-    return as_op_or_torch(func, args, kwargs, promotion_mode)
+        return _through.change(func, args, kwargs, direct)
+    for tensor in _through.changed_in_list(func, args, kwargs):
+        direct = functools.partial(_through.beside_views, tensor, direct)
+    return direct()
 
 
 def as_op_or_torch(func, args, kwargs, promotion_mode):

@@ -14,14 +14,14 @@ def set_data(tensor, value):
     """Layout, dtype and elements are those of `value` from here on, and shared with it; of a view, which may not be
     changed in place, a copy. A plain value of the tensor's shape is cut as the tensor is. Local."""
     taken = as_shard(tensor, value)
-    is_lent, handle = getattr(taken, "_lent", False), taken._handle
+    is_lent, handle, before = getattr(taken, "_lent", False), taken._handle, tensor._handle
     with torch._C.DisableTorchFunctionSubclass():
         set_metadata(tensor, taken)
     if handle.is_view and not is_lent:
         handle = world().op("clone")(handle)
     tensor._handle, tensor._lent = handle, is_lent
     tensor._gathered_view = False
-    forget_views(tensor)
+    forget_views(tensor, before)
     layout = getattr(tensor, "_lays_gradients", None)
     if layout:
         layout[0] = handle.spec

@@ -24,7 +24,7 @@ from ._shortcut import REFUSALS, offer_below
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
 from ._views import (base_to_write, completed, is_alone, note_alias, note_torch_view, part_copies, refuse_change,
-                     refuse_turn, set_aside, views_beside)
+                     refuse_turn, views_beside, write_beside_views)
 from ._world import is_here, place, world
 
 
@@ -236,9 +236,8 @@ def by_name(func, args, kwargs):
     except StateError:
         if not op.in_place:
             raise
-        if not getattr(args[0], "_node_view", False) and views_beside(args[0]):
-            handles.clear()
-            return set_aside(args[0], lambda: by_name(func, args, kwargs))
+        if write_beside_views(args[0], lambda: op.pullback(handles, attrs, 0)):
+            return args[0]
         if not is_alone(args[0]) and base_to_write(args[0]) is None:
             raise
         return write(op, args[0], handles, attrs)

@@ -15,7 +15,7 @@ from ._memory import laid, replicate, to_torch
 from ._node import handle_of, lent, wrap
 from ._through import placed, places
 from ._trees import mapped, sharded, tensors
-from ._views import base_to_write, completed, first_of, is_alone, set_aside, take_again, taken, views_beside
+from ._views import base_to_write, completed, first_of, is_alone, leave_stale, taken, views_beside, write_beside_views
 from ._world import world
 
 gathered = collections.Counter()  # how often each function ran whole on gathered tensors
@@ -164,7 +164,7 @@ def on_chunks(func, args, kwargs):
             put(tensor, values)
     for tensor in changed:
         tensor._handle.changed()
-        take_again(tensor, views_beside(tensor))
+        leave_stale(views_beside(tensor))
     if in_place(func):
         return args[0] if func._schema.returns else None
     if is_list_beside(result, firsts):
@@ -294,8 +294,7 @@ def put(tensor, value):
             world().op("copy_")(tensor._handle, value)
             return
         except StateError:
-            if not getattr(tensor, "_node_view", False) and views_beside(tensor):
-                set_aside(tensor, lambda: put(tensor, value))
+            if write_beside_views(tensor, lambda: world().op("copy_")(tensor._handle, value)):
                 return
             if not is_alone(tensor):
                 if not put_through(tensor, value):

@@ -26,12 +26,14 @@ from ._promotion import TensorPromotionMode
 from ._properties import part
 from ._shortcut import make_shortcut
 from ._values import tell_backward, tell_owner, tell_reader
+from ._views import Stale, is_stale
 from ._world import is_here, place, world
 
 
 class ShardTensor(torch.Tensor):
     _functions, _named_functions, _dispatches = {}, {}, {}
     _promotion_mode = TensorPromotionMode.SILENT
+    _handle = Stale()  # of a view that is to be taken again; as a rule the tensor has its own
     real, imag = part("real"), part("imag")
 
     @staticmethod
@@ -91,7 +93,7 @@ class ShardTensor(torch.Tensor):
         return self._spec.offsets(mesh_dim)
 
     def __repr__(self, *, tensor_contents=None):
-        return "Shard%r" % self._handle
+        return "ShardTensor(view of what has changed)" if is_stale(self) else "Shard%r" % self._handle
 
     def __format__(self, form):
         return repr(self) if self.ndim else format(self.item(), form)

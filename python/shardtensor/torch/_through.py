@@ -8,6 +8,7 @@ import torch
 from .. import LayoutError, StateError
 from ._index import INTEGERS, basic, dims_of, entries_of
 from ._layout import complete
+from ._moves import shard_tensor
 from ._node import call, recorded, wrap
 from ._special import SPECIAL
 from ._trees import is_in_place, tensors
@@ -59,6 +60,15 @@ def change(func, args, kwargs, direct):
     return apart(func, args, kwargs)
 
 
+def changed_in_list(func, args, kwargs):
+    """Of a list that a function changes what is no view and has some, where gradients follow: below autograd, as an
+    optimizer's, their elements alone change."""
+    values = args[0] if args and isinstance(args[0], (list, tuple)) else ()
+    if not values or not is_in_place(func, args, kwargs) or not recorded(list(tensors((args, kwargs)))):
+        return []
+    return [t for t in tensors(values) if not getattr(t, "_node_view", False) and getattr(t, "_node_views", None)]
+
+
 def count_change(tensor):
     """Torch has counted the change of a tensor, by which nodes tell that what they keep has changed: also of what it
     shows, and of the other views of that."""
@@ -94,7 +104,7 @@ def beside_views(tensor, write):
     result = set_aside(tensor, write_complete)
     for view in views:
         if not getattr(view, "_detached", False):
-            Rebind.apply(view, shown(tensor, view._path[2]))
+            Rebind.apply(view, tensor, complete(tensor._handle.spec), view._path[2])
     count_change(tensor)
     return result
 
@@ -160,15 +170,18 @@ class Before(torch.autograd.Function):
 
 
 class Rebind(torch.autograd.Function):
-    """Torch is told that a tensor has become another one."""
+    """Torch is told that a view shows what a tensor has become. Its elements are taken when they are read."""
     @staticmethod
-    def forward(ctx, tensor, new):
-        ctx.mark_dirty(tensor)
-        return tensor
+    def forward(ctx, view, tensor, spec, steps):
+        ctx.mark_dirty(view)
+        ctx.spec, ctx.steps = spec, steps
+        return view
 
     @staticmethod
     def backward(ctx, cotangent):
-        return None, cotangent
+        if getattr(cotangent, "_handle", None) is None:
+            cotangent = shard_tensor(cotangent, ctx.spec.mesh)
+        return None, placed(cotangent, ctx.spec, ctx.steps), None, None
 
 
 def setitem(func, args, kwargs):

@@ -4,7 +4,7 @@ import weakref
 
 import torch
 
-from .. import StateError
+from .. import StateError, allow_stale_views
 from ._dtypes import DTYPES
 from ._layout import complete, is_pending
 from ._world import world
@@ -142,8 +142,7 @@ def part_copies(tensor):
                 copy._is_copy = copy._node_view = False
                 part_copies(copy)
                 copy._handle = world().op("clone")(copy._handle)
-                for view in views_of(copy):
-                    view._handle = taken(copy._handle, view._path[2])[-1]
+                leave_stale(views_of(copy))
 
 
 class Life:
@@ -210,31 +209,64 @@ def views_beside(tensor):
     return [view for view in found if getattr(view._path[0], "_node_views", None) is tensor._node_views]
 
 
-def take_again(tensor, views):
+# Views of what has changed are taken again where they are read, not where it changes: which views live may be another
+# matter on each rank, that one rank logs or has not collected yet, and must not decide what ranks tell each other.
+
+
+class Stale:
+    """The handle of a view that is to be taken again; the class has it, before which a tensor's own goes."""
+    def __get__(self, view, owner=None):
+        if not is_stale(view):
+            raise AttributeError("_handle")
+        first, _, steps = view._path
+        view._handle = taken(first._handle if view._stale is None else view._stale, steps)[-1]
+        del view._stale
+        return view._handle
+
+
+def leave_stale(views):
     """Views of a tensor that has changed, which need not share its memory."""
     for view in views:
-        view._handle = taken(tensor._handle, view._path[2])[-1]
+        vars(view).pop("_handle", None)
         view._chunk = view._chunk_of = None  # which a function on the chunks has it keep
+        view._stale = None
+
+
+def is_stale(view):
+    return "_stale" in vars(view)
 
 
 def set_aside(tensor, write):
-    """What write() gives, which changes a tensor that is no view, while none of its views, which the library counts,
-    is there."""
+    """What write() gives, which changes a tensor that is no view, as if it had no views."""
     views, known = views_beside(tensor), known_views(tensor)
     known[:] = [view for view in known if not any(view() is own for own in views)]
-    for view in views:
-        view._handle = tensor._handle
-        view._chunk = view._chunk_of = None
     try:
         return write()
     finally:
         known += [weakref.ref(view) for view in views]
-        take_again(tensor, views)
+        leave_stale(views)
 
 
-def forget_views(tensor):
-    """A tensor that shows other elements from here on. Its views show the old ones, which nobody else has."""
+def write_beside_views(tensor, write):
+    """Has write() change a tensor's memory although views of that live which need not share it. Whether it could: not
+    where the tensor is such a view itself, or where there are views that nobody can take again."""
+    first = path_of(tensor)[0]
+    if first is None or any(life() is not None for t in (tensor, first) for life in getattr(t, "_beside", [])):
+        return False
+    try:
+        with allow_stale_views(world()):
+            write()
+    except StateError:
+        return False
+    leave_stale([view for view in views_beside(first) if view is not tensor])
+    return True
+
+
+def forget_views(tensor, handle):
+    """A tensor that shows other elements from here on. Its views show those of the handle, which nobody else has."""
     for view in views_of(tensor):
+        if is_stale(view):
+            view._stale = handle
         view._path = None, *view._path[1:]
     tensor._node_view, tensor._node_views = False, []
     tensor._is_copy = False

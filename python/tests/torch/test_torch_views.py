@@ -4,12 +4,12 @@ import unittest
 
 from torch_ranks import (DEVICE, Replicate, Shard, ShardTensor, TestCase, drawn, full, numbers, on_cpu, on_ranks,
                          spread, torch)
+from torch_views import CHANGES, SHAPE, VIEWS, layouts
 import torch.nn.functional as F
 
 import shardtensor as st
 from shardtensor.torch import gathered
 
-SHAPE = 5, 4, 6
 WEIGHTS = torch.arange(120.).reshape(SHAPE).sin()
 
 INDICES = [
@@ -17,23 +17,6 @@ INDICES = [
     (Ellipsis, slice(1, None, 3)), (Ellipsis, 0), (0, 1, 2), (None, slice(None), 1),
     (slice(1, 2), None, 0, slice(2, 4)), slice(2, 2), (slice(-2, None), slice(None, -1))
 ]
-
-VIEWS = {
-    "t": lambda x: x.transpose(0, 2), "row": lambda x: x[1], "element": lambda x: x[0][1][2],
-    "flat": lambda x: x.reshape(-1),
-    "narrow": lambda x: x.narrow(2, 1, 3), "diagonal": lambda x: x.diagonal(0, 0, 1),
-    "squeeze": lambda x: x[:, 1:2].squeeze(1), "deep": lambda x: x.permute(2, 0, 1)[1:4].unsqueeze(0)[..., 1:],
-}
-
-CHANGES = {
-    "add": lambda v: v.add_(1), "mul": lambda v: v.mul_(3), "double": lambda v: v.add_(v), "zero": lambda v: v.zero_(),
-    "fill": lambda v: v.fill_(2), "clamp": lambda v: v.clamp_(min=0), "relu": lambda v: F.relu(v, inplace=True),
-}
-
-
-def layouts(mesh):
-    return [[Shard(0)], [Shard(1)], [Shard(2)], [Replicate()]]
-
 
 def values(X, index):
     """What may be assigned to X[index]."""

@@ -87,7 +87,7 @@ struct stn_context {
     double deadline_seconds;
     int threads;
     enum stni_isa isa; /* of kernels, chosen when the context was made; the queue has it too */
-    int no_grad, no_sync; /* depths */
+    int no_grad, no_sync, stale_views; /* depths */
     stn_promotion promotion; /* of local tensors beside tensors on a mesh */
     int reproducible_sums; /* sums of floating numbers are exact, rounded once */
     int allow_tf32;        /* libraries on a GPU may round factors of f32 */

@@ -66,7 +66,7 @@ stn_status stni_tensor_before_write(stn_tensor *tensor)
 {
     struct stni_storage *root = stni_tensor_root(tensor);
     const int has_views = atomic_load_explicit(&root->views, memory_order_relaxed) > 0;
-    if (!has_views || atomic_load_explicit(&root->apart, memory_order_relaxed) > 0)
+    if (!has_views || stni_tensor_has_views_apart(tensor))
         return STN_OK;
     if (tensor->flags & STNI_TENSOR_COPY_ON_WRITE)
         return copy_now(tensor);

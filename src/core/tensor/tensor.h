@@ -94,6 +94,13 @@ static inline struct stni_storage *stni_tensor_root(const stn_tensor *tensor)
     return tensor->flags & STNI_TENSOR_VIEW ? tensor->shown : tensor->storage;
 }
 
+/* 1 if views that would not follow hinder a change of the elements that a tensor has or shows. */
+static inline int stni_tensor_has_views_apart(const stn_tensor *tensor)
+{
+    return tensor->context->stale_views == 0 &&
+           atomic_load_explicit(&stni_tensor_root(tensor)->apart, memory_order_relaxed) > 0;
+}
+
 /* Drops a reference on the context's thread; the last one frees at once, its memory is the next tensor's. Accepts
  * NULL. (The public stn_tensor_release may run on any thread, so that it leaves the handle to stni_context_reap.) */
 void stni_tensor_release_here(stn_tensor *tensor);

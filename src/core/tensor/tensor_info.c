@@ -148,6 +148,18 @@ int stn_tensor_is_view(const stn_tensor *tensor)
     return spec_of(tensor) != NULL && (tensor->flags & flags) == STNI_TENSOR_VIEW;
 }
 
+void stn_allow_stale_views_begin(stn_context *context)
+{
+    if (context)
+        context->stale_views++;
+}
+
+void stn_allow_stale_views_end(stn_context *context)
+{
+    if (context && context->stale_views > 0)
+        context->stale_views--;
+}
+
 stn_status stn_tensor_freeze(stn_tensor *tensor)
 {
     STNI_TRY(stni_tensor_require(tensor, "stn_tensor_freeze: tensor"));
