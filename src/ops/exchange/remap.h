@@ -18,7 +18,7 @@ struct stni_segment {
     int adds; /* its elements are added to what other segments, or earlier ones of its own, left there; else nothing else is there */
 };
 
-enum { STNI_REMAP_MAX_SEGMENTS = 3 };
+enum { STNI_REMAP_MAX_SEGMENTS = 4 };
 
 struct stni_remap {
     int ndim, n[STN_MAX_NDIM];

@@ -157,14 +157,10 @@ static int is_linear(const stn_op_call *call)
     return attrs->mode != STNI_PAD_CONSTANT || attrs->value.f == 0 || is_adjoint(call);
 }
 
-/* The input's layout, cuts of padded dims in proportion. The note: mesh axes along which elements move. */
-static stn_status place(stn_op_call *call)
+stn_status stni_pad_specs(stn_op_call *call, const int64_t *shape, uint32_t pending)
 {
     struct stni_layout want = call->in_spec[0]->layout, out;
-    struct stni_remap map;
-    int64_t shape[STN_MAX_NDIM];
-    STNI_TRY(read_map(call, &map, shape));
-    stni_layout_reduce(&want, is_linear(call) ? 1u << STN_SUM : 0);
+    stni_layout_reduce(&want, pending);
     out = want;
     for (int d = 0; d < out.ndim; d++) {
         out.shape[d] = shape[d];
@@ -172,7 +168,16 @@ static stn_status place(stn_op_call *call)
             STNI_TRY(stni_split_scaled(call->context, want.split[d], shape[d], &out.split[d]));
     }
     STNI_TRY(stni_spec_intern(call->context, &want, &call->want[0]));
-    STNI_TRY(stni_spec_intern(call->context, &out, &call->out_spec[0]));
+    return stni_spec_intern(call->context, &out, &call->out_spec[0]);
+}
+
+/* The note: mesh axes along which elements move. */
+static stn_status place(stn_op_call *call)
+{
+    struct stni_remap map;
+    int64_t shape[STN_MAX_NDIM];
+    STNI_TRY(read_map(call, &map, shape));
+    STNI_TRY(stni_pad_specs(call, shape, is_linear(call) ? 1u << STN_SUM : 0));
     call->note = stni_remap_moves(&map, call->want[0], call->out_spec[0]);
     return STN_OK;
 }
@@ -221,14 +226,20 @@ static stn_status run(stn_op_call *call)
     return stni_remap_run(call, 1, &map, call->in, call->out[0], (uint32_t)call->note, value);
 }
 
-/* Sums of many 16-bit elements are taken in f32. */
+stn_tensor *stni_pad_sums(enum stni_op_index adjoint, stn_tensor *grad, const void *attrs)
+{
+    const stn_dtype dtype = stn_tensor_is_error(grad) ? STN_DTYPE_F32 : stn_tensor_dtype(grad);
+    const int widen = dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16;
+    grad = widen ? stn_cast(grad, STN_DTYPE_F32) : grad;
+    grad = stni_call(adjoint, 1, &grad, attrs);
+    return widen ? stn_cast(grad, dtype) : grad;
+}
+
+/* Constant margins are added to nothing. */
 static stn_tensor *adjoint(stn_tensor *grad, const struct stni_pad_attrs *attrs)
 {
-    stn_dtype dtype = stn_tensor_is_error(grad) ? STN_DTYPE_F32 : stn_tensor_dtype(grad);
-    int widen = attrs->mode != STNI_PAD_CONSTANT && (dtype == STN_DTYPE_BF16 || dtype == STN_DTYPE_F16);
-    grad = widen ? stn_cast(grad, STN_DTYPE_F32) : grad;
-    grad = stni_call(STNI_OP_pad_backward, 1, &grad, attrs);
-    return widen ? stn_cast(grad, dtype) : grad;
+    return attrs->mode == STNI_PAD_CONSTANT ? stni_call(STNI_OP_pad_backward, 1, &grad, attrs)
+                                            : stni_pad_sums(STNI_OP_pad_backward, grad, attrs);
 }
 
 static stn_status backward(stn_backward_call *call)
