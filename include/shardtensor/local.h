@@ -62,7 +62,8 @@ STN_API stn_tensor *stn_full_tensor_with(stn_tensor *tensor, const stn_placement
 
 /** This rank's chunk with margins, as a local tensor: what padding the whole and slicing this rank's part with its
  * widths would give, in one exchange of the margins alone. Margins come from wherever they lie: neighbours, ranks
- * several hops away where chunks are narrower than a margin, corners, the other end, beyond a pole.
+ * several hops away where chunks are narrower than a margin, corners, the other end, beyond a pole. (stn_pad and
+ * stn_pad_sphere pad the whole, whose cuts they move.)
  *
  * Shapes:     (d0, …) on a mesh, or local -> local: below[d] + local_shape[d] + above[d] along each dim, dense and
  *             row-major. A dim of which this rank has nothing stays 0, without margins.

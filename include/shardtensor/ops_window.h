@@ -58,6 +58,30 @@ typedef enum stn_pad_mode {
  * STN_ERR_COMM. */
 STN_API stn_tensor *stn_pad(stn_tensor *input, int n, const int64_t *padding, stn_pad_mode mode, double value);
 
+/** Margins of a grid of latitudes and longitudes, around the globe and over its poles: a convolution of the result
+ * without padding of its own is one of the whole sphere. Row -1 - k is row k, or 1 + k where the poles are on rows,
+ * with its columns turned by half of their number, as one meets it who walks on over the pole; columns go around. It
+ * is for whole tensors what stn_halo_pad over poles is for chunks.
+ *
+ * Components of vectors change their sign beyond a pole, which is the caller's affair: multiply those channels of the
+ * result by a column of rows + 2 lat numbers, -1 in its first and last `lat` and 1 between them.
+ *
+ * Shapes:     (…, rows, …, columns, …) -> (…, rows + 2 lat, …, columns + 2 lon, …), in either order. Any dtype.
+ * Placement:  kept, pending reductions too; splits of padded dims: balanced from balanced, else
+ *             offset' = ceil(offset n' / n).
+ * Collective: over the mesh where one of both dims is sharded and padded, or the columns are and `lat` is not 0: one
+ *             exchange of what changes ranks.
+ * Gradient:   yes, twice differentiable: what margins repeat is added up at its place.
+ * @param lat      rows beyond either pole: at most as many as there are, less one where the poles are on rows.
+ * @param lon      columns at either end: at most as many as there are.
+ * @param lat_dim  of the rows, from the end where negative; so `lon_dim`, of the columns, an even number of them.
+ * @param poles    STN_POLES_BETWEEN_ROWS or STN_POLES_ON_ROWS.
+ * @return new tensor; STN_ERR_SHAPE (lat, lon, less than two dims, odd columns), STN_ERR_ARGUMENT (lat_dim, lon_dim,
+ * poles), STN_ERR_MEMORY, STN_ERR_COMM.
+ * Source: the "earth" padding of NCAR's CREDIT, of which it has the values where the poles lie between rows. */
+STN_API stn_tensor *stn_pad_sphere(stn_tensor *input, int64_t lat, int64_t lon, int lat_dim, int lon_dim,
+                                   stn_poles poles);
+
 /** Element i of dim dims[k] goes to place i + shifts[k], around the end.
  *
  * Shapes:     kept. Any dtype.

@@ -180,6 +180,8 @@
     X(narrow) \
     X(pad) \
     X(pad_backward) \
+    X(pad_sphere) \
+    X(pad_sphere_backward) \
     X(permute) \
     X(pixel_shuffle) \
     X(pixel_unshuffle) \

@@ -57,6 +57,8 @@ static const struct row {
     {"conv2d", {{S(2), 0, SHAPE(2, 8, 256, 256)}, {R, 0, SHAPE(8, 8, 3, 3)}}, {{"padding", ONE(1)}}, 1.4},
     {"interpolate", {{S(2), 0, SHAPE(2, 8, 256, 256)}}, {{"size", WHOLE(200, 300)}, {"mode", TEXT("bilinear")}}, 0.6},
     {"pad", {{S(2), 0, SHAPE(2, 8, 256, 256)}}, {{"pad", WHOLE(3, 2, 5, 1)}}, 0.6},
+    {"pad_sphere", {{S(2), 0, SHAPE(2, 8, 256, 256)}}, {{"lat", ONE(3)}, {"lon", ONE(2)}}, 0.6},
+    {"pad_sphere", {{S(3), 0, SHAPE(2, 8, 256, 256)}}, {{"lat", ONE(3)}, {"lon", ONE(2)}}, 0.6},
     {"roll", {{S(0), 0, SHAPE(1024, 1024)}}, {{"shifts", ONE(100)}, {"dims", ONE(0)}}, 1},
     {"flip", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dims", WHOLE(0)}}, 1},
     {"slice", {{S(0), 0, SHAPE(1024, 1024)}}, {{"dim", ONE(0)}, {"start", ONE(10)}, {"end", ONE(1000)}}, 1},

@@ -89,6 +89,7 @@ static void try_windows(int value)
     const stn_conv_attrs conv = {.size = sizeof conv, .mode = {(stn_padding_mode)value}};
     REFUSED(stn_interpolate(x, &attrs));
     REFUSED(stn_pad(x, 2, pad, (stn_pad_mode)value, 0));
+    REFUSED(stn_pad_sphere(x, 1, 1, 2, 3, (stn_poles)value));
     REFUSED(stn_conv2d(x, x, NULL, &conv));
     REFUSED(stn_grid_sample(x, grid, (stn_sample_mode)value, (stn_sample_padding)0, 0));
     REFUSED(stn_grid_sample(x, grid, (stn_sample_mode)0, (stn_sample_padding)value, 0));

@@ -73,6 +73,10 @@ static stn_tensor *pad_around(stn_tensor *x)
 {
     return stn_pad(x, 4, zeros, STN_PAD_CIRCULAR, 0);
 }
+static stn_tensor *pad_sphere(stn_tensor *x)
+{
+    return stn_pad_sphere(x, 0, 0, 2, 1, STN_POLES_ON_ROWS);
+}
 static stn_tensor *cat(stn_tensor *x)
 {
     return stn_cat(1, &x, 1);
@@ -198,28 +202,28 @@ static stn_tensor *columns_alone(stn_tensor *x)
     return stn_im2col(x, &attrs);
 }
 
-static stn_tensor *(*const list[])(stn_tensor *) = {repeat_once, repeat_in_front,
-                                                    repeat_one,  repeat_two,
-                                                    shuffle,     shuffle_more,
-                                                    unshuffle,   diff,
-                                                    shift,       roll,
-                                                    roll_flat,   flip,
-                                                    pad,         pad_around,
-                                                    cat,         stack,
-                                                    triangle,    index_all,
-                                                    index_none,  interleave,
-                                                    clone,       conjugate,
-                                                    real,        rounded,
-                                                    clamp,       sum,
-                                                    sum_less,    mean,
-                                                    norm,        logsumexp,
-                                                    cumsum,      cummax,
-                                                    sort,        topk,
-                                                    kth,         max_dim,
-                                                    median,      pool_mean,
-                                                    pool_max,    resized,
-                                                    transformed, columns,
-                                                    columns_alone};
+static stn_tensor *(*const list[])(stn_tensor *) = {repeat_once,   repeat_in_front,
+                                                    repeat_one,    repeat_two,
+                                                    shuffle,       shuffle_more,
+                                                    unshuffle,     diff,
+                                                    shift,         roll,
+                                                    roll_flat,     flip,
+                                                    pad,           pad_around,
+                                                    cat,           stack,
+                                                    triangle,      index_all,
+                                                    index_none,    interleave,
+                                                    clone,         conjugate,
+                                                    real,          rounded,
+                                                    clamp,         sum,
+                                                    sum_less,      mean,
+                                                    norm,          logsumexp,
+                                                    cumsum,        cummax,
+                                                    sort,          topk,
+                                                    kth,           max_dim,
+                                                    median,        pool_mean,
+                                                    pool_max,      resized,
+                                                    transformed,   columns,
+                                                    columns_alone, pad_sphere};
 
 static double counted(int64_t i)
 {

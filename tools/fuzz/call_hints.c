@@ -102,6 +102,7 @@ static const struct pattern {
     {"nll_loss", "nc,n,c"},
     {"neighborhood_attention", "bhwce,bhwce,bhwcv"},
     {"outer", "i,j"},
+    {"pad_sphere", "nc44"},
     {"pixel_shuffle", "n4hw"},
     {"pixel_unshuffle", "nc44"},
     {"prelu", "nchw,c"},
@@ -148,6 +149,7 @@ static const struct range {
     {"max_points", 1, 4},     {"is_causal", 0, 1},
     {"nlat", 2, 5},           {"nlon", 4, 9},
     {"lmax", 1, 4},           {"mmax", 1, 2},
+    {"lat", 0, 3},            {"lon", 0, 3},
 };
 
 int call_range_of(const char *attr, int *least, int *most)

@@ -239,6 +239,7 @@ static const struct generator table[] = {
     {.op = "cat", .draw = draw_joined},
     {.op = "stack", .draw = draw_joined},
     {.op = "pad", .draw = draw_pad},
+    {.op = "pad_sphere", .draw = draw_sphere},
     {.op = "pixel_shuffle", .draw = draw_shuffle},
     {.op = "pixel_unshuffle", .draw = draw_shuffle},
     {.op = "unflatten", .draw = draw_unflatten},

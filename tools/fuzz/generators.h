@@ -85,6 +85,7 @@ int draw_diff(struct draft *d, const struct generator *g);
 int draw_pieces(struct draft *d, const struct generator *g);
 int draw_joined(struct draft *d, const struct generator *g);
 int draw_pad(struct draft *d, const struct generator *g);
+int draw_sphere(struct draft *d, const struct generator *g);
 int draw_shuffle(struct draft *d, const struct generator *g);
 int draw_embedding(struct draft *d, const struct generator *g);
 int draw_looked_up(struct draft *d, const struct generator *g);

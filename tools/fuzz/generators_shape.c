@@ -233,6 +233,25 @@ int draw_pad(struct draft *d, const struct generator *g)
     return 1;
 }
 
+/* Rows and columns are any two dims, of which the columns are even in number. */
+int draw_sphere(struct draft *d, const struct generator *g)
+{
+    const int t = any_term(d, g, 2, 4);
+    if (!put_input(d, t))
+        return 0;
+    const struct term *term = term_of(d, t);
+    const int lon = draw_below(d, term->ndim), lat = (lon + 1 + draw_below(d, term->ndim - 1)) % term->ndim;
+    const int rows = (int)term->shape[lat], columns = (int)term->shape[lon], on_rows = draw_below(d, 2);
+    if (columns % 2 != 0 || rows == 0)
+        return 0;
+    put_int(d, "lat", draw_between(d, 0, rows - on_rows));
+    put_int(d, "lon", draw_between(d, 0, columns));
+    put_int(d, "lat_dim", lat);
+    put_int(d, "lon_dim", lon - term->ndim);
+    put_text(d, "poles", on_rows ? "on_rows" : "between_rows");
+    return 1;
+}
+
 int draw_shuffle(struct draft *d, const struct generator *g)
 {
     const int into = is(g, "pixel_shuffle") ? 1 : 2;

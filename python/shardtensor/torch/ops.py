@@ -1,6 +1,6 @@
 """Every op of the library on ShardTensors, by its name: ops.knn(points, queries, 8). For those that torch has no
-function of: neighborhood_attention, knn, radius_search, signed_distance_field, sht and its family, scores of forecasts.
-Arguments are those that signature(name) tells; gradients are torch's."""
+function of: neighborhood_attention, knn, radius_search, signed_distance_field, sht and its family, pad_sphere, scores
+of forecasts. Arguments are those that signature(name) tells; gradients are torch's."""
 import torch
 
 from ._binding import find, take

@@ -108,6 +108,33 @@ class Harmonics(TestCase):
         self.close(cut.grad, coefficients * torch.tensor([2, 4, 4, 4, 4]))
 
 
+class Sphere(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_a_padded_field_goes_on_over_the_poles(self, mesh):
+        field, weight = numbers(2, 3, 5, 8, seed=1), numbers(4, 3, 3, 3, seed=2)
+        for dim, poles in itertools.product((2, 3), ("between_rows", "on_rows")):
+            one, cut = field.clone().requires_grad_(), spread(field, mesh, Shard(dim), requires_grad=True)
+            north = 1 if poles == "on_rows" else 0
+            beyond = one.roll(4, -1)[..., [north, 4 - north], :]
+            around = F.pad(torch.cat([beyond[..., :1, :], one, beyond[..., 1:, :]], -2), (1, 1, 0, 0), mode="circular")
+            padded = ops.pad_sphere(cut, 1, 1, poles=poles)
+            self.close(padded, around)
+            wanted, got = F.conv2d(around, weight), F.conv2d(padded, weight)
+            self.assertEqual(got.shape[2:], field.shape[2:])
+            self.close(got, wanted)
+            wanted.square().sum().backward()
+            got.square().sum().backward()
+            self.close(cut.grad, one.grad)
+
+    @on_ranks(2)
+    def test_what_is_wrong_is_refused_by_the_library_s_words(self, mesh):
+        cut = spread(numbers(4, 7), mesh, Shard(0))
+        with self.assertRaisesRegex(ShapeError, "'lon_dim' has 7 elements"):
+            ops.pad_sphere(cut, 1, 1)
+        with self.assertRaisesRegex(ArgumentError, "poles"):
+            ops.pad_sphere(cut[:, 1:], 1, 1, poles="nowhere")
+
+
 class Names(TestCase):
     @on_ranks(2)
     def test_what_is_no_op_is_no_name(self, mesh):

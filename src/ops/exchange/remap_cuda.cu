@@ -63,6 +63,8 @@ STNI_CUDA_KERNELS(remap) = {
     REMAP("flip"),
     REMAP("pad"),
     REMAP("pad_backward"),
+    REMAP("pad_sphere"),
+    REMAP("pad_sphere_backward"),
     REMAP("roll"),
     REMAP("slice_backward"),
     STNI_CUDA_KERNEL("diagonal_backward.fill", ALL_DTYPES, stni_remap_fill_args, launch_fill),
