@@ -104,7 +104,7 @@ static stn_status read_grid(const stn_op_call *call, struct grid *g)
 static int go_around(struct stni_remap *map, int d, int64_t width, int64_t turn)
 {
     const int64_t n = map->segment[d][0].length, padded = n + 2 * width;
-    int64_t src = n > 0 ? (turn - width + n) % n : 0, dst = 0;
+    int64_t src = turn >= width ? turn - width : n - width + turn, dst = 0;
     map->n[d] = 0;
     do {
         const int64_t length = n - src < padded - dst ? n - src : padded - dst;
