@@ -2,25 +2,9 @@
  * K nearest others. In one step of message passing it takes in what they are, by how near they are, and gives them what
  * it is. Both, and the gradients of an energy by positions and features, are the same on any number of ranks. */
 #include "common/same_results.h"
+#include "common/uneven_cut.h"
 
-enum { POINTS = 31, FEATURES = 2, K = 3, MOST_RANKS = 64 };
-
-/* Rank 1 has no points, the others share them, the last the most. */
-static const stn_spec *cut(stn_context *ctx, const stn_mesh *mesh, int64_t columns)
-{
-    const int ranks = stn_context_size(ctx);
-    const int64_t shape[] = {POINTS, columns};
-    int64_t sizes[MOST_RANKS], left = POINTS;
-    for (int r = 0; r < ranks - 1; r++)
-        left -= sizes[r] = r == 1 ? 0 : POINTS / (ranks + 1);
-    sizes[ranks - 1] = left;
-    const int64_t *const cuts[] = {sizes, NULL};
-    const stn_spec_options uneven = {.size = sizeof uneven, .sizes = cuts};
-    const stn_placement shard = stn_shard(0);
-    const stn_spec *spec = NULL;
-    stn_spec_create(ctx, mesh, &shard, STN_DTYPE_F64, 2, shape, &uneven, &spec);
-    return spec;
-}
+enum { POINTS = 31, FEATURES = 2, K = 3 };
 
 /* What each point is after the step: itself, what its neighbours give, and what those give whose neighbour it is. */
 static stn_tensor *pass_messages(stn_tensor *positions, stn_tensor *features)
@@ -42,13 +26,11 @@ static stn_status program(stn_context *ctx, void *results)
 {
     const int ranks = stn_context_size(ctx);
     const stn_mesh *mesh;
-    if (ranks > MOST_RANKS)
-        return STN_ERR_ARGUMENT;
     stn_mesh_create(ctx, 1, &ranks, NULL, NULL, &mesh);
-    const stn_spec *places = cut(ctx, mesh, 3), *values = cut(ctx, mesh, FEATURES);
     stn_scope_begin(ctx);
     /* The same random numbers on any number of ranks. */
-    stn_tensor *positions = stn_rand(ctx, places), *features = stn_rand(ctx, values), *grads[2];
+    stn_tensor *positions = stn_rand(ctx, uneven_spec(mesh, "S0", 2, (int64_t[]){POINTS, 3})), *grads[2];
+    stn_tensor *features = stn_rand(ctx, uneven_spec(mesh, "S0", 2, (int64_t[]){POINTS, FEATURES}));
     stn_set_requires_grad(positions, 1);
     stn_set_requires_grad(features, 1);
     stn_tensor *after = pass_messages(positions, features), *inputs[] = {positions, features};
@@ -58,8 +40,6 @@ static stn_status program(stn_context *ctx, void *results)
         results_add(results, grads[0]);
         results_add(results, grads[1]);
     }
-    stn_spec_release(&places);
-    stn_spec_release(&values);
     return stn_scope_end(ctx);
 }
 

@@ -7,8 +7,9 @@ void results_add(struct results *results, stn_tensor *tensor)
 {
     stn_tensor *whole = stn_full_tensor(tensor);
     const int64_t n = stn_spec_numel(stn_tensor_spec(whole));
-    if (results->n + n <= (int64_t)(sizeof results->value / sizeof *results->value) &&
-        stn_to_host(whole, results->value + results->n, (size_t)n * sizeof(double)) == STN_OK)
+    if (results->n + n > (int64_t)(sizeof results->value / sizeof *results->value))
+        results->value[0] = NAN; /* too many: the same as nothing */
+    else if (stn_to_host(whole, results->value + results->n, (size_t)n * sizeof(double)) == STN_OK)
         results->n += (int)n;
 }
 
