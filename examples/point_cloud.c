@@ -142,7 +142,7 @@ static double train_step(const struct network *net, stn_optimizer *optimizer, in
 
 static void train(const struct network *net, struct results *results)
 {
-    stn_optimizer *optimizer;
+    stn_optimizer *optimizer = NULL;
     double end = 0; /* mean of ten steps */
     const struct clouds clouds = draw(net);
     loss_of(net, &clouds); /* asks for every weight, which makes it */

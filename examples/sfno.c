@@ -115,7 +115,7 @@ static void train_step(const struct sfno *net, stn_optimizer *optimizer, int64_t
 
 static stn_status train(struct sfno *net, struct results *results)
 {
-    stn_optimizer *optimizer;
+    stn_optimizer *optimizer = NULL;
     double loss[2] = {0}, last[2] = {0}; /* of a step; means of the last ten */
     stn_scope_begin(net->ctx);
     predict(net, draw(net)); /* asks for every weight, which makes it */

@@ -177,7 +177,7 @@ static double train_step(const struct transformer *net, stn_optimizer *optimizer
 
 static void train(const struct transformer *net, struct results *results)
 {
-    stn_optimizer *optimizer;
+    stn_optimizer *optimizer = NULL;
     double begin = 0, end = 0; /* means of ten steps */
     loss_of(net);              /* asks for every weight, which makes it */
     const stn_parameter_group all = {.size = sizeof all,
