@@ -290,7 +290,7 @@ typedef struct stn_stats {
     int64_t collectives;       /* called */
     int64_t messages;          /* sent by this rank to another */
     int64_t bytes_sent;        /* by this rank to another */
-    int64_t redistributions;   /* that moved data */
+    int64_t redistributions;   /* to another layout, also where nothing had to be sent */
     int64_t dispatches, place_hits, fallbacks;
     int64_t kernels;           /* launched */
     int64_t host_syncs;
