@@ -54,6 +54,21 @@ STN_API stn_status stn_pullback_apply(stn_pullback *pullback, int n_outputs, stn
  *  @return 1; 0 past the end, and nothing is written. */
 STN_API int stn_pullback_saved(const stn_pullback *pullback, int index, stn_tensor **out);
 
+/** Memory that the caller lent (stn_wrap, DLPack), and where it is by now. */
+typedef struct stn_moved_memory {
+    const void *from;
+    size_t bytes;
+    void *to;
+} stn_moved_memory;
+
+/** What the pullback keeps of lent memory it reads from here on where that is by now. For a framework that frees what
+ *  it lent and has the same elements again before the backward, as FSDP does with parameters. Other handles on the
+ *  memory stay where they were. Local; ranks may differ.
+ *  @param moved  `n` parts of memory that do not overlap, as they were before the call; where they are by now others of
+ *                them may have been.
+ *  @return STN_ERR_ARGUMENT (NULL, n below 0, or a pullback of a context that is gone), STN_ERR_MEMORY. */
+STN_API stn_status stn_pullback_moved(stn_pullback *pullback, int n, const stn_moved_memory *moved);
+
 /** Gives up a pullback and what it keeps; sets it to NULL. Accepts NULL. On the context's thread, also once the context
  *  is destroyed. */
 STN_API void stn_pullback_release(stn_pullback **pullback);

@@ -177,6 +177,32 @@ static PyObject *saved(PyObject *object, PyObject *none)
     return list;
 }
 
+/** moved([(from, bytes, to), ...]) */
+static PyObject *moved(PyObject *object, PyObject *list)
+{
+    stnp_pullback *self = (stnp_pullback *)object;
+    stn_moved_memory parts[STN_MAX_INPUTS];
+    const Py_ssize_t n = PySequence_Size(list);
+    stnp_entry entry;
+    if (n < 0 || !self->handle)
+        return n < 0 ? NULL : stnp_raise(STN_ERR_STATE, "moved: the pullback was given up");
+    if (n > STN_MAX_INPUTS)
+        return PyErr_Format(PyExc_ValueError, "moved: %zd parts, wanted at most %d", n, STN_MAX_INPUTS);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        unsigned long long from, bytes, to;
+        PyObject *part = PySequence_GetItem(list, i);
+        const int is_read = part && PyArg_ParseTuple(part, "KKK:moved", &from, &bytes, &to);
+        Py_XDECREF(part);
+        if (!is_read)
+            return NULL;
+        parts[i] = (stn_moved_memory){(void *)(uintptr_t)from, (size_t)bytes, (void *)(uintptr_t)to};
+    }
+    if (stnp_enter(&entry, self->context) < 0 ||
+        stnp_leave(&entry, stn_pullback_moved(self->handle, (int)n, parts)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 void stnp_pullback_release(stnp_pullback *self)
 {
     stn_pullback *handle = self->handle;
@@ -205,6 +231,8 @@ PyTypeObject *stnp_make_pullback_type(void)
          "pullback of this application,\n"
          "as of a function from inputs and cotangents to gradients."},
         {"saved", saved, METH_NOARGS, "The tensors that it keeps."},
+        {"moved", moved, METH_O,
+         "moved([(from, bytes, to), ...]): memory that was lent to the call, and where the same elements are by now."},
         {"release", release, METH_NOARGS, "Gives up what it keeps."},
         {0},
     };

@@ -146,26 +146,72 @@ void stn_pullback_release(stn_pullback **handle)
     *handle = NULL;
 }
 
+/* The nodes of a pullback; stni_pass_fini ends it, whatever this returns. */
+static stn_status reach_nodes(const stn_pullback *pullback, struct stni_pass *pass)
+{
+    *pass = (struct stni_pass){.context = pullback->context, .mark = pullback->context->tape->mark += 2};
+    for (int k = 0; k < pullback->n_out; k++)
+        STNI_TRY(stni_pass_reach(pass, pullback->out[k]));
+    stni_pass_sort(pass);
+    return STN_OK;
+}
+
+/* The tensor of an index among those that nodes keep; NULL past the end. */
+static stn_tensor *saved_at(const struct stni_pass *pass, int index)
+{
+    for (int n = pass->n_nodes - 1; n >= 0; n--)
+        for (int s = 0; s < pass->nodes[n]->n_in + pass->nodes[n]->n_out; s++) { /* saved_out follows saved_in */
+            stn_tensor *tensor = pass->nodes[n]->saved_in[s].tensor;
+            if (tensor && index-- == 0)
+                return tensor;
+        }
+    return NULL;
+}
+
 int stn_pullback_saved(const stn_pullback *pullback, int index, stn_tensor **out)
 {
+    struct stni_pass pass;
     if (!pullback || !pullback->context || !out || index < 0)
         return 0;
-    struct stni_pass pass = {.context = pullback->context, .mark = pullback->context->tape->mark += 2};
-    stn_tensor *found = NULL;
-    for (int k = 0; k < pullback->n_out; k++)
-        if (stni_pass_reach(&pass, pullback->out[k]) != STN_OK)
-            break;
-    stni_pass_sort(&pass);
-    for (int n = pass.n_nodes - 1; n >= 0 && !found; n--)
-        for (int s = 0; s < pass.nodes[n]->n_in + pass.nodes[n]->n_out && !found; s++) { /* saved_out follows saved_in */
-            stn_tensor *tensor = pass.nodes[n]->saved_in[s].tensor;
-            if (tensor && index-- == 0)
-                found = tensor;
-        }
+    stn_tensor *found = reach_nodes(pullback, &pass) == STN_OK ? saved_at(&pass, index) : NULL;
     stni_pass_fini(&pass);
     if (found)
         *out = found;
     return found != NULL;
+}
+
+/* Nodes may keep one handle several times. */
+static int is_repeated(const struct stni_pass *pass, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (saved_at(pass, i) == saved_at(pass, index))
+            return 1;
+    return 0;
+}
+
+static void move(stn_tensor *tensor, int n, const stn_moved_memory *moved)
+{
+    for (int i = 0; i < n; i++) {
+        const size_t at = (uintptr_t)tensor->data - (uintptr_t)moved[i].from; /* large for what lies before */
+        if (at < moved[i].bytes) {
+            tensor->data = (char *)moved[i].to + at;
+            return;
+        }
+    }
+}
+
+stn_status stn_pullback_moved(stn_pullback *pullback, int n, const stn_moved_memory *moved)
+{
+    struct stni_pass pass;
+    stn_tensor *kept;
+    if (!pullback || !pullback->context || n < 0 || (n > 0 && !moved))
+        return STN_ERR_ARGUMENT;
+    const stn_status status = reach_nodes(pullback, &pass);
+    for (int i = 0; status == STN_OK && (kept = saved_at(&pass, i)); i++)
+        if (stni_storage_is_lent(kept->storage) && !is_repeated(&pass, i))
+            move(kept, n, moved);
+    stni_pass_fini(&pass);
+    return status;
 }
 
 stn_status stn_gradient_spec(const stn_spec *forward, const stn_spec **out)

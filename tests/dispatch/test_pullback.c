@@ -2,6 +2,7 @@
 #include "ranks.h"
 #include "stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -357,6 +358,92 @@ static void what_is_under_way_is_waited_for(void)
     test_ranks(2, arriving_body, NULL);
 }
 
+/* Lent memory that is elsewhere by the time of the backward */
+
+enum { LENT = 3 * 4 };
+
+static stn_tensor *lend(stn_context *context, const stn_mesh *mesh, double *memory)
+{
+    const stn_spec *spec = stn_spec_of(mesh, STN_DTYPE_F64, "R", 2, (int64_t[]){3, 4});
+    stn_tensor *local = stn_wrap(context, STN_DTYPE_F64, 2, (int64_t[]){3, 4}, NULL, memory, NULL, NULL);
+    return stn_from_local(local, spec, STN_GRAD_REPLICATED);
+}
+
+/* The gradients by what was lent at a[0] and b[0], which is then at a[1] and b[1], and what was there is gone. */
+static void pull_back_moved(stn_context *context, const stn_mesh *mesh, const char *name, double *const *a,
+                            double *const *b, stn_tensor **grads)
+{
+    double kept_a[LENT], kept_b[LENT];
+    stn_scope_begin(context);
+    stn_tensor *in[] = {lend(context, mesh, a[0]), lend(context, mesh, b[0])}, *out = NULL;
+    stn_tensor *given[2] = {NULL}, *cotangent;
+    stn_pullback *pullback = NULL;
+    CHECK_STATUS(stn_op_invoke_pullback(stn_op_find(context, name), 2, in, 0, NULL, 3, 1, &out, &pullback), STN_OK);
+    cotangent = stn_full(context, stn_tensor_spec(out), 2);
+    CHECK_STATUS(stn_queue_sync(stn_context_queue(context)), STN_OK);
+    memcpy(kept_a, a[0], sizeof kept_a);
+    memcpy(kept_b, b[0], sizeof kept_b);
+    for (int i = 0; i < LENT; i++)
+        a[0][i] = b[0][i] = NAN;
+    memcpy(b[1], kept_b, sizeof kept_b);
+    memcpy(a[1], kept_a, sizeof kept_a);
+    const stn_moved_memory moved[] = {{a[0], sizeof kept_a, a[1]}, {b[0], sizeof kept_b, b[1]}};
+    CHECK_STATUS(stn_pullback_moved(pullback, 2, moved), STN_OK);
+    CHECK_STATUS(stn_pullback_apply(pullback, 1, &cotangent, 3, given, NULL), STN_OK);
+    for (int i = 0; i < 2; i++)
+        grads[i] = stn_tensor_retain(given[i]);
+    stn_pullback_release(&pullback);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static void fill_lent(double *memory, double (*value)(int64_t))
+{
+    for (int i = 0; i < LENT; i++)
+        memory[i] = value(i);
+}
+
+/* Gradients are those where nothing moves. */
+static void check_moved(stn_context *context, const stn_mesh *mesh, const char *name, double *const *a,
+                        double *const *b)
+{
+    double *const stay_a[] = {a[0], a[0]}, *const stay_b[] = {b[0], b[0]};
+    stn_tensor *want[2], *got[2];
+    for (int moves = 0; moves < 2; moves++) {
+        fill_lent(b[0], other_value);
+        fill_lent(a[0], test_value);
+        pull_back_moved(context, mesh, name, moves ? a : stay_a, moves ? b : stay_b, moves ? got : want);
+    }
+    for (int i = 0; i < 2; i++) {
+        expect_equal(got[i], want[i]);
+        stn_tensor_release(&got[i]);
+        stn_tensor_release(&want[i]);
+    }
+}
+
+/* Elsewhere, in each other's places, and one element further; in nodes that keep a handle once, and twice. */
+static stn_status moved_body(stn_context *context, void *arg)
+{
+    enum { OTHER = LENT + 1, THIRD = 2 * OTHER, LAST = 3 * OTHER };
+    double memory[4 * OTHER];
+    double *const apart[2][2] = {{memory, memory + THIRD}, {memory + OTHER, memory + LAST}},
+                  *const swapped[2][2] = {{memory, memory + OTHER}, {memory + OTHER, memory}},
+                  *const further[2][2] = {{memory, memory + 1}, {memory + OTHER, memory + OTHER + 1}};
+    double *const(*const cases[])[2] = {apart, swapped, further};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (int c = 0; c < 3; c++) {
+        check_moved(context, mesh, "mul", cases[c][0], cases[c][1]);
+        check_moved(context, mesh, "cosine_similarity", cases[c][0], cases[c][1]);
+    }
+    CHECK(stn_pullback_moved(NULL, 0, NULL) == STN_ERR_ARGUMENT);
+    return stn_context_status(context);
+}
+
+static void lent_memory_may_move_before_the_backward(void)
+{
+    test_worlds(moved_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -368,6 +455,7 @@ int main(int argc, char **argv)
         {"what_cannot_be_applied_is_refused_with_its_reason", what_cannot_be_applied_is_refused_with_its_reason},
         {"a_collective_of_per_rank_programs_stays_off_the_tape", a_collective_of_per_rank_programs_stays_off_the_tape},
         {"what_is_under_way_is_waited_for", what_is_under_way_is_waited_for},
+        {"lent_memory_may_move_before_the_backward", lent_memory_may_move_before_the_backward},
         {"a_pullback_may_outlive_its_context", a_pullback_may_outlive_its_context},
     };
     return TEST_MAIN(argc, argv, cases);

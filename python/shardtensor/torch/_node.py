@@ -3,9 +3,9 @@ import contextlib
 
 import torch
 
+from .. import StateError
 from ._binding import NotOurs, shape_results
 from ._checkpoint import draws_again
-from ._fsdp import is_gathered_again
 from ._layout import complete
 from ._lists import gradients, is_long
 from ._memory import own_chunk, replicate, shows, to_torch
@@ -177,7 +177,7 @@ class Node(torch.autograd.Function):
         ctx.bits = call.mask(ctx.needs_input_grad[2:])
         hooks = saving_hooks() if ctx.bits else None
         ctx.repeats = hooks is not None
-        ctx.state = stand([call.mesh]) if draws(call) else None
+        ctx.state = stand([call.mesh]) if ctx.repeats and draws(call) else None
         if ctx.repeats:  # what is kept goes through the hooks alone: the pullback is made when it is wanted
             refuse_checkpoint(call, hooks)
         outputs, ctx.pullback = call.run(handles, 0 if ctx.repeats else ctx.bits)
@@ -219,7 +219,8 @@ class Node(torch.autograd.Function):
             return (None, None, *grads)
         if ctx.pullback is not None and ctx.pullback.released:
             saved(ctx)  # which torch has let go of, too, and says so
-        pullback = repeat(ctx) if ctx.repeats or moved(ctx) else ctx.pullback
+        follow(ctx)
+        pullback = repeat(ctx) if ctx.repeats else ctx.pullback
         given = [None if g is None else handle_of(g, call.mesh) for g in cotangents]
         grads = [None] * call.values()
         if pullback is not None:
@@ -307,21 +308,25 @@ def to_save(how, values, handles, bits):
     return values if how == INPUTS else ()
 
 
-def moved(ctx):
-    """Whether memory of torch's that the pullback reads is elsewhere by now, or may be on another rank: FSDP frees a
-    parameter's behind the forward and makes it anew for the backward. Other memory is kept, so that what has been put
-    in its place is elsewhere on every rank."""
-    if not any(ctx.addresses):
-        return False
+def follow(ctx):
+    """Has the pullback read memory of torch's where it is by now: FSDP frees a parameter's behind the forward and makes
+    it anew for the backward, where the rank's allocator has some."""
+    if ctx.pullback is None or not any(ctx.addresses):
+        return
     with torch._C._EnableTorchFunction():
         kept = ctx.saved_tensors
-        again = any(is_gathered_again(v) for v, address in zip(kept, ctx.addresses) if address)
-        return again or addresses(kept, ctx.form) != ctx.addresses
+    now = addresses(kept, ctx.form)
+    parts = [(old, v.nbytes, new) for v, old, new in zip(kept, ctx.addresses, now) if old and old != new]
+    if any(not new for _, _, new in parts):
+        raise StateError("%s: the memory of an operand was freed, and is not there again for the backward" %
+                         ctx.call.op.name)
+    if parts:
+        ctx.pullback.moved(parts)
+        ctx.addresses = now
 
 
 def repeat(ctx):
-    """The pullback of a call whose tensors went through hooks, or are elsewhere: the op again, with the random numbers
-    that it had."""
+    """The pullback of a call whose tensors went through hooks: the op again, with the random numbers that it had."""
     handles = [None if t is None else handle_of(t, ctx.call.mesh) for t in saved(ctx)]
     with drawn_again(ctx.state) if ctx.state is not None else contextlib.nullcontext():
         return ctx.call.run(handles, ctx.bits)[1]

@@ -1,5 +1,6 @@
 """world(): the context of a process, over torch.distributed's default group. Processes of gloo run the cases, with each
 communicator that world() can take; this program starts them."""
+import copy
 import io
 import os
 import sys
@@ -10,7 +11,7 @@ from torch_ranks import VERSION, Partial, Replicate, Shard, ShardTensor, TestCas
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import torch.distributed.checkpoint as checkpoint
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 import torch.nn.functional as F
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -389,27 +390,38 @@ class DataParallel(TestCase):
         for a, b in zip(one.parameters(), own.parameters()):
             self.close(b, a)
 
-    def test_parameters_that_fsdp_gathers_where_they_were_on_some_ranks(self):
-        """Where an allocator puts them is no matter of the program's: that some nodes run their op again, which talks
-        to other ranks, all ranks have to see alike."""
-        mesh, address_of = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "rows")), _node.address_of
+    def test_parameters_that_fsdp_gathers_elsewhere_on_some_ranks(self):
+        """Where an allocator puts them is no matter of the program's, nor of other ranks: no op runs again for it."""
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "rows"))
         mine, images = mesh.get_local_rank("data"), [numbers(2, 3, 6, 5, seed=group) for group in range(2)]
-        one, own = (torch.nn.Sequential(*[torch.nn.Conv2d(3, 3, 3, padding=1, dtype=torch.float64) for _ in range(3)])
-                    for _ in range(2))
-        for module in (one, own):
-            module.load_state_dict({name: numbers(*p.shape) / 8 for name, p in module.named_parameters()})
-        for layer in (*own, own):
-            fully_shard(layer, mesh=mesh["data"])
-        if mesh.get_local_rank("rows") == 0:
-            _node.address_of = lambda tensor: address_of(tensor) and 1
-        try:
-            x = scatter_tensor(images[mine], mine * 2, mesh["rows"], [Shard(2)], requires_grad=True)
-            own(x).square().sum().backward()
-        finally:
-            _node.address_of = address_of
-        whole = [image.requires_grad_() for image in images]
+        one = torch.nn.Sequential(*[torch.nn.Conv2d(3, 3, 3, padding=1, dtype=torch.float64) for _ in range(3)])
+        one.load_state_dict({name: numbers(*p.shape) / 8 for name, p in one.named_parameters()})
+
+        def by_fully_shard(module):
+            for layer in (*module, module):
+                fully_shard(layer, mesh=mesh["data"])
+            return module
+
+        def by_fsdp(module):
+            words = {"device_mesh": mesh["data"], "device_id": torch.device("cpu")}
+            return FullyShardedDataParallel(
+                torch.nn.Sequential(*(FullyShardedDataParallel(layer, **words) for layer in module)), **words)
+
+        own = copy.deepcopy(one)
+        whole, taken, run, runs = [image.requires_grad_() for image in images], [], _node.Call.run, []
         sum(one(image).square().sum() for image in whole).div(2).backward()
-        self.close(x.grad, 2 * whole[mine].grad)
+        for module in (by_fully_shard(own), by_fsdp(copy.deepcopy(one))):
+            x = scatter_tensor(images[mine].detach(), mine * 2, mesh["rows"], [Shard(2)], requires_grad=True)
+            loss = module(x).square().sum()
+            if mesh.get_local_rank("rows") == 0:  # memory that an allocator would give again
+                taken += [torch.empty(n, dtype=torch.float64) for n in (81, 84) for _ in range(100)]
+            _node.Call.run = lambda *args: runs.append(args) or run(*args)
+            try:
+                loss.backward()
+            finally:
+                _node.Call.run = run
+            self.assertEqual(runs, [])
+            self.close(x.grad, 2 * whole[mine].grad)
         for cut, plain in zip(own.parameters(), one.parameters()):
             torch.testing.assert_close(cut.grad.full_tensor(), plain.grad)
 

@@ -62,6 +62,12 @@ static inline stn_status stni_storage_create(stn_context *context, size_t bytes,
 stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, void (*release)(void *), void *arg,
                              struct stni_storage **out);
 
+/* 1 for memory of a caller's. */
+static inline int stni_storage_is_lent(const struct stni_storage *storage)
+{
+    return storage->capacity == 0 && storage->data != NULL;
+}
+
 struct stni_storage *stni_storage_retain(struct stni_storage *storage); /* any thread */
 void stni_storage_release(struct stni_storage *storage);                /* on the context's thread; accepts NULL */
 
