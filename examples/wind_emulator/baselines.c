@@ -72,15 +72,15 @@ static void solve_two_lags(const struct data *d, stn_tensor *const lag[LAGS + 1]
     b->lag[1] = stn_div(cross(r2, s11, r1, s12), determinant);
 }
 
-void baselines_fit(const struct data *d, struct baselines *b)
+void baselines_fit(const struct data *d, int lead, struct baselines *b)
 {
-    int n = d->first_test - LAGS;
+    int first = lead + LAGS - 1, n = d->first_test - first; /* months whose lags are all there */
     struct sample *samples = malloc((size_t)n * sizeof *samples);
     stn_tensor *lag[LAGS + 1] = {NULL};
     for (int i = 0; samples && i < n; i++)
-        samples[i] = sample_plain(d, LAGS + i);
+        samples[i] = sample_plain(d, first + i);
     for (int l = 0; samples && l <= LAGS; l++)
-        lag[l] = batch_lag(d, n, samples, l);
+        lag[l] = batch_lag(d, n, samples, l ? lead + l - 1 : 0);
     free(samples);
     b->damping = total(d, lag[0], lag[1]) / total(d, lag[1], lag[1]);
     b->cell = stn_div(sum_over_months(lag[0], lag[1]), stn_add_number(sum_over_months(lag[1], lag[1]), TINY));

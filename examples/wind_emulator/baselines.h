@@ -5,12 +5,12 @@
 #include "batch.h"
 
 struct baselines {
-    double damping;           /* a(t) = damping a(t-1), area-weighted least squares */
+    double damping;           /* a(t) = damping a(t - lead), area-weighted least squares */
     stn_tensor *cell;         /* (1, components, rows, columns): the same for each cell and component */
-    stn_tensor *lag[LAGS];    /* two lags, from sums of products that are smoothed */
+    stn_tensor *lag[LAGS];    /* of a(t - lead) and a(t - lead - 1), from sums of products that are smoothed */
 };
 
-/* Tensors of the innermost scope; a failure is the context's. */
-void baselines_fit(const struct data *data, struct baselines *baselines);
+/* For forecasts `lead` months ahead. Tensors of the innermost scope; a failure is the context's. */
+void baselines_fit(const struct data *data, int lead, struct baselines *baselines);
 
 #endif

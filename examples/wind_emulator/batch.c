@@ -66,13 +66,11 @@ static void fill_lag(const struct data *d, const struct sample *sample, float *o
     anomaly(d, sample, sample->month - lag, sample->month - lag, out);
 }
 
-static void fill_inputs(const struct data *d, const struct sample *sample, float *out, int lag)
+static void fill_setting(const struct data *d, const struct sample *sample, float *out, int lag)
 {
     size_t n = data_cells(d);
     double angle = 2 * acos(-1.0) * (sample->month % YEAR) / YEAR;
     (void)lag;
-    for (int l = 1; l <= LAGS; l++, out += (size_t)d->components * n)
-        fill_lag(d, sample, out, l);
     memcpy(out, d->geography, GEOGRAPHY * n * sizeof *out);
     out += GEOGRAPHY * n;
     for (size_t i = 0; i < n; i++) {
@@ -83,8 +81,7 @@ static void fill_inputs(const struct data *d, const struct sample *sample, float
 
 static void fill_persistence(const struct data *d, const struct sample *sample, float *out, int lag)
 {
-    (void)lag;
-    anomaly(d, sample, sample->month - 1, sample->month, out);
+    anomaly(d, sample, sample->month - lag, sample->month, out);
 }
 
 static void fill_weight(const struct data *d, const struct sample *sample, float *out, int lag)
@@ -92,6 +89,11 @@ static void fill_weight(const struct data *d, const struct sample *sample, float
     size_t n = data_cells(d), at = data_at(d, sample->month - lag, 0);
     for (size_t i = 0; i < (size_t)d->components * n; i++)
         out[i] = d->present[at + i] ? fmaxf(d->geography[n + i % n], 0) : 0;
+}
+
+stn_tensor *batch_setting(const struct data *data, int n, const struct sample *samples)
+{
+    return make(data, n, samples, GEOGRAPHY + 2, 0, fill_setting);
 }
 
 stn_tensor *batch_lag(const struct data *data, int n, const struct sample *samples, int lag)
@@ -104,14 +106,14 @@ stn_tensor *batch_weight(const struct data *data, int n, const struct sample *sa
     return data->present ? make(data, n, samples, data->components, lag, fill_weight) : data->weight;
 }
 
-stn_tensor *batch_persistence(const struct data *data, int n, const struct sample *samples)
+stn_tensor *batch_persistence(const struct data *data, int n, const struct sample *samples, int lag)
 {
-    return make(data, n, samples, data->components, 1, fill_persistence);
+    return make(data, n, samples, data->components, lag, fill_persistence);
 }
 
 void batch_make(const struct data *data, int n, const struct sample *samples, struct batch *batch)
 {
-    batch->inputs = make(data, n, samples, LAGS * data->components + GEOGRAPHY + 2, 0, fill_inputs);
+    batch->setting = batch_setting(data, n, samples);
     for (int lag = 0; lag <= LAGS; lag++)
         batch->lag[lag] = batch_lag(data, n, samples, lag);
     batch->weight = batch_weight(data, n, samples, 0);

@@ -11,6 +11,7 @@ enum {
     TEST_MONTHS = 24,   /* the last ones of a file */
     LEAST_MONTHS = 36,
     LAGS = 2,           /* months that a forecast starts from */
+    MOST_LEAD = LEAST_MONTHS - TEST_MONTHS - LAGS, /* so many months ahead the shortest file can still be fitted to */
     GEOGRAPHY = 5,      /* sin and cos of latitude, relief, sin and cos of longitude times cos of latitude */
     MOST_COMPONENTS = 8
 };

@@ -49,6 +49,8 @@ static stn_status score(struct report *report, struct training *t, const struct 
     stn_status status = stn_average_swap(t->average);
     if (status == STN_OK)
         status = scores_compute(t->data, t->model, &report->scores);
+    if (status == STN_OK)
+        status = rollout_score(t->model, o->lead, &report->rollout);
     stn_context_stats(t->data->context, &stats);
     report->peak_bytes = stats.peak_bytes;
     return status == STN_OK ? report_write(report, t->data, t->model, o) : status;

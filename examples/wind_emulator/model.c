@@ -146,10 +146,20 @@ static stn_tensor *spread(const struct model *m, stn_tensor *factor)
     return stn_slice(wide, 3, HALF, HALF + columns, 1);
 }
 
+/* What the network sees. */
+static stn_tensor *inputs(const struct batch *batch)
+{
+    stn_tensor *seen[LAGS + 1];
+    for (int lag = 1; lag <= LAGS; lag++)
+        seen[lag - 1] = batch->lag[lag];
+    seen[LAGS] = batch->setting;
+    return stn_cat(LAGS + 1, seen, 1);
+}
+
 stn_tensor *model_forward(const struct model *m, const struct batch *batch, int training)
 {
     int64_t rows = (int64_t)m->data->grid.rows, columns = (int64_t)m->data->grid.columns, c = m->data->components;
-    stn_tensor *fine = hidden(m, ENCODE_1, batch->inputs, &halving, training);
+    stn_tensor *fine = hidden(m, ENCODE_1, inputs(batch), &halving, training);
     stn_tensor *coarse = hidden(m, MIDDLE, hidden(m, ENCODE_2, fine, &halving, training), &same, training);
     stn_tensor *both = stn_cat(2, (stn_tensor *[]){resize(coarse, half((size_t)rows), half((size_t)columns)), fine}, 1);
     stn_tensor *y = resize(convolve(m, OUTPUT, hidden(m, DECODE, both, &same, training), &same), rows, columns);

@@ -1,6 +1,6 @@
 /* The emulator: a network of three levels on the globe's grid that corrects two damping factors per cell.
  *
- *     a(t) = (f1 + y2) a(t-1) + (f2 + y3) a(t-2) + y1,   (y1, y2, y3) = network(inputs)                                         */
+ *     a(t) = (f1 + y2) a(t-1) + (f2 + y3) a(t-2) + y1,   (y1, y2, y3) = network(a(t-1), a(t-2), setting) */
 #ifndef WIND_EMULATOR_MODEL_H
 #define WIND_EMULATOR_MODEL_H
 

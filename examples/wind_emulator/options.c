@@ -8,7 +8,7 @@
 enum { MOST_RANKS = 1024 };
 
 static const struct options defaults = {
-    .epochs = 16, .threads = 1, .out = "out/wind",
+    .epochs = 16, .lead = 6, .threads = 1, .out = "out/wind",
     .source = {.folder = "/usr/share/ferret-vis/data", .variables = {"UWND", "VWND"}, .components = 2}};
 
 enum { DEFAULT_RANKS = 2 };
@@ -17,20 +17,23 @@ void options_print_help(void)
 {
     printf("usage: wind_emulator [--mesh DxHxW] [--ranks N] [--epochs E] [--seed S] [--data DIR] [--file F --vars A,B] "
            "[--out DIR]\n"
-           "                     [--parameters FILE] [--trace FILE] [--threads T] [--check]\n"
+           "                     [--lead L] [--parameters FILE] [--trace FILE] [--threads T] [--check]\n"
            "Trains a neural emulator of monthly mean winds, its fields spread over ranks, and scores it on months that "
            "it never saw.\n"
            "  --mesh DxHxW   D groups of ranks share a batch, H cut the latitudes, W the longitudes (1x%dx1)\n"
            "  --ranks N      alone: --mesh 1xNx1\n"
            "  --epochs E     (%d)      --seed S  (0)      --threads T  compute threads of a rank (%d)\n"
+           "  --lead L       months ahead up to which runs on its own forecasts are scored (%d), at most %d\n"
            "  --data DIR     of monthly_navy_winds.cdf and etopo120.cdf (%s)\n"
            "  --file F --vars A,B   another file of monthly (time, latitude, longitude) variables, at least %d months\n"
            "  --out DIR      for metrics.json, maps and parameters (%s)\n"
            "  --parameters FILE   what an earlier run saved: training begins there; with --epochs 0 they are scored\n"
            "  --trace FILE   what each rank did when, for Perfetto; rank r > 0 writes FILE.r\n"
-           "  --check        trains 20 steps on 1 rank and on all, and compares losses, gradients and parameters\n"
+           "  --check        trains 20 steps and rolls out on 1 rank and on all, and compares losses, gradients, "
+           "parameters, forecasts\n"
            "Under mpirun the processes are the ranks.\n",
-           DEFAULT_RANKS, defaults.epochs, defaults.threads, defaults.source.folder, LEAST_MONTHS, defaults.out);
+           DEFAULT_RANKS, defaults.epochs, defaults.threads, defaults.lead, MOST_LEAD, defaults.source.folder,
+           LEAST_MONTHS, defaults.out);
 }
 
 static int complain(const char *name, const char *got, const char *wanted)
@@ -118,6 +121,8 @@ static int parse_one(const char *name, const char *next, struct options *o)
         return 2 * parse_int(name, next, 1, MOST_RANKS, &o->ranks);
     if (strcmp(name, "--epochs") == 0)
         return 2 * parse_int(name, next, 0, 1000000, &o->epochs);
+    if (strcmp(name, "--lead") == 0)
+        return 2 * parse_int(name, next, 1, MOST_LEAD, &o->lead);
     if (strcmp(name, "--threads") == 0)
         return 2 * parse_int(name, next, 1, 1024, &o->threads);
     if (strcmp(name, "--seed") == 0)

@@ -6,7 +6,7 @@
 
 struct options {
     int mesh[AXES]; /* data x latitude x longitude */
-    int ranks, epochs, threads, check, help;
+    int ranks, epochs, lead, threads, check, help;
     uint64_t seed;
     struct source source;
     const char *out, *trace, *parameters;

@@ -42,6 +42,34 @@ static void print_table(FILE *file, const char *name, const double values[METHOD
     fprintf(file, "  }%s\n", after);
 }
 
+static void print_list(FILE *file, const char *name, int n, const double *values, const char *after)
+{
+    fprintf(file, "    \"%s\": [", name);
+    for (int i = 0; i < n; i++) {
+        fprintf(file, "%s", i ? ", " : "");
+        fprintf(file, isfinite(values[i]) ? "%.6f" : "null", values[i]);
+    }
+    fprintf(file, "]%s\n", after);
+}
+
+/* A method's scores, lead after lead. */
+static void by_lead(const struct rollout_scores *r, int method, int is_rmse, double values[MOST_LEAD])
+{
+    for (int l = 0; l < r->leads; l++)
+        values[l] = is_rmse ? r->lead[l].rmse[method] : r->lead[l].acc[method];
+}
+
+static void print_leads(FILE *file, const char *name, const struct rollout_scores *r, int is_rmse)
+{
+    fprintf(file, "  \"%s\": {\n", name);
+    for (int m = 0; m < METHODS; m++) {
+        double values[MOST_LEAD];
+        by_lead(r, m, is_rmse, values);
+        print_list(file, method_names[m], r->leads, values, m + 1 < METHODS ? "," : "");
+    }
+    fprintf(file, "  },\n");
+}
+
 static int write_metrics(const struct report *r, const struct options *o, const char *path)
 {
     FILE *file = fopen(path, "w");
@@ -53,10 +81,24 @@ static int write_metrics(const struct report *r, const struct options *o, const 
             o->ranks, o->mesh[0], o->mesh[1], o->mesh[2], (unsigned long long)o->seed, o->epochs, r->seconds_per_epoch);
     fprintf(file, "  \"peak_bytes\": %lld,\n", (long long)r->peak_bytes);
     print_table(file, "test_rmse", r->scores.rmse, ",");
-    print_table(file, "test_acc", r->scores.acc, "");
-    fprintf(file, "}\n");
+    print_table(file, "test_acc", r->scores.acc, ",");
+    fprintf(file, "  \"rollout_starts\": %d,\n", r->rollout.starts);
+    print_leads(file, "rollout_rmse", &r->rollout, 1);
+    print_leads(file, "rollout_acc", &r->rollout, 0);
+    fprintf(file, "  \"free_run\": {\n");
+    print_list(file, "mean", 1 + FREE_RUN, r->rollout.mean, ",");
+    print_list(file, "deviation", 1 + FREE_RUN, r->rollout.deviation, "");
+    fprintf(file, "  }\n}\n");
     int bad = ferror(file);
     return fclose(file) == 0 && !bad;
+}
+
+static const char *readable(int method, char name[40])
+{
+    snprintf(name, 40, "%s", method_names[method]);
+    for (char *c = name; *c; c++)
+        *c = *c == '_' ? ' ' : *c;
+    return name;
 }
 
 static void print_scores(const struct report *r, const struct data *d)
@@ -64,15 +106,50 @@ static void print_scores(const struct report *r, const struct data *d)
     printf("\ntest months %d to %d           RMSE   correlation\n", d->first_test, d->months - 1);
     for (int m = 0; m < METHODS; m++) {
         char name[40];
-        snprintf(name, sizeof name, "%s", method_names[m]);
-        for (char *c = name; *c; c++)
-            *c = *c == '_' ? ' ' : *c;
-        printf("  %-28s %6.3f   ", name, r->scores.rmse[m]);
+        printf("  %-28s %6.3f   ", readable(m, name), r->scores.rmse[m]);
         printf(isfinite(r->scores.acc[m]) ? "%6.3f\n" : "     -\n", r->scores.acc[m]);
     }
     printf(
         "damped persistence keeps %.3f of the last anomaly; %.2f s an epoch; at most %.1f MB of tensors on this rank\n",
         r->scores.damping, r->seconds_per_epoch, (double)r->peak_bytes / 1e6);
+}
+
+static void print_rollout_table(const struct rollout_scores *r, const char *what, int is_rmse)
+{
+    char name[40];
+    printf("  %-30s", what);
+    for (int l = 1; l <= r->leads; l++)
+        printf(" %6d", l);
+    for (int m = 0; m < METHODS; m++) {
+        double values[MOST_LEAD];
+        by_lead(r, m, is_rmse, values);
+        printf("\n    %-28s", readable(m, name));
+        for (int l = 0; l < r->leads; l++)
+            printf(isfinite(values[l]) ? " %6.3f" : "      -", values[l]);
+    }
+    printf("\n");
+}
+
+/* Of the fields that came, of forecasts one month ahead and whole years ahead. */
+static void print_years(const char *what, const double values[1 + FREE_RUN])
+{
+    printf("    %-28s %6.3f %6.3f", what, values[0], values[1]);
+    for (int month = YEAR; month <= FREE_RUN; month += YEAR)
+        printf(" %6.3f", values[month]);
+    printf("\n");
+}
+
+static void print_rollout(const struct rollout_scores *r)
+{
+    printf("\non its own forecasts, from %d test months\n", r->starts);
+    print_rollout_table(r, "RMSE, months ahead", 1);
+    print_rollout_table(r, "correlation, months ahead", 0);
+    printf("  %-30s   came      1", "free run, months ahead");
+    for (int month = YEAR; month <= FREE_RUN; month += YEAR)
+        printf(" %6d", month);
+    printf("\n");
+    print_years("deviation over the globe", r->deviation);
+    print_years("largest mean over the globe", r->mean);
 }
 
 /* Rank 0's findings are for all to hear. */
@@ -103,6 +180,7 @@ stn_status report_write(const struct report *r, const struct data *d, const stru
         status = maps_write(d, model, o->out);
     if (status == STN_OK && first) {
         print_scores(r, d);
+        print_rollout(&r->rollout);
         printf("written to %s: metrics.json, parameters.safetensors%s\n", o->out, maps_names());
     }
     return status;

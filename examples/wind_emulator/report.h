@@ -3,10 +3,11 @@
 #define WIND_EMULATOR_REPORT_H
 
 #include "options.h"
-#include "scores.h"
+#include "rollout.h"
 
 struct report {
-    struct scores scores;
+    struct scores scores; /* one month ahead */
+    struct rollout_scores rollout;
     double seconds_per_epoch;
     int64_t peak_bytes; /* of this rank's tensors */
 };

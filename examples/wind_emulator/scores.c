@@ -7,10 +7,15 @@
 const char *const method_names[METHODS] = {"emulator",           "two_lags_per_cell", "damped_persistence_per_cell", "damped_persistence",
                                            "anomaly_persistence", "persistence",       "climatology"};
 
-static double rmse(const struct data *d, stn_tensor *forecast, const struct batch *batch)
+/* What came, and how much each cell counts. */
+struct truth {
+    stn_tensor *field, *weight;
+};
+
+static double rmse(const struct data *d, stn_tensor *forecast, const struct truth *truth)
 {
     double square = NAN;
-    stn_item(stn_mse_loss(forecast, batch->lag[0], batch->weight, STN_REDUCE_MEAN), &square);
+    stn_item(stn_mse_loss(forecast, truth->field, truth->weight, STN_REDUCE_MEAN), &square);
     return d->unit * sqrt(square);
 }
 
@@ -20,46 +25,53 @@ static stn_tensor *inner(stn_tensor *a, stn_tensor *b, stn_tensor *weight)
     return stn_sum(stn_mul(stn_mul(a, b), weight), 2, (int[]){2, 3}, 0);
 }
 
-static double correlation(stn_tensor *forecast, const struct batch *batch)
+static double correlation(stn_tensor *forecast, const struct truth *truth)
 {
     double value = NAN;
-    stn_tensor *truth = batch->lag[0], *w = batch->weight;
-    stn_tensor *norms = stn_sqrt(stn_mul(inner(forecast, forecast, w), inner(truth, truth, w)));
-    stn_item(stn_mean(stn_div(inner(forecast, truth, w), norms), 0, NULL, 0), &value);
+    stn_tensor *w = truth->weight;
+    stn_tensor *norms = stn_sqrt(stn_mul(inner(forecast, forecast, w), inner(truth->field, truth->field, w)));
+    stn_item(stn_mean(stn_div(inner(forecast, truth->field, w), norms), 0, NULL, 0), &value);
     return value;
 }
 
-static void make_forecasts(const struct data *d, const struct model *model, const struct sample *samples,
-                           const struct batch *batch, const struct baselines *b, stn_tensor *forecast[METHODS])
+/* Those of the emulator's rivals. */
+static void make_forecasts(const struct data *d, int n, const struct sample *samples, int lead,
+                           const struct baselines *b, stn_tensor *forecast[METHODS])
 {
-    stn_tensor *last = batch->lag[1];
-    forecast[EMULATOR] = model_forward(model, batch, 0);
-    forecast[TWO_LAGS_PER_CELL] = stn_add(stn_mul(b->lag[0], last), stn_mul(b->lag[1], batch->lag[2]));
+    stn_tensor *last = batch_lag(d, n, samples, lead), *before = batch_lag(d, n, samples, lead + 1);
+    forecast[TWO_LAGS_PER_CELL] = stn_add(stn_mul(b->lag[0], last), stn_mul(b->lag[1], before));
     forecast[DAMPED_PERSISTENCE_PER_CELL] = stn_mul(b->cell, last);
     forecast[DAMPED_PERSISTENCE] = stn_mul_number(last, b->damping);
     forecast[ANOMALY_PERSISTENCE] = last;
-    forecast[PERSISTENCE] = batch_persistence(d, TEST_MONTHS, samples);
+    forecast[PERSISTENCE] = batch_persistence(d, n, samples, lead);
     forecast[CLIMATOLOGY] = stn_mul_number(last, 0);
+}
+
+void scores_of(const struct data *d, int n, const struct sample *samples, int lead, stn_tensor *emulator,
+               struct scores *scores)
+{
+    const struct truth truth = {batch_lag(d, n, samples, 0), batch_weight(d, n, samples, 0)};
+    struct baselines baselines;
+    stn_tensor *forecast[METHODS] = {[EMULATOR] = emulator};
+    baselines_fit(d, lead, &baselines);
+    make_forecasts(d, n, samples, lead, &baselines, forecast);
+    scores->damping = baselines.damping;
+    for (int m = 0; m < METHODS; m++) {
+        scores->rmse[m] = rmse(d, forecast[m], &truth);
+        scores->acc[m] = m == CLIMATOLOGY ? NAN : correlation(forecast[m], &truth);
+    }
 }
 
 stn_status scores_compute(const struct data *d, const struct model *model, struct scores *scores)
 {
     struct sample samples[TEST_MONTHS];
     struct batch batch;
-    struct baselines baselines;
-    stn_tensor *forecast[METHODS];
     for (int i = 0; i < TEST_MONTHS; i++)
         samples[i] = sample_plain(d, d->first_test + i);
     stn_scope_begin(d->context);
     stn_no_grad_begin(d->context);
     batch_make(d, TEST_MONTHS, samples, &batch);
-    baselines_fit(d, &baselines);
-    make_forecasts(d, model, samples, &batch, &baselines, forecast);
-    scores->damping = baselines.damping;
-    for (int m = 0; m < METHODS; m++) {
-        scores->rmse[m] = rmse(d, forecast[m], &batch);
-        scores->acc[m] = m == CLIMATOLOGY ? NAN : correlation(forecast[m], &batch);
-    }
+    scores_of(d, TEST_MONTHS, samples, 1, model_forward(model, &batch, 0), scores);
     stn_no_grad_end(d->context);
     return stn_scope_end(d->context);
 }

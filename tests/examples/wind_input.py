@@ -74,6 +74,7 @@ with tempfile.TemporaryDirectory() as folder:
     refused("no option '--rank'", "--rank", "2")
     refused("--ranks got '0'", "--ranks", "0")
     refused("--epochs got 'many'", "--epochs", "many")
+    refused("--lead got '11', wanted a number from 1 to 10", "--lead", "11")
     refused("--mesh got '2x2'", "--mesh", "2x2")
     refused("--mesh got '1x0x2'", "--mesh", "1x0x2")
     refused("--mesh 1x2x1 has 2 ranks, --ranks got 3", "--mesh", "1x2x1", "--ranks", "3")
@@ -110,6 +111,12 @@ with tempfile.TemporaryDirectory() as folder:
     many = scores(out, "--file", nc, "--vars", "A", "--epochs", "2", "--mesh", "2x1x3")
     for name, value in one["test_rmse"].items():
         near(f"{name}, missing values", many["test_rmse"][name], value, 1e-4 * value)
+    for name, values in one["rollout_rmse"].items():
+        for lead, value in enumerate(values, 1):
+            near(f"{name}, lead {lead}, missing values", many["rollout_rmse"][name][lead - 1], value, 1e-4 * value)
+    for name, values in one["free_run"].items():
+        for month, value in enumerate(values):
+            near(f"{name} of month {month}, missing values", many["free_run"][name][month], value, 1e-3 * value + 1e-5)
     if one["test_acc"]["climatology"] is not None or many["mesh"] != "2x1x3" or many["ranks"] != 6:
         sys.exit(f"metrics: {many}")
     compared += 1

@@ -3,6 +3,7 @@
 
 usage: wind_scores.py PROGRAM"""
 import json
+import operator
 import pathlib
 import struct
 import subprocess
@@ -24,6 +25,16 @@ with tempfile.TemporaryDirectory() as folder:
         sys.exit(f"emulator {rmse['emulator']}, at most {BOUND}; does not beat {failures}")
     if not 0.43 < metrics["test_acc"]["emulator"] < 0.5:
         sys.exit(f"correlation {metrics['test_acc']['emulator']}")
+    # Forecasts of forecasts: what they beat so many months ahead by more than seeds differ, and that they come to rest.
+    leads = metrics["rollout_rmse"]
+    for name, months in {"climatology": 6, "persistence": 6, "anomaly_persistence": 6, "damped_persistence": 4}.items():
+        if len(leads[name]) != 6 or not all(map(operator.lt, leads["emulator"][:months], leads[name])):
+            sys.exit(f"months ahead: emulator {leads['emulator']}, {name} {leads[name]}")
+    if not all(0.05 < found < 0.5 for found in metrics["rollout_acc"]["emulator"]):
+        sys.exit(f"months ahead: correlations {metrics['rollout_acc']['emulator']}")
+    for name, (came, *forecast) in metrics["free_run"].items():
+        if len(forecast) != 60 or not max(forecast) < came or not abs(forecast[59] - forecast[47]) < 0.02 * came:
+            sys.exit(f"free run: {name} {forecast}; of the months that came {came}")
     for name in ("forecast-0.png", "forecast-1.png", "ranks.png"):
         head = (folder / "out" / name).read_bytes()[:24]
         if head[:8] != b"\x89PNG\r\n\x1a\n" or min(struct.unpack(">II", head[16:24])) < 100:
