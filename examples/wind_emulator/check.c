@@ -1,5 +1,6 @@
 #include "check.h"
 
+#include "rollout.h"
 #include "train.h"
 
 #include <math.h>
@@ -9,31 +10,49 @@
 
 enum { STEPS = 20, LOOKS = 2, FIRST_LOOK = 1 /* the second step, from 0 */ };
 
-static const double LOSS_BOUND = 1e-5, GRADIENT_BOUND = 1e-5, PARAMETER_BOUND = 1e-3;
+/* The roll-out: months ahead, and months that it begins at, an odd number on purpose. */
+enum { LEADS = 5, STARTS = 3, GRADIENTS = PARAMETERS + LAGS };
 
-/* What a training left: losses, the gradients of steps 2 and 3, the parameters at the end. */
-struct record {
-    double loss[STEPS];
-    float *gradient[LOOKS][PARAMETERS], *parameter[PARAMETERS];
-    int64_t n[PARAMETERS];
+static const double LOSS_BOUND = 1e-5, GRADIENT_BOUND = 1e-5, PARAMETER_BOUND = 1e-3;
+/* A roll-out begins with parameters that differ by some 2e-6 already; each step adds to what comes of that. */
+static const double ROLLOUT_BOUND = 5e-5;
+
+/* The whole tensor. */
+struct kept {
+    int64_t n;
+    float *values;
 };
+
+/* What a training left: losses, the gradients of steps 2 and 3, the parameters at the end; then the forecasts of a
+ * roll-out, its loss at the end and that loss's gradients by the parameters and by the fields that it begins from. */
+struct record {
+    double loss[STEPS], last_loss;
+    struct kept gradient[LOOKS][PARAMETERS], parameter[PARAMETERS], forecast[LEADS], last_gradient[GRADIENTS];
+};
+
+static void kept_fini(int n, struct kept *kept)
+{
+    for (int i = 0; i < n; i++)
+        free(kept[i].values);
+}
 
 static void record_fini(struct record *r)
 {
-    for (int k = 0; k < PARAMETERS; k++) {
-        for (int l = 0; l < LOOKS; l++)
-            free(r->gradient[l][k]);
-        free(r->parameter[k]);
-    }
+    for (int l = 0; l < LOOKS; l++)
+        kept_fini(PARAMETERS, r->gradient[l]);
+    kept_fini(PARAMETERS, r->parameter);
+    kept_fini(LEADS, r->forecast);
+    kept_fini(GRADIENTS, r->last_gradient);
 }
 
-/* The whole tensor, on every rank; NULL: zeros. */
-static stn_status keep(stn_tensor *tensor, int64_t n, float **out)
+/* On every rank. NULL: zeros, in the shape of `like`. */
+static stn_status keep(stn_tensor *tensor, stn_tensor *like, struct kept *out)
 {
-    *out = calloc((size_t)n + 1, sizeof **out);
-    if (!*out)
+    out->n = stn_spec_numel(stn_tensor_spec(like));
+    out->values = calloc((size_t)out->n + 1, sizeof *out->values);
+    if (!out->values)
         return STN_ERR_MEMORY;
-    return tensor ? stn_to_host(stn_full_tensor(tensor), *out, (size_t)n * sizeof **out) : STN_OK;
+    return tensor ? stn_to_host(stn_full_tensor(tensor), out->values, (size_t)out->n * sizeof *out->values) : STN_OK;
 }
 
 static stn_status keep_gradients(struct training *t, void *arg)
@@ -42,13 +61,67 @@ static stn_status keep_gradients(struct training *t, void *arg)
     int64_t look = t->step - FIRST_LOOK;
     stn_status status = STN_OK;
     for (int k = 0; k < PARAMETERS && look >= 0 && look < LOOKS && status == STN_OK; k++) {
-        stn_tensor *grad = NULL;
-        r->n[k] = stn_spec_numel(stn_tensor_spec(t->model->parameter[k].tensor));
-        status = stn_grad_of(t->model->parameter[k].tensor, &grad);
+        stn_tensor *parameter = t->model->parameter[k].tensor, *grad = NULL;
+        status = stn_grad_of(parameter, &grad);
         if (status == STN_OK)
-            status = keep(grad, r->n[k], &r->gradient[look][k]);
+            status = keep(grad, parameter, &r->gradient[look][k]);
     }
     return status;
+}
+
+static stn_status keep_parameters(const struct model *model, struct record *r)
+{
+    stn_status status = STN_OK;
+    stn_scope_begin(model->data->context);
+    for (int k = 0; k < PARAMETERS && status == STN_OK; k++)
+        status = keep(model->parameter[k].tensor, model->parameter[k].tensor, &r->parameter[k]);
+    stn_status ended = stn_scope_end(model->data->context);
+    return status != STN_OK ? status : ended;
+}
+
+/* Backward through all steps of the roll-out. */
+static stn_status keep_last_gradients(const struct rollout *rollout, stn_tensor *forecast, stn_tensor *const *wanted,
+                                      struct record *r)
+{
+    const struct data *d = rollout->model->data;
+    struct sample target[STARTS];
+    stn_tensor *gradient[GRADIENTS];
+    for (int i = 0; i < STARTS; i++)
+        target[i] = sample_plain(d, rollout->sample[i].month - 1);
+    stn_tensor *loss =
+        stn_mse_loss(forecast, batch_lag(d, STARTS, target, 0), batch_weight(d, STARTS, target, 0), STN_REDUCE_MEAN);
+    stn_status status = stn_grad(d->context, 1, &loss, NULL, GRADIENTS, wanted, 0, 0, gradient);
+    if (status == STN_OK)
+        status = stn_item(loss, &r->last_loss);
+    for (int k = 0; k < GRADIENTS && status == STN_OK; k++)
+        status = keep(gradient[k], wanted[k], &r->last_gradient[k]);
+    return status;
+}
+
+static stn_status roll_out(const struct model *model, struct record *r)
+{
+    stn_context *context = model->data->context;
+    struct rollout rollout;
+    stn_tensor *wanted[GRADIENTS], *starts[LAGS] = {NULL}, *forecast = NULL;
+    stn_scope_begin(context);
+    stn_status status = rollout_begin(model, STARTS, &rollout);
+    for (int k = 0; k < PARAMETERS; k++)
+        wanted[k] = model->parameter[k].tensor;
+    for (int lag = 0; lag < LAGS && status == STN_OK; lag++) {
+        wanted[PARAMETERS + lag] = starts[lag] = stn_tensor_retain(rollout.lag[lag + 1]);
+        status = stn_set_requires_grad(wanted[PARAMETERS + lag], 1);
+    }
+    for (int l = 0; l < LEADS && status == STN_OK; l++) {
+        forecast = rollout_step(&rollout);
+        status = keep(forecast, forecast, &r->forecast[l]);
+    }
+    if (status == STN_OK)
+        status = keep_last_gradients(&rollout, forecast, wanted, r);
+    rollout_end(&rollout);
+    for (int lag = 0; lag < LAGS; lag++)
+        stn_tensor_release(&starts[lag]);
+    stn_status ended = stn_scope_end(context);
+    return status != STN_OK ? status : ended;
 }
 
 static stn_status train(const struct data *data, const struct options *o, struct record *r)
@@ -62,13 +135,13 @@ static stn_status train(const struct data *data, const struct options *o, struct
         int samples;
         status = training_step(&training, &r->loss[s], &samples, keep_gradients, r);
     }
-    stn_scope_begin(data->context);
-    for (int k = 0; k < PARAMETERS && status == STN_OK; k++)
-        status = keep(model.parameter[k].tensor, r->n[k], &r->parameter[k]);
-    stn_status ended = stn_scope_end(data->context);
+    if (status == STN_OK)
+        status = keep_parameters(&model, r);
+    if (status == STN_OK)
+        status = roll_out(&model, r);
     training_fini(&training);
     model_fini(&model);
-    return status != STN_OK ? status : ended;
+    return status;
 }
 
 static stn_status read_and_train(stn_context *context, const int mesh[AXES], const struct options *o, struct record *r)
@@ -95,55 +168,67 @@ static stn_status train_alone(const struct options *o, struct record *r)
 }
 
 /* Relative distance in the 2-norm; -1 where both are zero. */
-static double distance(int64_t n, const float *a, const float *b)
+static double distance(const struct kept *a, const struct kept *b)
 {
     double square = 0, difference = 0;
-    for (int64_t i = 0; i < n; i++) {
-        square += (double)a[i] * (double)a[i];
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    for (int64_t i = 0; i < a->n; i++) {
+        double x = (double)a->values[i], y = (double)b->values[i];
+        square += x * x;
+        difference += (x - y) * (x - y);
     }
     return square == 0 && difference == 0 ? -1 : sqrt(difference / square);
 }
 
-/* The worst of a list of tensors, and how many of them could be compared; NaN is worst of all. */
-static double worst(const struct record *one, float *const *a, float *const *b, int *compared)
+static double number_distance(double a, double b)
 {
-    double most = 0;
-    *compared = 0;
-    for (int k = 0; k < PARAMETERS; k++) {
-        double d = distance(one->n[k], a[k], b[k]);
-        *compared += d >= 0 || isnan(d);
-        most = d > most || isnan(d) ? d : most;
-    }
-    return most;
+    return fabs(a - b) / fabs(a);
 }
 
 static int verdict(const char *what, int compared, int of, double found, double bound)
 {
     int ok = compared > 0 && found <= bound;
-    printf("check: %-22s %2d of %2d compared, differ by at most %.1e (bound %.0e): %s\n", what, compared, of, found,
+    printf("check: %-25s %2d of %2d compared, differ by at most %.1e (bound %.0e): %s\n", what, compared, of, found,
            bound, ok ? "agree" : "DO NOT AGREE");
     return ok;
 }
 
-static int compare(const struct record *one, const struct record *many, int ranks)
+/* The worst of a list of tensors; NaN is worst of all. */
+static int compare_tensors(const char *what, int n, const struct kept *one, const struct kept *many, double bound)
+{
+    double most = 0;
+    int compared = 0;
+    for (int k = 0; k < n; k++) {
+        double d = distance(&one[k], &many[k]);
+        compared += d >= 0 || isnan(d);
+        most = d > most || isnan(d) ? d : most;
+    }
+    return verdict(what, compared, n, most, bound);
+}
+
+static int compare_training(const struct record *one, const struct record *many, int ranks)
 {
     double loss = 0;
-    int compared, ok;
     for (int s = 0; s < STEPS; s++) {
-        double d = fabs(one->loss[s] - many->loss[s]) / fabs(one->loss[s]);
+        double d = number_distance(one->loss[s], many->loss[s]);
         loss = d > loss || isnan(d) ? d : loss;
         printf("step %2d: loss %.8f on 1 rank, %.8f on %d\n", s + 1, one->loss[s], many->loss[s], ranks);
     }
-    ok = verdict("losses", STEPS, STEPS, loss, LOSS_BOUND);
+    int ok = verdict("losses", STEPS, STEPS, loss, LOSS_BOUND);
     for (int l = 0; l < LOOKS; l++) {
         char what[32];
-        double found = worst(one, one->gradient[l], many->gradient[l], &compared);
         snprintf(what, sizeof what, "gradients of step %d", l + FIRST_LOOK + 1);
-        ok &= verdict(what, compared, PARAMETERS, found, GRADIENT_BOUND);
+        ok &= compare_tensors(what, PARAMETERS, one->gradient[l], many->gradient[l], GRADIENT_BOUND);
     }
-    double found = worst(one, one->parameter, many->parameter, &compared);
-    return ok & verdict("parameters at the end", compared, PARAMETERS, found, PARAMETER_BOUND);
+    return ok & compare_tensors("parameters at the end", PARAMETERS, one->parameter, many->parameter, PARAMETER_BOUND);
+}
+
+static int compare_rollout(const struct record *one, const struct record *many)
+{
+    int ok = compare_tensors("forecasts of a roll-out", LEADS, one->forecast, many->forecast, ROLLOUT_BOUND);
+    ok &= verdict("loss of its end", 1, 1, number_distance(one->last_loss, many->last_loss), ROLLOUT_BOUND);
+    const struct kept *a = one->last_gradient, *b = many->last_gradient;
+    ok &= compare_tensors("gradients by parameters", PARAMETERS, a, b, ROLLOUT_BOUND);
+    return ok & compare_tensors("gradients by first fields", LAGS, a + PARAMETERS, b + PARAMETERS, ROLLOUT_BOUND);
 }
 
 stn_status check_run(stn_context *context, const struct options *o, int *agrees)
@@ -152,7 +237,8 @@ stn_status check_run(stn_context *context, const struct options *o, int *agrees)
     stn_status status = read_and_train(context, o->mesh, o, &many);
     if (status == STN_OK && stn_context_rank(context) == 0) {
         status = train_alone(o, &one);
-        *agrees = status == STN_OK && compare(&one, &many, stn_context_size(context));
+        *agrees = status == STN_OK &&
+                  (compare_training(&one, &many, stn_context_size(context)) & compare_rollout(&one, &many));
     }
     record_fini(&one);
     record_fini(&many);
