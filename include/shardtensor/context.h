@@ -128,11 +128,11 @@ STN_API stn_status stn_context_take_error(stn_context *context, char *text, size
  *  context is closed). */
 STN_API stn_status stn_context_fail(stn_context *context, stn_status status, const char *text);
 
-/** Agreement: every rank brings `status` (its own finding: a file, an argument that it alone can check; STN_OK if
- *  none), else the error that it has kept, else a value out of range; all ranks return and keep the first that is not
- *  STN_OK, by rank, with its rank's text. Values out of range that another error went before are told by the next
- *  agreement. `text` may be NULL. Collective over the world, also for a rank that has kept an error. The mesh stays
- *  usable.
+/** Agreement: every rank brings the error that it has kept, else `status` (its own finding: a file, an argument that
+ *  it alone can check, a result; STN_OK if none), else a value out of range; all ranks return and keep one of them, with
+ *  its rank's text. Errors that ranks had kept were first, and go before what ranks find; of several the lowest
+ *  rank's is told. Values out of range that another error went before are told by the next agreement. `text` may be
+ *  NULL. Collective over the world, also for a rank that has kept an error. The mesh stays usable.
  *  @return what is agreed on; STN_ERR_ARGUMENT (no context), STN_ERR_STATE (in a captured step), STN_ERR_COMM,
  *  STN_ERR_PEER, STN_ERR_TIMEOUT. */
 STN_API stn_status stn_agree(stn_context *context, stn_status status, const char *text);

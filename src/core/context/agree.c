@@ -1,13 +1,15 @@
-/* Agreement: the first rank that has something to report is heard by all.
+/* Agreement: of what ranks report one error is heard by all.
  *
- * One all-reduce of 8 bytes when all is well: the least of (rank << 8 | status) over the ranks that report. Else a
- * broadcast of the text from the rank found. Memory does not grow with the world. */
+ * One all-reduce of 8 bytes when all is well: the least of the words (what was kept before what is found, then rank,
+ * then status) over the ranks that report. Else a broadcast of the text from the rank found. Memory does not grow with
+ * the world. */
 #include "core/context/context.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const int64_t nothing = INT64_MAX;
+static const int64_t found_now = INT64_C(1) << 40; /* of a word: above its rank and status */
 
 static void report_set(struct stni_error *report, const stn_context *context, stn_status status, const char *text)
 {
@@ -18,19 +20,20 @@ static void report_set(struct stni_error *report, const stn_context *context, st
         stni_error_set(report, status, "rank %d: %s", context->rank, text);
 }
 
-/* What this rank reports: the caller's finding, else the kept error, else a value out of range. */
+/* What this rank reports: the kept error, which was first, else the caller's finding, which may follow from it, else a
+ * value out of range. */
 static void gather_report(stn_context *context, stn_status status, const char *text, struct stni_error *report)
 {
     char value[STNI_ERROR_TEXT];
     memset(report, 0, sizeof *report); /* all of the text is sent */
+    if (context->error.status != STN_OK)
+        report_set(report, context, context->error.status, context->error.text);
     if ((unsigned)status >= STN_STATUS_COUNT) {
         snprintf(value, sizeof value, "agree: status got %d, which is no stn_status%s%s", (int)status,
                  text != NULL ? ": " : "", text != NULL ? text : "");
         report_set(report, context, STN_ERR_ARGUMENT, value);
     } else if (status != STN_OK)
         report_set(report, context, status, text != NULL ? text : stn_status_text(status));
-    if (context->error.status != STN_OK)
-        report_set(report, context, context->error.status, context->error.text);
     if (stni_value_read(context, value, sizeof value))
         report_set(report, context, STN_ERR_VALUE, value);
 }
@@ -46,14 +49,16 @@ static void values_heard(stn_context *context, stn_status agreed)
 
 static stn_status agree(stn_context *context, struct stni_error *report)
 {
-    int64_t first = report->status == STN_OK ? nothing : (int64_t)context->rank << 8 | (int64_t)report->status;
+    int64_t first = nothing;
+    if (report->status != STN_OK)
+        first = (context->error.status == STN_OK ? found_now : 0) | (int64_t)context->rank << 8 | report->status;
     if (context->size > 1)
         STNI_TRY(stni_comm_agree_first(context->comm, context->queue, STNI_AGREE_CALL, &first, 1, STN_MIN));
     if (first == nothing)
         return STN_OK;
     if (context->size > 1)
         STNI_TRY(stni_comm_agree_broadcast(context->comm, context->queue, report->text, sizeof report->text,
-                                           (int)(first >> 8)));
+                                           (int)((first & ~found_now) >> 8)));
     /* All ranks keep the same, whatever each had kept before. */
     context->error.status = STN_OK;
     context->error_agreed = 1;

@@ -69,6 +69,27 @@ static void report_kept(stn_context *context, void *arg)
     CHECK_STR(stn_context_error_text(context), "rank 0: on all");
 }
 
+/* A finding may follow from what was kept before it, on this rank or on another: the rank `keeper` has kept something,
+ * all ranks find a result to be wrong. */
+static void report_kept_and_found(stn_context *context, void *arg)
+{
+    const int keeper = *(const int *)arg;
+    char want[64] = "no file";
+    if (context->size > 1)
+        snprintf(want, sizeof want, "rank %d: no file", keeper);
+    if (context->rank == keeper)
+        stni_fail(context, STN_ERR_IO, "no file");
+    CHECK_STATUS(stn_agree(context, STN_ERR_VALUE, "wrong result"), STN_ERR_IO);
+    CHECK_STR(stn_context_error_text(context), want);
+    /* What was agreed on is kept, and goes before what is found next, whoever finds it. */
+    CHECK_STATUS(stn_agree(context, context->rank == 0 ? STN_ERR_VALUE : STN_OK, "wrong again"), STN_ERR_IO);
+    CHECK_STATUS(stn_agree(context, (stn_status)77, "no status"), STN_ERR_IO);
+    CHECK_STR(stn_context_error_text(context), want);
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_IO);
+    CHECK_STATUS(stn_agree(context, STN_ERR_VALUE, "wrong result"), STN_ERR_VALUE);
+    CHECK_STR(stn_context_error_text(context), context->size > 1 ? "rank 0: wrong result" : "wrong result");
+}
+
 /* The layers above know the texts. */
 static void value_text(const stn_context *context, const stn_value_record *record, char *text, size_t size)
 {
@@ -238,6 +259,13 @@ static void kept_error_of_one_rank_replaces_what_others_kept(void)
     on_ranks(3, report_kept, NULL);
 }
 
+static void kept_error_goes_before_what_ranks_find(void)
+{
+    on_one_rank(report_kept_and_found, &(int){0});
+    for (int keeper = 0; keeper < 3; keeper++)
+        on_ranks(3, report_kept_and_found, &keeper);
+}
+
 static void value_out_of_range_is_known_at_the_next_agreement(void)
 {
     on_ranks(3, report_value, NULL);
@@ -293,6 +321,7 @@ int main(int argc, char **argv)
         {"what_is_no_status_is_refused_by_all", what_is_no_status_is_refused_by_all},
         {"lowest_rank_that_reports_is_the_one_heard", lowest_rank_that_reports_is_the_one_heard},
         {"kept_error_of_one_rank_replaces_what_others_kept", kept_error_of_one_rank_replaces_what_others_kept},
+        {"kept_error_goes_before_what_ranks_find", kept_error_goes_before_what_ranks_find},
         {"value_out_of_range_is_known_at_the_next_agreement", value_out_of_range_is_known_at_the_next_agreement},
         {"value_that_was_not_heard_is_told_by_the_next_agreement",
          value_that_was_not_heard_is_told_by_the_next_agreement},
