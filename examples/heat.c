@@ -36,14 +36,13 @@ static void cut_rows(int ranks, int64_t *rows)
 /* One degree everywhere, a hundred in one cell. Each rank fills its own rows. */
 static stn_tensor *start(stn_context *ctx, const stn_mesh *mesh)
 {
-    const stn_placement shard = stn_shard(2);
-    const stn_spec *spec;
-    int64_t cut[MOST_RANKS];
-    const int64_t *const sizes[] = {NULL, NULL, cut, NULL}; /* of each dim, for the ranks along it */
-    const stn_spec_options uneven = {.size = sizeof uneven, .sizes = sizes};
-    cut_rows(stn_context_size(ctx), cut);
-    if (stn_spec_create(ctx, mesh, &shard, STN_DTYPE_F32, 4, (int64_t[]){1, 1, ROWS, COLUMNS}, &uneven, &spec) !=
-        STN_OK)
+    const int ranks = stn_context_size(ctx);
+    int64_t sizes[MOST_RANKS];
+    cut_rows(ranks, sizes);
+    const stn_spec *balanced = stn_spec_of(mesh, STN_DTYPE_F32, "S2", 4, (int64_t[]){1, 1, ROWS, COLUMNS});
+    const stn_spec *spec = stn_spec_with_sizes(balanced, 2, ranks, sizes);
+    stn_spec_release(&balanced);
+    if (!spec)
         return NULL;
     int64_t rows = stn_spec_local_shape(spec)[2], first = stn_spec_local_offset(spec)[2];
     float *u = malloc((size_t)(rows * COLUMNS + 1) * sizeof *u);

@@ -98,6 +98,19 @@ STN_API const stn_spec *stn_spec_of(const stn_mesh *mesh, stn_dtype dtype, const
 STN_API stn_status stn_spec_like(const stn_spec *like, const stn_placement *placements, stn_dtype dtype, int ndim,
                                  const int64_t *shape, const stn_spec **out);
 
+/** Makes or finds the spec that has sizes of its own along one dim, and all else of another:
+ * stn_spec_with_sizes(stn_spec_of(mesh, STN_DTYPE_F32, "S0", 2, shape), 0, 3, (int64_t[]){3, 0, 4}). Local; every rank
+ * passes the same.
+ *  @param spec   stays as it is. NULL, as a call that failed gives: NULL.
+ *  @param dim    0 <= dim < ndim. Along other dims pieces are those of `spec`.
+ *  @param n      how many sizes there are: one per combination of the axes that shard `dim`, as stn_spec_sizes tells
+ *                (1 where none does).
+ *  @param sizes  how many elements each piece has, the major axis slowest; they add up to shape[dim].
+ *  @return a spec that the innermost scope owns (retain it to keep it); outside of any, one reference is the caller's,
+ *   beside that to `spec`. NULL with STN_ERR_ARGUMENT (dim, n, sizes), STN_ERR_SHAPE (sizes do not add up),
+ *   STN_ERR_MEMORY, or the kept error. */
+STN_API const stn_spec *stn_spec_with_sizes(const stn_spec *spec, int dim, int n, const int64_t *sizes);
+
 STN_API const stn_spec *stn_spec_retain(const stn_spec *spec); /**< One more reference. On the context's thread. */
 STN_API void stn_spec_release(const stn_spec **spec);          /**< One less; sets it to NULL. Any thread. */
 

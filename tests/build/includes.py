@@ -33,6 +33,7 @@ DOORS = [
     # Values given by every rank, or by one, are redistributed to the layout that is wanted.
     ("src/core/tensor/host_copy.c", "core/redistribute/redistribute.h"),
     # A spec made from a text belongs to the innermost scope.
+    ("src/core/shard/create.c", "core/tensor/scope.h"),
     ("src/core/shard/parse.c", "core/tensor/scope.h"),
     # A summary is added up over the ranks in memory of the device.
     ("src/core/device/trace_summary.c", "core/tensor/storage.h"),

@@ -101,6 +101,7 @@ static void specs_meshes_and_tensors(void)
     CHECK_I64(stn_spec_shape(NULL)[0] + stn_spec_local_shape(NULL)[0] + stn_spec_local_offset(NULL)[0], 0);
     CHECK_I64(stn_spec_ndim(NULL) + stn_spec_numel(NULL) + stn_spec_local_numel(NULL), 0);
     stn_spec_chunk(NULL, 0, NULL, NULL);
+    CHECK(stn_spec_with_sizes(NULL, 0, 1, NULL) == NULL);
     CHECK_I64((int64_t)stn_spec_write(NULL, NULL, 100), 0);
     CHECK_I64(stn_spec_describe(NULL, NULL, 100), (int64_t)strlen("no spec"));
     CHECK_I64(stn_spec_describe(NULL, text, sizeof text), (int64_t)strlen("no spec"));

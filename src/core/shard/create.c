@@ -1,8 +1,9 @@
-/* stn_spec_create: checks what a caller passes, and turns it into a layout. */
+/* stn_spec_create and stn_spec_with_sizes: check what a caller passes, and turn it into a layout. */
 #include "core/shard/spec.h"
 
 #include "core/context/context.h"
 #include "core/base/hash.h"
+#include "core/tensor/scope.h"
 
 #include <string.h>
 
@@ -70,38 +71,49 @@ static stn_status copy_order(stn_context *context, const char *name, const int *
 }
 
 /* Running sums of the pieces' sizes; they have to end at `n`. */
-static stn_status add_up(stn_context *context, int dim, const int64_t *sizes, int n_parts, int64_t n, int64_t *offsets)
+static stn_status add_up(stn_context *context, const char *function, int dim, const int64_t *sizes, int n_parts,
+                         int64_t n, int64_t *offsets)
 {
     int64_t sum = 0;
     for (int i = 0; i < n_parts; i++) {
         offsets[i] = sum;
         if (sizes[i] < 0)
-            return stni_fail(context, STN_ERR_ARGUMENT, "stn_spec_create: sizes[%d][%d] is %lld, wanted at least 0",
-                             dim, i, (long long)sizes[i]);
+            return stni_fail(context, STN_ERR_ARGUMENT, "%s: sizes[%d][%d] is %lld, wanted at least 0", function, dim,
+                             i, (long long)sizes[i]);
         if (__builtin_add_overflow(sum, sizes[i], &sum))
             return stni_fail(context, STN_ERR_SHAPE,
-                             "stn_spec_create: sizes[%d] add up to more than 2^63 - 1, wanted shape[%d] = %lld", dim,
-                             dim, (long long)n);
+                             "%s: sizes[%d] add up to more than 2^63 - 1, wanted shape[%d] = %lld", function, dim, dim,
+                             (long long)n);
     }
     if (sum != n)
-        return stni_fail(context, STN_ERR_SHAPE, "stn_spec_create: sizes[%d] add up to %lld, wanted shape[%d] = %lld",
-                         dim, (long long)sum, dim, (long long)n);
+        return stni_fail(context, STN_ERR_SHAPE, "%s: sizes[%d] add up to %lld, wanted shape[%d] = %lld", function, dim,
+                         (long long)sum, dim, (long long)n);
     offsets[n_parts] = sum;
     return STN_OK;
 }
 
-static stn_status copy_sizes(stn_context *context, struct stni_layout *layout, int dim, const int64_t *sizes)
+/* The ranks of each axis that shards `dim`; returns how many axes do. */
+static int parts_of(const struct stni_layout *layout, int dim, int parts[STN_MAX_MESH_NDIM], int *n_parts)
 {
-    int axes[STN_MAX_MESH_NDIM], parts[STN_MAX_MESH_NDIM], n_parts = 1;
-    int n = stni_layout_dim_axes(layout, dim, axes);
+    int axes[STN_MAX_MESH_NDIM];
+    const int n = stni_layout_dim_axes(layout, dim, axes);
+    *n_parts = 1;
     for (int l = 0; l < n; l++) {
         parts[l] = layout->mesh->sizes[axes[l]];
-        n_parts *= parts[l];
+        *n_parts *= parts[l];
     }
+    return n;
+}
+
+static stn_status copy_sizes(stn_context *context, const char *function, struct stni_layout *layout, int dim,
+                             const int64_t *sizes)
+{
+    int parts[STN_MAX_MESH_NDIM], n_parts;
+    const int n = parts_of(layout, dim, parts, &n_parts);
     int64_t *offsets = stni_malloc(((size_t)n_parts + 1) * sizeof *offsets);
     if (offsets == NULL)
         return stni_fail_memory(context, "offsets of a split", ((size_t)n_parts + 1) * sizeof *offsets);
-    stn_status status = add_up(context, dim, sizes, n_parts, layout->shape[dim], offsets);
+    stn_status status = add_up(context, function, dim, sizes, n_parts, layout->shape[dim], offsets);
     if (status == STN_OK && n > 0)
         status = stni_split_explicit(context, layout->shape[dim], n, parts, offsets, &layout->split[dim]);
     stni_free(offsets);
@@ -121,7 +133,7 @@ static stn_status read_options(stn_context *context, struct stni_layout *layout,
     STNI_TRY(copy_order(context, "memory_order", options.memory_order, layout->ndim, layout->memory_order));
     for (int d = 0; d < layout->ndim && options.sizes != NULL; d++)
         if (options.sizes[d] != NULL)
-            STNI_TRY(copy_sizes(context, layout, d, options.sizes[d]));
+            STNI_TRY(copy_sizes(context, "stn_spec_create", layout, d, options.sizes[d]));
     return STN_OK;
 }
 
@@ -146,4 +158,34 @@ stn_status stn_spec_create(stn_context *context, const stn_mesh *mesh, const stn
     STNI_TRY(stni_spec_intern(context, &layout, &spec));
     *out = stn_spec_retain(spec);
     return STN_OK;
+}
+
+static stn_status check_sizes(const stn_spec *spec, int dim, int n, const int64_t *sizes)
+{
+    const int ndim = spec->layout.ndim, wanted = stn_spec_sizes(spec, dim, NULL);
+    if (dim < 0 || dim >= ndim)
+        return stni_fail(spec->context, STN_ERR_ARGUMENT, "stn_spec_with_sizes: dim got %d, wanted 0 to %d", dim,
+                         ndim - 1);
+    if (n != wanted || sizes == NULL)
+        return stni_fail(spec->context, STN_ERR_ARGUMENT,
+                         "stn_spec_with_sizes: got %d sizes%s, wanted one for each of %d pieces of dim %d", n,
+                         sizes == NULL ? " at NULL" : "", wanted, dim);
+    return STN_OK;
+}
+
+static stn_status set_sizes(const stn_spec *spec, int dim, int n, const int64_t *sizes, const stn_spec **out)
+{
+    struct stni_layout layout = spec->layout;
+    STNI_TRY(spec->context->error.status);
+    STNI_TRY(check_sizes(spec, dim, n, sizes));
+    STNI_TRY(copy_sizes(spec->context, "stn_spec_with_sizes", &layout, dim, sizes));
+    return stni_spec_intern(spec->context, &layout, out);
+}
+
+const stn_spec *stn_spec_with_sizes(const stn_spec *spec, int dim, int n, const int64_t *sizes)
+{
+    const stn_spec *out;
+    if (spec == NULL || set_sizes(spec, dim, n, sizes, &out) != STN_OK)
+        return NULL;
+    return stni_scope_own_spec(spec->context, stn_spec_retain(out));
 }

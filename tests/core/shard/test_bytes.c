@@ -278,6 +278,91 @@ static void a_spec_like_itself_is_itself(void)
     world_end(context);
 }
 
+/* Other sizes along one dim */
+
+static void given_sizes_are_those_of_one_dim_alone(void)
+{
+    stn_context *context = world_rank(4, WORLD);
+    const int grid[] = {2, 3};
+    const stn_placement both[] = {STN_S(1), STN_S(0)};
+    const int64_t shape[] = {11, 7}, rows[] = {8, 0, 3}, columns[] = {0, 7};
+    const int order[] = {1, 0};
+    const int64_t *const cuts[] = {rows, columns};
+    const stn_spec_options options = {
+        .size = sizeof options, .axis_order = order, .memory_order = order, .sizes = cuts};
+    stn_spec_options balanced = options;
+    const stn_mesh *mesh;
+    const stn_spec *wanted = NULL, *spec = NULL;
+    balanced.sizes = NULL;
+    CHECK_STATUS(stn_mesh_create(context, 2, grid, NULL, NULL, &mesh), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, both, STN_DTYPE_I64, 2, shape, &options, &wanted), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, both, STN_DTYPE_I64, 2, shape, &balanced, &spec), STN_OK);
+    stn_scope_begin(context);
+    const stn_spec *uneven = stn_spec_with_sizes(spec, 0, 3, rows);
+    expect_sizes(uneven, 0, 3, rows);
+    expect_sizes(uneven, 1, 2, (int64_t[]){4, 3});
+    CHECK(stn_spec_with_sizes(uneven, 1, 2, columns) == wanted);
+    CHECK(stn_spec_with_sizes(uneven, 0, 3, (int64_t[]){4, 4, 3}) == spec); /* the balanced ones again */
+    CHECK_I64(stn_spec_local_offset(wanted)[0] * 100 + stn_spec_local_offset(wanted)[1], 800);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    expect_sizes(spec, 0, 3, (int64_t[]){4, 4, 3});
+    stn_spec_release(&spec);
+    stn_spec_release(&wanted);
+    world_end(context);
+}
+
+/* As the text of stn_spec_of gives it, where two axes shard a dim; where none does there is one piece. */
+static void sizes_are_given_for_all_axes_of_a_dim(void)
+{
+    stn_context *context = world_rank(0, WORLD);
+    const int grid[] = {2, 3};
+    const int64_t shape[] = {11, 7}, pieces[] = {0, 4, 1, 3, 2, 1};
+    const stn_mesh *mesh;
+    CHECK_STATUS(stn_mesh_create(context, 2, grid, NULL, NULL, &mesh), STN_OK);
+    const stn_spec *balanced = stn_spec_of(mesh, STN_DTYPE_F32, "S0,S0", 2, shape);
+    const stn_spec *uneven = stn_spec_with_sizes(balanced, 0, 6, pieces);
+    const stn_spec *told = stn_spec_of(mesh, STN_DTYPE_F32, "S0 sizes 0 4 1 3 2 1,S0", 2, shape);
+    const stn_spec *same = stn_spec_with_sizes(uneven, 1, 1, (int64_t[]){7});
+    CHECK(uneven != NULL && uneven == told && same == uneven && uneven != balanced);
+    for (const stn_spec **all[] = {&balanced, &uneven, &told, &same}, ***at = all; at < all + 4; at++)
+        stn_spec_release(*at); /* outside scopes each is the caller's */
+    world_end(context);
+}
+
+static void sizes_that_do_not_fit_are_refused(void)
+{
+    static const struct {
+        int dim, n, no_sizes;
+        int64_t sizes[3];
+        stn_status status;
+        const char *why;
+    } rows[] = {
+        {2, 3, 0, {4, 4, 3}, STN_ERR_ARGUMENT, "stn_spec_with_sizes: dim got 2, wanted 0 to 1"},
+        {-1, 3, 0, {4, 4, 3}, STN_ERR_ARGUMENT, "stn_spec_with_sizes: dim got -1, wanted 0 to 1"},
+        {0, 2, 0, {4, 7}, STN_ERR_ARGUMENT, "got 2 sizes, wanted one for each of 3 pieces of dim 0"},
+        {1, 3, 0, {4, 4, 3}, STN_ERR_ARGUMENT, "got 3 sizes, wanted one for each of 1 pieces of dim 1"},
+        {0, 3, 1, {0}, STN_ERR_ARGUMENT, "got 3 sizes at NULL"},
+        {0, 3, 0, {4, -1, 8}, STN_ERR_ARGUMENT, "stn_spec_with_sizes: sizes[0][1] is -1, wanted at least 0"},
+        {0, 3, 0, {4, 4, 4}, STN_ERR_SHAPE, "stn_spec_with_sizes: sizes[0] add up to 12, wanted shape[0] = 11"},
+        {1, 1, 0, {8}, STN_ERR_SHAPE, "stn_spec_with_sizes: sizes[1] add up to 8, wanted shape[1] = 7"},
+        {0, 3, 0, {INT64_MAX, 1, 0}, STN_ERR_SHAPE, "add up to more than 2^63 - 1"},
+    };
+    stn_context *context = world_rank(0, WORLD);
+    const stn_mesh *mesh;
+    CHECK_STATUS(stn_mesh_create(context, 1, (int[]){3}, NULL, NULL, &mesh), STN_OK);
+    const stn_spec *spec = stn_spec_of(mesh, STN_DTYPE_F32, "S0", 2, (int64_t[]){11, 7});
+    char text[STNI_ERROR_TEXT];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK(stn_spec_with_sizes(spec, rows[i].dim, rows[i].n, rows[i].no_sizes ? NULL : rows[i].sizes) == NULL);
+        CHECK(stn_spec_with_sizes(spec, 0, 3, (int64_t[]){11, 0, 0}) == NULL); /* an error is kept */
+        CHECK_STATUS(stn_context_take_error(context, text, sizeof text), rows[i].status);
+        if (!CHECK(strstr(text, rows[i].why) != NULL))
+            CHECK_STR(text, rows[i].why);
+    }
+    stn_spec_release(&spec);
+    world_end(context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -288,6 +373,9 @@ int main(int argc, char **argv)
         {"cuts_are_kept_where_the_same_axes_shard_a_dim_of_the_same_size",
          cuts_are_kept_where_the_same_axes_shard_a_dim_of_the_same_size},
         {"a_spec_like_itself_is_itself", a_spec_like_itself_is_itself},
+        {"given_sizes_are_those_of_one_dim_alone", given_sizes_are_those_of_one_dim_alone},
+        {"sizes_are_given_for_all_axes_of_a_dim", sizes_are_given_for_all_axes_of_a_dim},
+        {"sizes_that_do_not_fit_are_refused", sizes_that_do_not_fit_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
 }
