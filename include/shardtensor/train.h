@@ -18,8 +18,8 @@ typedef struct stn_named_tensor {
 
 /* Lists of parameters: what a model is to optimizers, files, clipping and the reduction of gradients.
  *
- *     stn_params_make(params, "w", spec, stn_randn);
- *     stn_parameter_group all = {.size = sizeof all, .n = stn_params_count(params), .parameters = stn_params_named(params)};
+ *     stn_tensor *w = stn_params_get(params, "w", spec, stn_randn); // makes it in the first step
+ *     stn_optimizer_add_params(optimizer, params, 1e-3);            // once all are made
  *     stn_clip_grad_norm(context, stn_params_count(params), stn_params_tensors(params), 1, NULL); */
 
 typedef struct stn_params stn_params;
@@ -43,6 +43,13 @@ STN_API stn_status stn_params_add(stn_params *params, const char *name, stn_tens
  *  or STN_ERR_ARGUMENT (it gave a tensor of another spec). */
 STN_API stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec *spec,
                                     stn_initialiser initialiser);
+
+/** The parameter of that name, made as by stn_params_make where there is none: a model asks for its weights where it
+ *  uses them, and its first run makes them. Every rank of the world makes the same.
+ *  @return the parameter, the list's; the error tensor with STN_ERR_ARGUMENT (there is one with another spec; no spec,
+ *  no initialiser, also where there is one), or a status of stn_params_make. */
+STN_API stn_tensor *stn_params_get(stn_params *params, const char *name, const stn_spec *spec,
+                                   stn_initialiser initialiser);
 
 STN_API int stn_params_count(const stn_params *params); /**< How many were added. */
 STN_API const stn_named_tensor *stn_params_named(const stn_params *params); /**< All of them, in the order of adding; until the next is added. */
@@ -102,6 +109,14 @@ STN_API stn_status stn_adam_create(stn_context *context, const stn_adamw_options
  *  @return STN_ERR_ARGUMENT (a name or a tensor twice), STN_ERR_DTYPE (not f32 or f64), STN_ERR_STATE (not a leaf that
  *  requires grad, a view), STN_ERR_PARTIAL, STN_ERR_MEMORY. */
 STN_API stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter_group *group);
+
+/** Adds all parameters that a list has now as one group, with the optimizer's weight decay. Local; every rank adds the
+ *  same.
+ *  @param params  parameters that are added to it later are not the optimizer's.
+ *  @param rate    of this group; 0: the optimizer's.
+ *  @return STN_ERR_ARGUMENT (no list, or an empty one: a model that makes its weights where it asks for them has not
+ *  run yet), or as stn_optimizer_add_group. */
+STN_API stn_status stn_optimizer_add_params(stn_optimizer *optimizer, const stn_params *params, double rate);
 
 /** One step from the parameters' complete gradients; one without a gradient stays as it is, its state too. Local:
  *  nothing is communicated. Does nothing and returns the kept error after a failure. @return STN_ERR_PARTIAL (a

@@ -215,6 +215,20 @@ stn_status stn_optimizer_add_group(stn_optimizer *optimizer, const stn_parameter
     return stni_action_end(optimizer->context, add_group(optimizer, group));
 }
 
+stn_status stn_optimizer_add_params(stn_optimizer *optimizer, const stn_params *params, double rate)
+{
+    if (!optimizer)
+        return STN_ERR_ARGUMENT;
+    STNI_TRY(stni_action_begin(optimizer->context));
+    const stn_parameter_group all = {
+        .size = sizeof all, .n = stn_params_count(params), .parameters = stn_params_named(params), .rate = rate};
+    const stn_status status =
+        all.n > 0 ? add_group(optimizer, &all)
+                  : stni_fail(optimizer->context, STN_ERR_ARGUMENT, "optimizer: params got %s, wanted parameters",
+                              params ? "a list without any" : "NULL");
+    return stni_action_end(optimizer->context, status);
+}
+
 /* Steps */
 
 struct stni_update_numbers stni_optimizer_numbers(const stn_optimizer *optimizer, const struct stni_parameter *p)

@@ -96,13 +96,20 @@ stn_status stn_params_add(stn_params *params, const char *name, stn_tensor *tens
     return stni_action_end(params->context, status == STN_OK ? add(params, name, tensor) : status);
 }
 
+static stn_status check_making(const stn_params *params, const char *name, const stn_spec *spec,
+                               stn_initialiser initialiser)
+{
+    if (spec && initialiser)
+        return STN_OK;
+    return stni_fail(params->context, STN_ERR_ARGUMENT, "params: '%s' got no %s", name, spec ? "initialiser" : "spec");
+}
+
 /* What the initialiser makes on its way is the scope's. */
 static stn_status make(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser)
 {
     stn_context *context = params->context;
     STNI_TRY(check_name(params, name));
-    if (!spec || !initialiser)
-        return stni_fail(context, STN_ERR_ARGUMENT, "params: '%s' got no %s", name, spec ? "initialiser" : "spec");
+    STNI_TRY(check_making(params, name, spec, initialiser));
     stni_scope_enter(context);
     stn_no_grad_begin(context);
     const int outer = stni_scope_fence(context);
@@ -128,6 +135,37 @@ stn_tensor *stn_params_make(stn_params *params, const char *name, const stn_spec
         return params->context->error_tensor;
     const stn_status status = stni_action_end(params->context, make(params, name, spec, initialiser));
     return status == STN_OK ? params->tensors[params->n - 1] : params->context->error_tensor;
+}
+
+/* Whoever asks with another spec has another weight in mind. */
+static stn_status get(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser,
+                      stn_tensor **out)
+{
+    char has[STNI_ERROR_TEXT / 3], wanted[STNI_ERROR_TEXT / 3]; /* so that the message has room for both */
+    *out = stn_params_find(params, name);
+    if (!*out) {
+        STNI_TRY(make(params, name, spec, initialiser));
+        *out = params->tensors[params->n - 1];
+        return STN_OK;
+    }
+    STNI_TRY(check_making(params, name, spec, initialiser));
+    if ((*out)->spec == spec)
+        return STN_OK;
+    stn_spec_describe((*out)->spec, has, sizeof has);
+    stn_spec_describe(spec, wanted, sizeof wanted);
+    return stni_fail(params->context, STN_ERR_ARGUMENT, "params: '%s' is %s, and got %s, wanted the same", name, has,
+                     wanted);
+}
+
+stn_tensor *stn_params_get(stn_params *params, const char *name, const stn_spec *spec, stn_initialiser initialiser)
+{
+    stn_tensor *tensor = NULL;
+    if (!params)
+        return NULL;
+    if (stni_action_begin(params->context) != STN_OK)
+        return params->context->error_tensor;
+    const stn_status status = stni_action_end(params->context, get(params, name, spec, initialiser, &tensor));
+    return status == STN_OK ? tensor : params->context->error_tensor;
 }
 
 int stn_params_count(const stn_params *params)

@@ -82,6 +82,8 @@ static void files_and_training(void)
     CHECK(stn_params_named(NULL) == NULL);
     CHECK(stn_params_tensors(NULL) == NULL);
     CHECK(stn_params_find(NULL, NULL) == NULL);
+    CHECK(stn_params_get(NULL, NULL, NULL, NULL) == NULL);
+    CHECK_STATUS(stn_optimizer_add_params(NULL, NULL, 0), STN_ERR_ARGUMENT);
     CHECK_I64(stn_optimizer_steps(NULL), 0);
     stn_optimizer_set_rate_factor(NULL, 1);
     CHECK(stn_average_at(NULL, 0).tensor == NULL);
