@@ -36,8 +36,7 @@ static stn_tensor *linear(const struct network *net, int layer, const char *what
     char name[32];
     snprintf(name, sizeof name, "%d.%s", layer, what);
     const stn_spec *spec = stn_spec_of(net->mesh, STN_DTYPE_F64, "R", 2, (int64_t[]){out, in});
-    stn_tensor *found = stn_params_find(net->params, name);
-    return stn_linear(x, found ? found : stn_params_make(net->params, name, spec, by_inputs), NULL);
+    return stn_linear(x, stn_params_get(net->params, name, spec, by_inputs), NULL);
 }
 
 /* Rows (points, columns) of each point's neighbours: (points, K, columns). */
@@ -146,24 +145,19 @@ static void train(const struct network *net, struct results *results)
     double end = 0; /* mean of ten steps */
     const struct clouds clouds = draw(net);
     loss_of(net, &clouds); /* asks for every weight, which makes it */
-    const stn_parameter_group all = {.size = sizeof all,
-                                     .rate = 0.03,
-                                     .n = stn_params_count(net->params),
-                                     .parameters = stn_params_named(net->params)};
     stn_adamw_create(net->ctx, NULL, &optimizer);
-    stn_optimizer_add_group(optimizer, &all);
+    stn_optimizer_add_params(optimizer, net->params, 0.03);
     for (int i = 0; i < STEPS && stn_context_status(net->ctx) == STN_OK; i++) {
         results->value[i] = train_step(net, optimizer, i);
         end += i >= STEPS - 10 ? results->value[i] / 10 : 0;
     }
     results->n = STEPS;
-    for (int i = 0; i < all.n; i++)
-        results_add(results, all.parameters[i].tensor);
+    for (int i = 0; i < stn_params_count(net->params); i++)
+        results_add(results, stn_params_tensors(net->params)[i]);
     stn_optimizer_destroy(&optimizer);
     if (stn_context_rank(net->ctx) == 0)
         printf("cross entropy %.3f in the last ten steps, %.3f by chance\n", end, log(SHAPES));
-    const int learns = end < 0.5 * log(SHAPES) || stn_context_status(net->ctx) != STN_OK;
-    stn_agree(net->ctx, learns ? STN_OK : STN_ERR_VALUE, "the network does not learn");
+    stn_agree(net->ctx, end < 0.5 * log(SHAPES) ? STN_OK : STN_ERR_VALUE, "the network does not learn");
 }
 
 /* Every cloud is to become of the next shape: points go down the slope of the loss, and neighbours are found anew. */
@@ -185,8 +179,7 @@ static void move(const struct network *net, struct results *results)
     results_add(results, clouds.positions);
     if (stn_context_rank(net->ctx) == 0)
         printf("cross entropy with the next shape %.3f, %.3f when points have moved\n", begin, end);
-    const int goes_down = end < 0.5 * begin || stn_context_status(net->ctx) != STN_OK;
-    stn_agree(net->ctx, goes_down ? STN_OK : STN_ERR_VALUE, "points do not move to where they should");
+    stn_agree(net->ctx, end < 0.5 * begin ? STN_OK : STN_ERR_VALUE, "points do not move to where they should");
 }
 
 static stn_status program(stn_context *ctx, void *results)

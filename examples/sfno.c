@@ -26,11 +26,8 @@ static stn_tensor *weight(const struct sfno *net, int layer, const char *what, c
 {
     char name[32];
     snprintf(name, sizeof name, "%d.%s", layer, what);
-    stn_tensor *found = stn_params_find(net->params, name);
-    if (!found)
-        found =
-            stn_params_make(net->params, name, stn_spec_of(net->mesh, STN_DTYPE_F64, layout, ndim, shape), stn_randn);
-    return stn_mul_number(found, scale);
+    const stn_spec *spec = stn_spec_of(net->mesh, STN_DTYPE_F64, layout, ndim, shape);
+    return stn_mul_number(stn_params_get(net->params, name, spec, stn_randn), scale);
 }
 
 /* Channels of each place are mixed. */
@@ -113,19 +110,15 @@ static void train_step(const struct sfno *net, stn_optimizer *optimizer, int64_t
     stn_scope_end(net->ctx);
 }
 
-static stn_status train(struct sfno *net, struct results *results)
+static void train(struct sfno *net, struct results *results)
 {
     stn_optimizer *optimizer = NULL;
     double loss[2] = {0}, last[2] = {0}; /* of a step; means of the last ten */
     stn_scope_begin(net->ctx);
     predict(net, draw(net)); /* asks for every weight, which makes it */
     stn_scope_end(net->ctx);
-    const stn_parameter_group all = {.size = sizeof all,
-                                     .rate = 0.1,
-                                     .n = stn_params_count(net->params),
-                                     .parameters = stn_params_named(net->params)};
     stn_adamw_create(net->ctx, NULL, &optimizer);
-    stn_optimizer_add_group(optimizer, &all);
+    stn_optimizer_add_params(optimizer, net->params, 0.1);
     for (int i = 0; i < STEPS && stn_context_status(net->ctx) == STN_OK; i++) {
         train_step(net, optimizer, i, loss);
         results->value[results->n++] = loss[0];
@@ -135,9 +128,7 @@ static stn_status train(struct sfno *net, struct results *results)
     stn_optimizer_destroy(&optimizer);
     if (stn_context_rank(net->ctx) == 0)
         printf("mean square error %.4f in the last ten steps, %.4f if nothing changed\n", last[0], last[1]);
-    if (stn_context_status(net->ctx) != STN_OK)
-        return stn_context_status(net->ctx);
-    return last[0] < 0.4 * last[1] ? STN_OK : STN_ERR_VALUE;
+    stn_agree(net->ctx, last[0] < 0.4 * last[1] ? STN_OK : STN_ERR_VALUE, "the network does not learn");
 }
 
 /* Three ranks share rows, or samples; nine columns too. */
@@ -151,10 +142,9 @@ static stn_status program(stn_context *ctx, void *results)
     stn_params_create(ctx, &net.params);
     stn_scope_begin(ctx);
     make_columns(&net);
-    const stn_status status = train(&net, results);
+    train(&net, results);
     stn_params_destroy(&net.params);
-    stn_scope_end(ctx);
-    return status;
+    return stn_scope_end(ctx);
 }
 
 int main(void)

@@ -28,9 +28,8 @@ static stn_tensor *weight(const struct model *m, int layer, const char *what, co
     char name[32];
     snprintf(name, sizeof name, "%d.%s", layer, what);
     const stn_spec *spec = stn_spec_of(m->mesh, STN_DTYPE_F32, layout, 2, (int64_t[]){rows, columns});
-    stn_tensor *found = stn_params_find(m->params, name);
-    found = found ? found : stn_params_make(m->params, name, spec, stn_randn);
-    return stn_cast(stn_mul_number(found, 1 / sqrt((double)columns)), STN_DTYPE_BF16);
+    stn_tensor *made = stn_params_get(m->params, name, spec, stn_randn);
+    return stn_cast(stn_mul_number(made, 1 / sqrt((double)columns)), STN_DTYPE_BF16);
 }
 
 /* Normalised, with all tokens on every rank of the tensor axis. */
@@ -123,10 +122,8 @@ static stn_status rank_main(stn_context *ctx, void *arg)
     stn_scope_begin(ctx);
     loss_of(&m, batch(&m, 0)); /* asks for every weight, which makes it */
     stn_scope_end(ctx);
-    stn_parameter_group all = {.size = sizeof all, .rate = 0.05, .n = stn_params_count(m.params),
-                               .parameters = stn_params_named(m.params)};
     stn_adamw_create(ctx, NULL, &state.optimizer);
-    stn_optimizer_add_group(state.optimizer, &all);
+    stn_optimizer_add_params(state.optimizer, m.params, 0.05);
     if (run->resumes)
         stn_checkpoint_load(ctx, path, &state, NULL);
     while (stn_context_status(ctx) == STN_OK && state.step < STEPS) {

@@ -136,12 +136,8 @@ static stn_status rank_main(stn_context *ctx, void *arg)
     stn_scope_begin(ctx);
     loss_of(&net); /* asks for every weight, which makes it */
     stn_scope_end(ctx);
-    const stn_parameter_group all = {.size = sizeof all,
-                                     .rate = 0.02,
-                                     .n = stn_params_count(net.params),
-                                     .parameters = stn_params_named(net.params)};
     stn_adamw_create(ctx, NULL, &state.optimizer);
-    stn_optimizer_add_group(state.optimizer, &all);
+    stn_optimizer_add_params(state.optimizer, net.params, 0.02);
     if (run->resumes)
         stn_checkpoint_load(ctx, path, &state, NULL);
     for (; stn_context_status(ctx) == STN_OK && state.step < STEPS; state.step++) {

@@ -23,10 +23,7 @@ static stn_tensor *weight(const struct unet *net, const char *block, const char 
 {
     char name[32];
     snprintf(name, sizeof name, "%s.%s", block, what);
-    stn_tensor *found = stn_params_find(net->params, name);
-    if (found)
-        return found;
-    return stn_params_make(net->params, name, stn_spec_of(net->mesh, STN_DTYPE_F64, "R,R,R", ndim, shape), initialiser);
+    return stn_params_get(net->params, name, stn_spec_of(net->mesh, STN_DTYPE_F64, "R,R,R", ndim, shape), initialiser);
 }
 
 static stn_tensor *convolve(const struct unet *net, const char *name, stn_tensor *x, int64_t out,
