@@ -3,7 +3,8 @@ shape, dtype and requires_grad of each variable, and in the end the gradients of
 
 usage: fuzz.py [--seed N] [--seconds S] [--programs N] [--ranks R] [--steps N] [--show] [--words]
 
-A program is lines of Python, drawn from a seed by running them with plain tensors. What docs/torch.md refuses is left
+A program is lines of Python, drawn from a seed by running them with plain tensors. Of some programs each rank drops
+variables of its own choice once no more line names them. What docs/torch.md refuses is left
 out and counted; --words tells what, and what torch alone raised. Ends with 1 where anything else differs, and prints
 the program, without the lines without which it does too. A seed draws one program, --seed N --programs 1 again."""
 import argparse
@@ -32,10 +33,12 @@ class Outcome(collections.namedtuple("Outcome", "word line text", defaults=(None
     """What became of a program: "ok", "wrong", "refused", or "lenient", where torch alone raised, and at which line."""
 
 
-def state(env):
-    """What is compared of all variables, and of gradients of leaves."""
+def state(env, lost=()):
+    """What is compared of all variables but the lost ones, and of gradients of leaves."""
     found = {}
     for name, tensor in variables(env).items():
+        if name in lost:
+            continue
         found[name] = full(tensor).clone(), tensor.requires_grad
         if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad):
             grad = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
@@ -68,8 +71,19 @@ def run_plain(lines):
     return [(attempt(line, env), state(env)) for line in lines]
 
 
-def run_sharded(lines, plain, env, eager):
-    """The Outcome on one rank. A line that raises is to leave everything as it was."""
+def drop(lines, lost, env):
+    """Lets go of those of the lost variables that no more line names. What gradients are asked of stays."""
+    for name in lost:
+        tensor = variables(env).get(name)
+        if tensor is None or tensor.is_leaf and tensor.requires_grad or re.search(r"\b%s\b" % name, "\n".join(lines)):
+            continue
+        del env[name]
+
+
+def run_sharded(lines, plain, env, eager, lost=(), lost_here=()):
+    """The Outcome on one rank. A line that raises is to leave everything as it was. Some variables are lost on some
+    ranks, and not compared."""
+    plain = [(error, {name: v for name, v in now.items() if name.split(".")[0] not in lost}) for error, now in plain]
     low = any(t.dtype in (torch.float32, torch.complex64) for _, now in plain for t, _ in now.values())
     tolerance, is_looser = 1e-3 if low else 1e-8, any("grad_of" in line or "second_order" in line for line in lines)
     for at, (line, (error, wanted)) in enumerate(zip(lines, plain)):
@@ -79,12 +93,13 @@ def run_sharded(lines, plain, env, eager):
         if eager or ours or at + 1 == len(lines):
             if ours:  # gradients may be there in part, as in torch
                 wanted = {name: value for name, value in plain[at - 1][1].items() if name[0] == "v" and "." not in name}
-            problem = difference(state(env), wanted, tolerance, is_looser)
+            problem = difference(state(env, lost), wanted, tolerance, is_looser)
             if problem:
                 return Outcome("wrong", at, problem)
         if ours:
             is_refused = REFUSED.search(str(ours)) or UNFIT.search(" ".join(lines)) and UNFOLLOWED.search(str(ours))
             return Outcome("refused" if is_refused else "wrong", at, "%s: %s" % (type(ours).__name__, ours))
+        drop(lines[at + 1:], lost_here, env)
     return Outcome("ok")
 
 
@@ -97,8 +112,10 @@ def judge(program, lines):
 
     def main(context):
         with use(context):
-            mesh = context.mesh(program.grid)
-            found[context.rank] = run_sharded(lines, plain, words(mesh, mesh.coordinate), program.eager)
+            mesh, lost = context.mesh(program.grid), program.lost(plain[-1][1])
+            here = [name for name, ranks in lost.items() if context.rank in ranks]
+            env = words(mesh, mesh.coordinate)
+            found[context.rank] = run_sharded(lines, plain, env, program.eager, lost, here)
 
     try:
         st.launch(program.ranks, main, deadline_seconds=20)

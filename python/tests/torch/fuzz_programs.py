@@ -236,7 +236,7 @@ class Program:
         self.draw, self.lines, self.count = random.Random(seed), [], 0
         self.ranks = ranks or self.draw.choice([1, 2, 2, 2, 3])
         self.grid = self.draw.choice(GRIDS[self.ranks])
-        self.eager, self.env = self.draw.random() < 0.5, words()
+        self.eager, self.env, self.seed = self.draw.random() < 0.5, words(), seed
         try:
             while len(self.lines) < steps:
                 self.step()
@@ -265,6 +265,19 @@ class Program:
         except Skip:
             pass
 
+    def lost(self, names):
+        """Variables and the ranks that drop them: none where each line is compared, nor what a function names that a
+        backward calls again."""
+        draw = random.Random(-1 - self.seed)
+        free = sorted({name for name in names if name[0] == "v" and "." not in name} - self.called())
+        chosen = {name: [rank for rank in range(self.ranks) if draw.random() < 0.5] for name in free
+                  if draw.random() < 0.7}
+        return {} if self.eager else chosen
+
+    def called(self):
+        """The variables that functions name, which a backward calls again."""
+        return {*re.findall(r"v\d+", " ".join(line for line in self.lines if "lambda" in line))}
+
     def is_hooked(self):
         """Whether it depends on formulas what goes through a variable in derivatives of gradients, and is looked at."""
         return any("hooked" in line or "retained" in line for line in self.lines)
@@ -272,8 +285,11 @@ class Program:
     def run(self, line):
         """Of what torch raises a few lines are kept."""
         before = variables(self.env)
+        versions = [before[name]._version for name in self.called() if name in before]
         if attempt(line, self.env) and self.draw.random() > 0.1:
             raise Skip
+        if versions != [before[name]._version for name in self.called() if name in before]:
+            raise Full  # in torch a checkpoint may take one saved tensor for another then
         try:
             [tensor.is_leaf for tensor in variables(self.env).values()]
         except RuntimeError:  # views that torch has given up
