@@ -216,6 +216,8 @@ def views_beside(tensor):
 class Stale:
     """The handle of a view that is to be taken again; the class has it, before which a tensor's own goes."""
     def __get__(self, view, owner=None):
+        if view is None:
+            return self
         if not is_stale(view):
             raise AttributeError("_handle")
         first, _, steps = view._path
@@ -233,7 +235,7 @@ def leave_stale(views):
 
 
 def is_stale(view):
-    return "_stale" in vars(view)
+    return "_stale" in vars(view) and "_handle" not in vars(view)
 
 
 def set_aside(tensor, write):
