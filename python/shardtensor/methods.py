@@ -244,34 +244,28 @@ def length(self):
 
 
 @contextlib.contextmanager
+def between(switch):
+    switch(True)
+    try:
+        yield
+    finally:
+        switch(False)
+
+
 def no_grad(context):
     """with no_grad(context): nothing is recorded for a backward."""
-    context.no_grad(True)
-    try:
-        yield
-    finally:
-        context.no_grad(False)
+    return between(context.no_grad)
 
 
-@contextlib.contextmanager
 def no_sync(context):
     """with no_sync(context): backwards leave the gradients of replicas pending, to be reduced once."""
-    context.no_sync(True)
-    try:
-        yield
-    finally:
-        context.no_sync(False)
+    return between(context.no_sync)
 
 
-@contextlib.contextmanager
 def allow_stale_views(context):
     """with allow_stale_views(context): views that need not share memory do not hinder a change of what they show, which
     they need not show then."""
-    context.allow_stale_views(True)
-    try:
-        yield
-    finally:
-        context.allow_stale_views(False)
+    return between(context.allow_stale_views)
 
 
 @contextlib.contextmanager

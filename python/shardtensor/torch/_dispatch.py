@@ -254,8 +254,8 @@ def by_name(func, args, kwargs):
 
 
 def write(op, tensor, handles, attrs):
-    """An op in place on memory that torch lent, which the library counts as a view, or that views in nodes show: its
-    values, into that memory."""
+    """An op in place on memory that torch lent, or on a view that torch does not know for one, which the library both
+    refuses: its values, into that memory."""
     if op.name == "copy_":
         values = handles[1]
     elif op.name == "fill_":
