@@ -298,6 +298,8 @@ typedef struct stn_stats {
     int64_t host_syncs_by[16]; /* host_syncs by stn_sync_reason; the rest is 0 */
     int64_t waited_ns;         /* nanoseconds in which collectives of this rank, also those with a request, waited for peers and moved nothing;
                                   0 where the communicator does not tell (stn_comm_ops.waited) */
+    int64_t host_live_bytes;   /* as live_bytes, of stn_host_memory_begin's memory, which that does not count */
+    int64_t host_peak_bytes, host_reserved_bytes; /* likewise */
 } stn_stats;
 
 /** Copies up to `stats->size` bytes of this rank's counters. Local. @return STN_ERR_ARGUMENT. */

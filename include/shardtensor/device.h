@@ -119,7 +119,8 @@ typedef struct stn_device_ops {
      * returned. */
     stn_status (*queue_wait)(void *impl, void *queue, void *event);
     stn_status (*event_sync)(void *impl, void *event);              /* the host waits */
-    /** Queued copies; `kind`: 0 device to device, 1 host to device, 2 device to host. */
+    /** Queued copies; `kind`: 0 device to device, 1 host to device, 2 device to host. The device's may lie in memory of
+     * host_allocate. */
     stn_status (*copy)(void *impl, void *queue, void *dst, const void *src, size_t bytes, int kind);
     void (*destroy)(void *impl);
     /* What follows may be NULL, or absent by `size`: the library then does without, or the call that needs it is

@@ -64,6 +64,25 @@ STN_API void stn_allow_stale_views_begin(stn_context *context);
 /** Ends what the last stn_allow_stale_views_begin began. Local. */
 STN_API void stn_allow_stale_views_end(stn_context *context);
 
+/** Until the matching end, tensors that are made lie in memory of the host that the device's kernels and collectives
+ *  reach (of CUDA: page-locked): weights, state of optimizers, values kept for later, that the device has no room for.
+ *  Ops take them as they take any tensor, and read them over the bus each time; what ops need meanwhile beside their
+ *  results is the device's. Whenever it is made, a leaf's complete gradient lies where the leaf does, and state and
+ *  averages where the parameter does. Of fully sharded weights (stn_set_gather_again) a rank's chunk is read once for
+ *  each gathering; where nothing is gathered, as on one rank, stn_clone brings them to the device.
+ *
+ *  On the CPU all memory is the host's, and nothing changes. Nests. Local; ranks may differ.
+ *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_UNSUPPORTED (the device gives no such memory), or the kept error; no end
+ *  is due then. */
+STN_API stn_status stn_host_memory_begin(stn_context *context);
+
+/** Ends what the last stn_host_memory_begin began. Local. */
+STN_API void stn_host_memory_end(stn_context *context);
+
+/** 1 if the tensor's elements lie in memory of the host: made so, or a tensor of the CPU. 0 for NULL and an error
+ *  tensor, and for a caller's memory on another device. Local. */
+STN_API int stn_tensor_is_in_host_memory(const stn_tensor *tensor);
+
 /** Makes a tensor's memory immutable, for ever: tables and masks that every rank makes for itself and nobody sends
  *  again. Ops in place, optimizers, collectives in place and loading refuse to write to it (STN_ERR_STATE); handles
  *  that share the memory are as immutable. Local; every rank says it.
@@ -202,8 +221,8 @@ STN_API stn_status stn_item(stn_tensor *tensor, double *value);
 struct DLManagedTensorVersioned;
 
 /** This rank's chunk as a DLPack tensor, zero copy: the consumer calls its deleter, from any thread, at any time.
- *  A Partial chunk is this rank's addend. One of immutable memory (stn_tensor_freeze) is marked as read-only. Waits for
- *  the queue. Local.
+ *  A Partial chunk is this rank's addend. One of immutable memory (stn_tensor_freeze) is marked as read-only; one in
+ *  memory of the host is called the CPU's. Waits for the queue. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_MEMORY, STN_ERR_STATE (requires grad: detach first), STN_ERR_DEVICE (one that
  *  DLPack has no name for). */
 STN_API stn_status stn_tensor_to_dlpack(stn_tensor *tensor, struct DLManagedTensorVersioned **out);
@@ -218,7 +237,8 @@ typedef enum stn_dlpack_stream {
 /** As stn_tensor_to_dlpack, for a consumer that reads on a stream of its own: what is put on `stream` from now on waits
  *  for what this context has queued so far, by an event; the host waits for nothing. When the deleter is called, what
  *  the consumer has put on its stream must have ended, or come before what this context queues from then on: the memory
- *  goes to later work of its queue. Local.
+ *  goes to later work of its queue. Local. Of elements in memory of the host the CPU's readers have no stream: the host
+ *  waits, as stn_tensor_to_dlpack does.
  *  @param stream  STN_DLPACK_NO_STREAM, _LEGACY, _PER_THREAD, or the address of a stream of the tensor's device.
  *  @return as stn_tensor_to_dlpack; STN_ERR_ARGUMENT (stream 0, which DLPack leaves open), STN_ERR_UNSUPPORTED (a
  *  stream on a device that has none, as the CPU), STN_ERR_STATE (the queue is recording). */
@@ -235,6 +255,10 @@ STN_API stn_tensor *stn_tensor_from_dlpack_on(stn_context *context, struct DLMan
 /** What DLPack calls the context's device: its type (1: CPU, 2: CUDA) and index. Local.
  *  @return STN_ERR_ARGUMENT, STN_ERR_DEVICE (one that DLPack has no name for). */
 STN_API stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_t *index);
+
+/** The same of a tensor's memory: the CPU's where its elements lie in memory of the host. Local.
+ *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_STATE (an error tensor), STN_ERR_DEVICE, or the kept error. */
+STN_API stn_status stn_tensor_dlpack_device(const stn_tensor *tensor, int32_t *type, int32_t *index);
 
 /** A local tensor over a DLPack tensor, zero copy; takes it over on success and calls its deleter once, when the last
  *  use has ended. Local. @return new tensor; STN_ERR_VERSION, STN_ERR_DTYPE, STN_ERR_DEVICE, STN_ERR_UNSUPPORTED

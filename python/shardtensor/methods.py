@@ -243,6 +243,12 @@ def length(self):
     return self.shape[0]
 
 
+def host_memory(context):
+    """with host_memory(context): tensors that are made lie in memory of the host that the device reaches, and what
+    belongs to them later lies there, too: gradients, state of optimizers, averages."""
+    return between(context.host_memory)
+
+
 @contextlib.contextmanager
 def between(switch):
     switch(True)

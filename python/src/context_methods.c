@@ -28,6 +28,22 @@ static PyObject *allow_stale_views(PyObject *self, PyObject *on)
     return begin_or_end(self, on, stn_allow_stale_views_begin, stn_allow_stale_views_end);
 }
 
+static PyObject *host_memory(PyObject *self, PyObject *on)
+{
+    stnp_entry entry;
+    const int begins = PyObject_IsTrue(on);
+    if (begins < 0 || stnp_enter(&entry, (stnp_context *)self) < 0)
+        return NULL;
+    stn_status status = STN_OK;
+    if (begins)
+        status = stn_host_memory_begin(entry.context->handle);
+    else
+        stn_host_memory_end(entry.context->handle);
+    if (stnp_leave(&entry, status) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *grad_enabled(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -246,6 +262,9 @@ PyObject *stnp_context_stats(PyObject *self, PyObject *none)
         {"host_syncs", s.host_syncs},
         {"nodes", s.nodes},
         {"waited_ns", s.waited_ns},
+        {"host_live_bytes", s.host_live_bytes},
+        {"host_peak_bytes", s.host_peak_bytes},
+        {"host_reserved_bytes", s.host_reserved_bytes},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < sizeof rows / sizeof rows[0]; i++) {
@@ -357,6 +376,8 @@ PyMethodDef stnp_context_methods[] = {
     {"allow_stale_views", allow_stale_views, METH_O,
      "allow_stale_views(on): begins or ends a part in which views do not hinder a change of what they show, which they "
      "need not show then. They nest."},
+    {"host_memory", host_memory, METH_O,
+     "host_memory(on): begins or ends a part in which tensors are made in memory of the host. They nest."},
     {"no_grad", no_grad, METH_O, "no_grad(on): begins or ends a part in which nothing is recorded. They nest."},
     {"no_sync", no_sync, METH_O,
      "no_sync(on): begins or ends a part whose backwards leave replicas' gradients pending. They nest."},

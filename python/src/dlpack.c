@@ -69,17 +69,17 @@ static PyObject *make_capsule(struct DLManagedTensorVersioned *managed, int vers
     return capsule;
 }
 
-/** (type, index) of a context's device. */
-static int device_of(stnp_context *context, int32_t *type, int32_t *index)
+/** (type, index) of where a tensor's elements lie. */
+static int device_of(stnp_tensor *self, int32_t *type, int32_t *index)
 {
     stnp_entry entry;
-    if (stnp_enter(&entry, context) < 0)
+    if (stnp_enter(&entry, self->context) < 0)
         return -1;
-    return stnp_leave(&entry, stn_context_dlpack_device(context->handle, type, index));
+    return stnp_leave(&entry, stn_tensor_dlpack_device(self->handle, type, index));
 }
 
 /** Refuses what the caller asks for and the memory is not: a copy, another device. */
-static int check_wishes(stnp_context *context, PyObject *device, PyObject *copy, int32_t *type)
+static int check_wishes(stnp_tensor *self, PyObject *device, PyObject *copy, int32_t *type)
 {
     int32_t index = 0;
     int wanted_type = 0, wanted_index = 0;
@@ -87,7 +87,7 @@ static int check_wishes(stnp_context *context, PyObject *device, PyObject *copy,
         PyErr_SetString(PyExc_BufferError, "__dlpack__: memory is shared, never copied");
         return -1;
     }
-    if (device_of(context, type, &index) < 0 ||
+    if (device_of(self, type, &index) < 0 ||
         (device != Py_None && !PyArg_ParseTuple(device, "ii", &wanted_type, &wanted_index)))
         return -1;
     if (device == Py_None || (wanted_type == *type && wanted_index == index))
@@ -125,7 +125,7 @@ PyObject *stnp_tensor_dlpack(PyObject *object, PyObject *args, PyObject *keyword
     stnp_entry entry;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__", names, &stream, &version, &device, &copy) ||
         (version != Py_None && !PyArg_ParseTuple(version, "ii", &major, &minor)) ||
-        check_wishes(self->context, device, copy, &type) < 0)
+        check_wishes(self, device, copy, &type) < 0)
         return NULL;
     const int64_t number = stream_of(stream, type);
     if (PyErr_Occurred() || stnp_enter(&entry, self->context) < 0)
@@ -139,7 +139,7 @@ PyObject *stnp_tensor_dlpack_device(PyObject *object, PyObject *none)
 {
     (void)none;
     int32_t type = 0, index = 0;
-    if (device_of(((stnp_tensor *)object)->context, &type, &index) < 0)
+    if (device_of((stnp_tensor *)object, &type, &index) < 0)
         return NULL;
     return Py_BuildValue("(ii)", (int)type, (int)index);
 }
@@ -196,10 +196,11 @@ static PyObject *own_stream(stnp_context *context)
 {
     int32_t type = 0, index = 0;
     stnp_entry entry;
-    if (device_of(context, &type, &index) < 0 || type == STNP_DLPACK_CPU || stnp_enter(&entry, context) < 0)
+    if (stnp_enter(&entry, context) < 0)
         return NULL;
+    const stn_status status = stn_context_dlpack_device(context->handle, &type, &index);
     void *stream = stn_queue_native(stn_context_queue(context->handle));
-    return stnp_leave(&entry, STN_OK) < 0 ? NULL : PyLong_FromVoidPtr(stream);
+    return stnp_leave(&entry, status) < 0 || type == STNP_DLPACK_CPU ? NULL : PyLong_FromVoidPtr(stream);
 }
 
 PyObject *stnp_context_from_dlpack(PyObject *self, PyObject *object)

@@ -101,6 +101,12 @@ static PyObject *get_spec(PyObject *object, void *none)
     return result;
 }
 
+static PyObject *get_is_in_host_memory(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_tensor_is_in_host_memory(handle_of(object)));
+}
+
 static PyObject *get_is_view(PyObject *object, void *none)
 {
     (void)none;
@@ -348,6 +354,7 @@ PyTypeObject *stnp_make_tensor_type(void)
          "The address of this rank's chunk, 0 where it is empty. Work on it may still be queued.", NULL},
         {"version", get_version, NULL, "How often its memory was changed in place.", NULL},
         {"is_frozen", get_is_frozen, NULL, "Whether its memory is immutable.", NULL},
+        {"is_in_host_memory", get_is_in_host_memory, NULL, "Whether its elements lie in memory of the host.", NULL},
         {"is_view", get_is_view, NULL, "Whether it shows another one's elements, as transpose, view and slices do.",
          NULL},
         {"keeps_routes", get_keeps_routes, set_keeps_routes,

@@ -4,6 +4,7 @@
 #include "core/base/host_alloc.h"
 #include "core/device/recording.h"
 #include "core/redistribute/identity.h"
+#include "core/tensor/host_memory.h"
 
 /* A leaf that the capture met. */
 struct met {
@@ -75,10 +76,10 @@ static void put(struct stni_leaf *leaf, stn_tensor *gradient)
 static stn_status make_found(struct met *met)
 {
     stn_context *context = met->leaf->context;
-    struct stni_mempool *of_step = context->pool;
-    context->pool = context->own_pool;
-    const stn_status status = stni_tensor_create(context, met->leaf->grad->spec, &met->found);
-    context->pool = of_step;
+    struct stni_mempool *of_step = context->pool, *host_of_step = context->host_pool;
+    stni_context_use_pools(context, context->own_pool, context->own_host_pool);
+    const stn_status status = stni_tensor_create_beside(met->leaf->grad, met->leaf->grad->spec, &met->found);
+    stni_context_use_pools(context, of_step, host_of_step);
     return status == STN_OK ? context->hold_for_step(context, met->found->storage) : status;
 }
 

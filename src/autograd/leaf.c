@@ -8,6 +8,7 @@
 #include "autograd/tensor_hooks.h"
 #include "core/base/host_alloc.h"
 #include "core/redistribute/redistribute.h"
+#include "core/tensor/host_memory.h"
 #include "core/tensor/scope.h"
 
 #include <shardtensor/ops.h>
@@ -102,27 +103,48 @@ static int is_alone(const stn_tensor *t)
            memcmp(t->strides, t->spec->strides, (size_t)t->spec->layout.ndim * sizeof t->strides[0]) == 0;
 }
 
+static stn_status copy_elements(stn_tensor *to, stn_tensor *from)
+{
+    stn_box to_box, from_box;
+    stni_tensor_box(to, &to_box);
+    stni_tensor_box(from, &from_box);
+    return stni_box_copy(to->context->queue, &to_box, &from_box, stn_dtype_size(to->spec->layout.dtype));
+}
+
 stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out)
 {
     if (is_alone(tensor)) {
         *out = tensor;
         return STN_OK;
     }
-    stn_status status = stni_tensor_create(tensor->context, tensor->spec, out);
-    if (status == STN_OK) {
-        stn_box to, from;
-        stni_tensor_box(*out, &to);
-        stni_tensor_box(tensor, &from);
-        status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(tensor->spec->layout.dtype));
-    }
+    stn_status status = stni_tensor_create_beside(tensor, tensor->spec, out);
+    if (status == STN_OK)
+        status = copy_elements(*out, tensor);
     stni_tensor_drop(&tensor);
+    return status;
+}
+
+stn_status stni_leaf_place(const struct stni_leaf *leaf, stn_tensor **gradient)
+{
+    stn_tensor *placed = NULL;
+    const stn_spec *spec = (*gradient)->spec;
+    if (leaf->handle == NULL || !stni_storage_is_in_host_memory(leaf->handle->storage) ||
+        stni_storage_is_in_host_memory((*gradient)->storage))
+        return STN_OK;
+    STNI_TRY(stni_tensor_create_beside(leaf->handle, spec, &placed));
+    const stn_status status = copy_elements(placed, *gradient);
+    stni_tensor_drop(status == STN_OK ? gradient : &placed);
+    if (status == STN_OK)
+        *gradient = placed;
     return status;
 }
 
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient)
 {
-    if (leaf->own_sum == NULL || leaf->own_sum != leaf->grad)
-        return stni_cotangent_add(spec, &leaf->grad, gradient);
+    if (leaf->own_sum == NULL || leaf->own_sum != leaf->grad) {
+        STNI_TRY(stni_cotangent_add(spec, &leaf->grad, gradient));
+        return stni_leaf_place(leaf, &leaf->grad);
+    }
     stn_add_(leaf->grad, gradient, 1);
     return leaf->context->error.status;
 }
@@ -142,6 +164,16 @@ static stn_status move(stn_tensor **tensor, const stn_spec *spec)
     stni_tensor_drop(tensor);
     *tensor = moved;
     return STN_OK;
+}
+
+/* Its elements are copied once, be it to memory of its own or to the host's. */
+static stn_status take_first(struct stni_leaf *leaf, stn_tensor *gradient)
+{
+    stn_status status = stni_leaf_place(leaf, &gradient);
+    if (status == STN_OK)
+        return stni_gradient_own(gradient, &leaf->grad);
+    stni_tensor_drop(&gradient);
+    return status;
 }
 
 static stn_status take_pending(struct stni_leaf *leaf, const stn_spec *whole, uint32_t axes, stn_tensor **cotangent)
@@ -196,7 +228,7 @@ stn_status stni_leaf_take(struct stni_leaf *leaf, stn_tensor **cotangent)
         return take_pending(leaf, whole, axes, cotangent);
     leaf->counted_elsewhere = 0;
     STNI_TRY(move(cotangent, whole));
-    return leaf->grad ? stni_leaf_add(leaf, whole, *cotangent) : stni_gradient_own(take(cotangent), &leaf->grad);
+    return leaf->grad ? stni_leaf_add(leaf, whole, *cotangent) : take_first(leaf, take(cotangent));
 }
 
 stn_status stni_leaf_tell(struct stni_leaf *leaf)

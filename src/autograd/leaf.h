@@ -53,6 +53,9 @@ stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out);
 /* Forgets both gradients. */
 void stni_leaf_drop_gradients(struct stni_leaf *leaf);
 
+/* Moves what is to be the leaf's complete gradient to the host's memory where the leaf lies there. */
+stn_status stni_leaf_place(const struct stni_leaf *leaf, stn_tensor **gradient);
+
 /* Adds to the complete gradient what has been completed, which becomes it where there is none: memory that nobody
  * else changes. */
 stn_status stni_leaf_add(struct stni_leaf *leaf, const stn_spec *spec, stn_tensor *gradient);

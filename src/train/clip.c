@@ -3,6 +3,7 @@
 #include "autograd/leaf.h"
 #include "autograd/tape.h"
 #include "core/redistribute/identity.h"
+#include "core/tensor/host_memory.h"
 #include "ops/redistribute/action.h"
 #include "ops/reduce/exact_sum.h"
 #include "train/update.h"
@@ -111,7 +112,7 @@ static stn_status scale_one(struct stni_update *update, const struct stni_update
     STNI_TRY(stni_update_gradient(leaf, &grad));
     if (!grad)
         return STN_OK;
-    stn_status status = stni_tensor_create(leaf->context, leaf->spec, &scaled);
+    stn_status status = stni_tensor_create_beside(leaf, leaf->spec, &scaled);
     if (status != STN_OK) {
         stni_tensor_drop(&grad);
         return status;

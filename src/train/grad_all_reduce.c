@@ -71,6 +71,10 @@ static stn_status reduce_all(const struct stni_joining *j, struct stni_bucket_it
     if (status == STN_OK)
         status = reduce(j, n, items);
     n = 0;
+    for (int i = 0; i < j->n && status == STN_OK; i++)
+        if (j->words[i])
+            status = stni_leaf_place(j->parameters[i]->leaf, &items[n++].out);
+    n = 0;
     for (int i = 0; i < j->n; i++)
         if (j->words[i]) {
             if (status == STN_OK)

@@ -65,16 +65,16 @@ static stn_status pinned_body(stn_context *context, void *arg)
     return STN_OK;
 }
 
-/* A copy between addresses that are not what its kind says, which the driver refuses where it can tell them apart; and
- * compute-sanitizer, for which there are few of everything, takes a refusal for a fault. */
+/* A copy to nowhere, which the driver refuses; compute-sanitizer, for which there are few of everything, takes a
+ * refusal for a fault. */
 static stn_status failing_body(stn_context *context, void *arg)
 {
-    double here[N] = {1, 2, 3}, there[N];
+    double here[N] = {1, 2, 3};
     char text[256] = "";
     (void)arg;
-    if (stni_device_reaches(context->device, here) || getenv("STN_TEST_FEW"))
+    if (context->device->is_cpu || getenv("STN_TEST_FEW"))
         return STN_OK;
-    CHECK_STATUS(stni_fail_queue(context, stni_queue_copy(context->queue, there, here, sizeof here, STNI_COPY_TO_HOST)),
+    CHECK_STATUS(stni_fail_queue(context, stni_queue_copy(context->queue, NULL, here, sizeof here, STNI_COPY_TO_HOST)),
                  STN_ERR_DEVICE);
     CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_DEVICE);
     CHECK_STR(text, "a copy of device cuda failed: invalid argument");

@@ -62,6 +62,20 @@ class Devices(unittest.TestCase):
             self.assertEqual(numbers(context.from_dlpack(producer)), [0, 1, 2, 3])
             self.assertEqual(producer.stream, legacy)
 
+    def test_memory_of_the_host(self):
+        with st.Context(device="cuda:0", module_path=FOLDER) as context:
+            spec = context.spec(None, None, (4,))
+            with st.host_memory(context):
+                w = context.from_host(spec, array.array("f", range(4)), True)
+            w.requires_grad = True
+            (w * w).sum().backward()
+            y = context.from_host(spec, array.array("f", range(4)), True)
+            self.assertEqual([t.is_in_host_memory for t in (w, w.grad, y)], [True, True, False])
+            self.assertEqual([t.__dlpack_device__() for t in (w.grad, y)], [(1, 0), (2, 0)])
+            self.assertEqual(numbers(w.grad), [0, 2, 4, 6])
+            stats = context.stats()
+            self.assertEqual((stats["host_live_bytes"], stats["live_bytes"]), (32, 16))
+
     def test_memory_of_the_callers(self):
         runtime, held = ctypes.CDLL(os.path.join(FOLDER, "libshardtensor-cuda.so")), {}
 

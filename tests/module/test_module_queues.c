@@ -161,13 +161,16 @@ static void what_reads_values_cannot_be_recorded(void)
     on_devices(read_while_recording);
 }
 
-static void a_device_that_cannot_record_or_call_says_so(void)
+static void what_an_older_device_cannot_it_says(void)
 {
     stn_context *context = open_context("probe:1"); /* of an older table */
     if (!context)
         return;
     CHECK_STATUS(stn_queue_capture_begin(context->queue), STN_ERR_UNSUPPORTED);
     CHECK_STATUS(stn_queue_call(context->queue, add_hundred, NULL), STN_ERR_UNSUPPORTED);
+    CHECK_STATUS(stn_host_memory_begin(context), STN_ERR_UNSUPPORTED);
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_UNSUPPORTED);
+    CHECK_STR(text, "host_memory_begin: device probe gives no memory of the host that its kernels reach");
     stn_context_destroy(&context);
 }
 
@@ -267,7 +270,7 @@ int main(int argc, char **argv)
         {"calls_run_behind_what_is_queued", calls_run_behind_what_is_queued},
         {"recorded_work_runs_when_it_is_launched", recorded_work_runs_when_it_is_launched},
         {"what_reads_values_cannot_be_recorded", what_reads_values_cannot_be_recorded},
-        {"a_device_that_cannot_record_or_call_says_so", a_device_that_cannot_record_or_call_says_so},
+        {"what_an_older_device_cannot_it_says", what_an_older_device_cannot_it_says},
         {"a_queue_runs_on_the_callers_stream", a_queue_runs_on_the_callers_stream},
         {"the_cpu_has_no_streams", the_cpu_has_no_streams},
         {"options_of_an_older_size_are_read", options_of_an_older_size_are_read},

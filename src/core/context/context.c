@@ -163,10 +163,19 @@ static stn_status make_device(stn_context *context, const stn_context_options *o
     return STN_OK;
 }
 
+void stni_context_use_pools(stn_context *context, struct stni_mempool *pool, struct stni_mempool *host_pool)
+{
+    context->pool = pool;
+    context->host_pool = host_pool;
+    context->tensor_pool = context->host_memory > 0 && host_pool != NULL ? host_pool : pool;
+}
+
 static stn_status make_memory(stn_context *context)
 {
-    STNI_TRY(stni_mempool_create(context->queue, &context->pool));
-    context->own_pool = context->pool;
+    STNI_TRY(stni_mempool_create(context->queue, &context->own_pool));
+    if (!context->device->is_cpu && context->device->ops->host_allocate && context->device->ops->host_deallocate)
+        STNI_TRY(stni_mempool_create_host(context->queue, &context->own_host_pool));
+    stni_context_use_pools(context, context->own_pool, context->own_host_pool);
     context->tensor_slab = stni_slab_create(sizeof(stn_tensor));
     context->storage_slab = stni_slab_create(sizeof(struct stni_storage));
     context->error_block = stni_calloc(1, STNI_ERROR_TENSOR_OFFSET + sizeof(stn_tensor));
@@ -205,6 +214,14 @@ static stn_status keep_module_path(stn_context *context, const char *path)
     return STN_OK;
 }
 
+static void close_pools(stn_context *context)
+{
+    if (context->own_host_pool != NULL)
+        stni_mempool_close(context->own_host_pool);
+    if (context->own_pool != NULL)
+        stni_mempool_close(context->own_pool);
+}
+
 /* What handles need, and the context itself. */
 static void free_rest(stn_context *context)
 {
@@ -212,7 +229,8 @@ static void free_rest(stn_context *context)
         next = pool->next;
         stni_mempool_destroy(&pool);
     }
-    stni_mempool_destroy(&context->pool);
+    stni_mempool_destroy(&context->own_host_pool);
+    stni_mempool_destroy(&context->own_pool);
     stni_slab_destroy(&context->tensor_slab);
     stni_slab_destroy(&context->storage_slab);
     stni_device_destroy(&context->device);
@@ -243,8 +261,7 @@ stn_status stni_context_create_core(const stn_context_options *given, stn_contex
     *out = context;
     return STN_OK;
 fail:
-    if (context->pool != NULL)
-        stni_mempool_close(context->pool);
+    close_pools(context);
     stni_queue_destroy(&context->queue);
     if (context->values != NULL)
         stni_values_destroy(context);
@@ -287,7 +304,7 @@ static void stop(stn_context *context)
 {
     stni_groups_destroy(context);
     stn_comm_destroy(&context->comm);
-    stni_mempool_close(context->pool);
+    close_pools(context);
     stni_queue_destroy(&context->queue);
     stni_lent_close(context);
     stni_zero_destroy(context);

@@ -46,8 +46,11 @@ struct stn_context {
     stn_device *device;
     stn_queue *queue;
     void *zero; /* STNI_ZERO_BYTES of a device's memory; NULL until they are wanted */
-    struct stni_mempool *pool; /* of what is made now: own_pool, or that of the step that is being captured */
-    struct stni_mempool *own_pool, *step_pools; /* the latter a list: those of captured steps, and closed ones that handles still need */
+    struct stni_mempool *tensor_pool; /* of the elements of tensors that are made now: pool, or host_pool */
+    struct stni_mempool *pool, *host_pool; /* of what is made now: the own ones, or those of a step being captured */
+    struct stni_mempool *own_pool, *own_host_pool; /* host: NULL on the CPU, and where the device gives no such memory */
+    struct stni_mempool *step_pools; /* a list: those of captured steps, and closed ones that handles still need */
+    int host_memory;                 /* depth */
     struct stn_step *capture;  /* being captured; NULL: none is */
     struct stn_step *steps;    /* that were captured and are not destroyed */
     int capture_lost;          /* an error was taken since the capture began */
@@ -148,6 +151,9 @@ static inline void stni_context_name_launches(stn_context *context)
 /* STN_ERR_STATE, kept, alike on all ranks, where a step is being captured: of `what`, and why it cannot be a part of
  * one. */
 stn_status stni_context_not_captured(stn_context *context, const char *what, const char *why);
+
+/* What is made from now on comes from these pools: the context's own, or a step's. */
+void stni_context_use_pools(stn_context *context, struct stni_mempool *pool, struct stni_mempool *host_pool);
 
 /* Adds or removes a keeper of the context's memory (see `keepers`); removing the last one frees it. Any thread. */
 void stni_context_keep(stn_context *context);

@@ -6,9 +6,9 @@
 static void add_pool(struct stni_mempool *of, stn_stats *stats)
 {
     const struct stni_mempool_stats *pool = stni_mempool_stats(of);
-    stats->live_bytes += pool->live_bytes;
-    stats->peak_bytes += pool->peak_bytes;
-    stats->reserved_bytes += pool->reserved_bytes;
+    *(of->is_host ? &stats->host_live_bytes : &stats->live_bytes) += pool->live_bytes;
+    *(of->is_host ? &stats->host_peak_bytes : &stats->peak_bytes) += pool->peak_bytes;
+    *(of->is_host ? &stats->host_reserved_bytes : &stats->reserved_bytes) += pool->reserved_bytes;
     stats->allocations += pool->allocations;
     stats->allocator_calls += pool->device_calls;
 }
@@ -16,6 +16,8 @@ static void add_pool(struct stni_mempool *of, stn_stats *stats)
 static void add_memory(const stn_context *context, stn_stats *stats)
 {
     add_pool(context->own_pool, stats);
+    if (context->own_host_pool != NULL)
+        add_pool(context->own_host_pool, stats);
     for (struct stni_mempool *pool = context->step_pools; pool != NULL; pool = pool->next)
         add_pool(pool, stats);
 }
@@ -74,6 +76,8 @@ void stn_context_stats_reset(stn_context *context)
         return;
     stni_context_reap(context);
     reset_pool(context->own_pool);
+    if (context->own_host_pool != NULL)
+        reset_pool(context->own_host_pool);
     for (struct stni_mempool *pool = context->step_pools; pool != NULL; pool = pool->next)
         reset_pool(pool);
     context->stats =
@@ -91,5 +95,7 @@ void stn_context_trim(stn_context *context)
         return;
     stni_context_reap(context);
     stni_mempool_trim(context->own_pool);
+    if (context->own_host_pool != NULL)
+        stni_mempool_trim(context->own_host_pool);
     stni_lent_take_ended(context); /* the trim has waited */
 }

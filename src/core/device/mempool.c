@@ -171,6 +171,14 @@ stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out)
     return STN_OK;
 }
 
+stn_status stni_mempool_create_host(stn_queue *queue, struct stni_mempool **out)
+{
+    STNI_TRY(stni_mempool_create(queue, out));
+    (*out)->is_host = 1;
+    (*out)->has_asked = 1; /* addresses are reserved for the device's memory alone */
+    return STN_OK;
+}
+
 void stni_mempool_close(struct stni_mempool *pool)
 {
     stni_mempool_trim(pool);

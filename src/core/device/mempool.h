@@ -40,6 +40,7 @@ struct stni_mempool {
     stn_queue *queue; /* NULL once the pool is closed; `blocks` is in the order of addresses then */
     stn_device *device;
     int immediate; /* the queue is, or was */
+    int is_host;   /* memory is the host's, which the device's kernels reach */
     struct stni_mempool_stats stats;
     struct stni_mempool *next; /* of the context's list, for the pools of captured steps */
     /* Whose cached memory goes back where the device has no more; NULL: this one's, which no recorded work names. */
@@ -52,6 +53,7 @@ struct stni_mempool {
 };
 
 stn_status stni_mempool_create(stn_queue *queue, struct stni_mempool **out);
+stn_status stni_mempool_create_host(stn_queue *queue, struct stni_mempool **out); /* of a device that has such memory */
 void stni_mempool_destroy(struct stni_mempool **pool); /* all memory goes back to the device, whether still in use or not */
 
 /* Waits for the queue and does not use it any more: from here on nothing can be allocated, and what is released goes

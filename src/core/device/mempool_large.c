@@ -26,7 +26,8 @@ static size_t round_up(size_t bytes, size_t step)
 stn_status stni_mempool_device_allocate(struct stni_mempool *pool, size_t bytes, void **out)
 {
     pool->stats.device_calls++;
-    STNI_TRY(stni_queue_allocate(pool->queue, bytes, out));
+    STNI_TRY(pool->is_host ? pool->device->ops->host_allocate(pool->device->impl, bytes, out)
+                           : stni_queue_allocate(pool->queue, bytes, out));
     pool->stats.reserved_bytes += (int64_t)bytes;
     return STN_OK;
 }
@@ -35,7 +36,9 @@ void stni_mempool_device_deallocate(struct stni_mempool *pool, void *pointer, si
 {
     if (pool->immediate)
         stni_unpoison(pointer, bytes);
-    if (pool->queue)
+    if (pool->is_host)
+        pool->device->ops->host_deallocate(pool->device->impl, pointer, bytes);
+    else if (pool->queue)
         stni_queue_deallocate(pool->queue, pointer, bytes);
     else
         stni_device_deallocate(pool->device, pointer, bytes);

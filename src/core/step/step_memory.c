@@ -3,6 +3,7 @@
 #include "core/step/step_memory.h"
 
 #include "core/base/host_alloc.h"
+#include "core/tensor/host_memory.h"
 
 static stn_status reserve(struct stni_step_memory *memory, int64_t n)
 {
@@ -30,25 +31,32 @@ static void hold_living(void *object, void *arg)
         hold(arg, storage, 0);
 }
 
+static int is_of_step(const struct stni_step_memory *memory, const struct stni_mempool *pool)
+{
+    return pool == memory->pool || pool == memory->host_pool;
+}
+
 /* The caller's memory that became a tensor meanwhile is no pool's, and is held already. An empty chunk, which has no
  * memory, is written with those of other ranks: what follows from versions has to be the same on all. */
 static void hold_made(void *object, void *arg)
 {
     struct stni_step_memory *memory = arg;
     struct stni_storage *storage = object;
-    if (storage->context != NULL && (storage->capacity > 0 || storage->data == NULL) && storage->pool == memory->pool)
+    if (storage->context != NULL && !stni_storage_is_lent(storage) && is_of_step(memory, storage->pool))
         hold(memory, storage, 1);
 }
 
-static stn_status make_pool(struct stni_step_memory *memory)
+/* Beside one of the context's own; NULL: it has none. */
+static stn_status make_pool(stn_context *context, struct stni_mempool *own, struct stni_mempool **out)
 {
-    stn_context *context = memory->context;
-    if (stni_mempool_create(context->queue, &memory->pool) != STN_OK)
-        return stni_fail_memory(context, "a pool of a captured step", sizeof *memory->pool);
-    memory->pool->immediate = 0; /* recorded kernels read what was released before they run */
-    memory->pool->spare = context->own_pool;
-    memory->pool->next = context->step_pools;
-    context->step_pools = memory->pool;
+    if (own == NULL)
+        return STN_OK;
+    if ((own->is_host ? stni_mempool_create_host : stni_mempool_create)(context->queue, out) != STN_OK)
+        return stni_fail_memory(context, "a pool of a captured step", sizeof **out);
+    (*out)->immediate = 0; /* recorded kernels read what was released before they run */
+    (*out)->spare = own;
+    (*out)->next = context->step_pools;
+    context->step_pools = *out;
     return STN_OK;
 }
 
@@ -56,9 +64,10 @@ stn_status stni_step_memory_begin(struct stni_step_memory *memory, stn_context *
 {
     *memory = (struct stni_step_memory){.context = context};
     STNI_TRY(reserve(memory, context->stats.live_storages));
-    STNI_TRY(make_pool(memory));
+    STNI_TRY(make_pool(context, context->own_pool, &memory->pool));
+    STNI_TRY(make_pool(context, context->own_host_pool, &memory->host_pool));
     stni_slab_each(context->storage_slab, hold_living, memory);
-    context->pool = memory->pool;
+    stni_context_use_pools(context, memory->pool, memory->host_pool);
     return STN_OK;
 }
 
@@ -71,8 +80,9 @@ stn_status stni_step_memory_hold(struct stni_step_memory *memory, struct stni_st
 
 void stni_step_memory_leave(struct stni_step_memory *memory)
 {
-    if (memory->context->pool == memory->pool)
-        memory->context->pool = memory->context->own_pool;
+    stn_context *context = memory->context;
+    if (context->pool == memory->pool)
+        stni_context_use_pools(context, context->own_pool, context->own_host_pool);
 }
 
 /* Each repetition looks at those that it writes, and at no other. */
@@ -124,6 +134,13 @@ static void sweep(stn_context *context)
     }
 }
 
+static void close_pool(struct stni_mempool **pool)
+{
+    if (*pool != NULL)
+        stni_mempool_close(*pool);
+    *pool = NULL;
+}
+
 void stni_step_memory_fini(struct stni_step_memory *memory)
 {
     for (int64_t i = 0; i < memory->n; i++)
@@ -133,7 +150,7 @@ void stni_step_memory_fini(struct stni_step_memory *memory)
     memory->n = memory->n_written = memory->cap = 0;
     if (memory->pool == NULL)
         return;
-    stni_mempool_close(memory->pool);
-    memory->pool = NULL;
+    close_pool(&memory->pool);
+    close_pool(&memory->host_pool);
     sweep(memory->context);
 }

@@ -13,7 +13,7 @@ struct stni_held {
 
 struct stni_step_memory {
     stn_context *context;
-    struct stni_mempool *pool; /* the context's list has it too */
+    struct stni_mempool *pool, *host_pool; /* the context's list has them too */
     struct stni_held *held;
     int64_t n, n_written, cap; /* once the capture has ended, those that it writes come first */
 };

@@ -29,6 +29,14 @@ static int32_t device_type(const stn_device *device)
     return 0;
 }
 
+/* Where a tensor's elements lie: what is in memory of the host any library reads. */
+static struct stni_dl_device place_of(const stn_tensor *tensor)
+{
+    const stn_device *device = tensor->context->device;
+    return stn_tensor_is_in_host_memory(tensor) ? (struct stni_dl_device){STNI_DL_CPU, 0}
+                                                : (struct stni_dl_device){device_type(device), device->index};
+}
+
 /* What is handed out: the struct, its arrays, and the reference that the consumer's deleter gives back. */
 struct handed_out {
     struct DLManagedTensorVersioned managed;
@@ -78,7 +86,6 @@ static void *address_of(int64_t stream)
 static void fill_out(struct handed_out *out, stn_tensor *tensor)
 {
     const stn_spec *spec = tensor->spec;
-    const stn_device *device = tensor->context->device;
     int ndim = spec->layout.ndim;
     out->tensor = stn_tensor_retain(tensor);
     memcpy(out->shape, spec->local_shape, sizeof out->shape);
@@ -88,7 +95,7 @@ static void fill_out(struct handed_out *out, stn_tensor *tensor)
         .manager_ctx = out,
         .deleter = give_back,
         .flags = stn_tensor_is_frozen(tensor) ? STNI_DL_READ_ONLY : 0,
-        .dl_tensor = {.data = tensor->data, .device = {device_type(device), device->index}, .ndim = ndim,
+        .dl_tensor = {.data = tensor->data, .device = place_of(tensor), .ndim = ndim,
                       .dtype = types[spec->layout.dtype], .shape = out->shape, .strides = out->strides},
     };
 }
@@ -116,6 +123,8 @@ stn_status stn_tensor_to_dlpack_on(stn_tensor *tensor, int64_t stream, struct DL
 {
     STNI_TRY(check_to(tensor, out));
     STNI_TRY(check_stream(tensor->context, "to_dlpack", stream));
+    if (stream != STN_DLPACK_NO_STREAM && stn_tensor_is_in_host_memory(tensor))
+        return stn_tensor_to_dlpack(tensor, out);
     struct DLManagedTensorVersioned *made = NULL;
     STNI_TRY(hand_out(tensor, &made));
     stn_status status =
@@ -138,6 +147,16 @@ stn_status stn_context_dlpack_device(stn_context *context, int32_t *type, int32_
                          context->device->name);
     *type = device_type(context->device);
     *index = context->device->index;
+    return STN_OK;
+}
+
+stn_status stn_tensor_dlpack_device(const stn_tensor *tensor, int32_t *type, int32_t *index)
+{
+    STNI_TRY(stni_tensor_require(tensor, "dlpack_device: tensor"));
+    STNI_TRY(stn_context_dlpack_device(tensor->context, type, index));
+    const struct stni_dl_device place = place_of(tensor);
+    *type = place.device_type;
+    *index = place.device_id;
     return STN_OK;
 }
 

@@ -41,7 +41,7 @@ static inline void stni_storage_init(struct stni_storage *storage, stn_context *
     storage->has_grad = 0;
     storage->frozen = 0;
     storage->context = context;
-    storage->pool = context->pool;
+    storage->pool = context->tensor_pool;
     storage->bytes = bytes;
     storage->release = NULL;
     context->stats.live_storages++;
@@ -51,7 +51,7 @@ static inline void stni_storage_init(struct stni_storage *storage, stn_context *
 static inline stn_status stni_storage_create(stn_context *context, size_t bytes, struct stni_storage **out)
 {
     struct stni_storage *storage = (struct stni_storage *)stni_slab_take(context->storage_slab);
-    if (storage == NULL || stni_mempool_take(context->pool, bytes, &storage->data, &storage->capacity) != STN_OK)
+    if (storage == NULL || stni_mempool_take(context->tensor_pool, bytes, &storage->data, &storage->capacity) != STN_OK)
         return stni_storage_refused(context, storage, bytes);
     stni_storage_init(storage, context, bytes);
     *out = storage;
@@ -66,6 +66,12 @@ stn_status stni_storage_wrap(stn_context *context, void *data, size_t bytes, voi
 static inline int stni_storage_is_lent(const struct stni_storage *storage)
 {
     return storage->capacity == 0 && storage->data != NULL;
+}
+
+/* 1 for memory of the host that a device's kernels reach. An empty chunk has it where the others do. */
+static inline int stni_storage_is_in_host_memory(const struct stni_storage *storage)
+{
+    return storage->pool->is_host && !stni_storage_is_lent(storage);
 }
 
 struct stni_storage *stni_storage_retain(struct stni_storage *storage); /* any thread */

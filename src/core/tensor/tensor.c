@@ -54,12 +54,12 @@ STNI_COLD static stn_status create_anew(stn_context *context, const stn_spec *sp
 stn_status stni_tensor_create(stn_context *context, const stn_spec *spec, stn_tensor **out)
 {
     size_t bytes = spec->local_bytes;
-    struct stni_mempool_class *class = stni_mempool_ready(context->pool, bytes);
+    struct stni_mempool_class *class = stni_mempool_ready(context->tensor_pool, bytes);
     if (class == NULL || context->storage_slab->free == NULL || context->tensor_slab->free == NULL)
         return create_anew(context, spec, out);
     struct stni_storage *storage = (struct stni_storage *)stni_slab_pop(context->storage_slab);
     stn_tensor *tensor = (stn_tensor *)stni_slab_pop(context->tensor_slab);
-    storage->data = stni_mempool_pop(context->pool, class, bytes);
+    storage->data = stni_mempool_pop(context->tensor_pool, class, bytes);
     storage->capacity = bytes;
     stni_storage_init(storage, context, bytes);
     init_tensor(tensor, spec, storage, storage->data, spec->strides, STNI_TENSOR_DENSE);

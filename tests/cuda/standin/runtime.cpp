@@ -254,7 +254,10 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
     forbid_in_host_functions("cudaMemcpyAsync");
     if (bytes == 0)
         return cudaSuccess;
-    if (standin::device_owns(dst) != to_device || standin::device_owns(src) != from_device)
+    if (!dst || !src)
+        return failed(cudaErrorInvalidValue);
+    if (kind != cudaMemcpyDefault &&
+        (standin::device_owns(dst) != to_device || standin::device_owns(src) != from_device))
         return failed(cudaErrorInvalidValue);
     standin::stream_of(stream)->add_on_memory([=] { std::memcpy(dst, src, bytes); });
     return cudaSuccess;
@@ -264,7 +267,7 @@ cudaError_t cudaMemsetAsync(void *at, int byte, size_t bytes, cudaStream_t strea
 {
     if (bytes == 0)
         return cudaSuccess;
-    if (!standin::device_owns(at))
+    if (!standin::device_owns(at) && !standin::pinned_owns(at))
         return failed(cudaErrorInvalidValue);
     standin::stream_of(stream)->add_on_memory([=] { std::memset(at, byte, bytes); });
     return cudaSuccess;

@@ -84,7 +84,7 @@ static ncclResult_t keep(const struct work *w, void *to, const void *from, int64
 {
     if (count == 0 || to == from)
         return ncclSuccess;
-    const cudaError_t answer = cudaMemcpyAsync(to, from, bytes(w, count), cudaMemcpyDeviceToDevice, w->m->stream);
+    const cudaError_t answer = cudaMemcpyAsync(to, from, bytes(w, count), cudaMemcpyDefault, w->m->stream);
     return answer == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
