@@ -95,6 +95,7 @@ double bench_peak(stn_dtype dtype);
 /* The benchmarks */
 void bench_host(struct bench *bench);   /* what a call costs the host */
 void bench_memory(struct bench *bench); /* kernels that serve the library itself */
+void bench_offload(struct bench *bench); /* memory of the host */
 void bench_ops(struct bench *bench);
 void bench_own(struct bench *bench); /* what no library has */
 void bench_ranks(struct bench *bench);

@@ -65,8 +65,8 @@ static int read_number(int argc, char **argv, int at, int otherwise)
 
 int bench(const char *folder, int argc, char **argv)
 {
-    void (*const all[])(struct bench *) = {bench_host,  bench_memory, bench_ranks, bench_conv,
-                                          bench_steps, bench_links,  bench_ops,   bench_own};
+    void (*const all[])(struct bench *) = {bench_host,  bench_memory, bench_offload, bench_ranks, bench_conv,
+                                           bench_steps, bench_links,  bench_ops,     bench_own};
     struct bench bench = {.folder = folder,
                           .calls = read_number(argc, argv, 1, CALLS),
                           .side = read_number(argc, argv, 2, SIDE),
