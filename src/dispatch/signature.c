@@ -1,39 +1,23 @@
 /* How an op is called, as a text: from its schema, its defaults and the order that its descriptor tells. */
 #include "core/base/host_alloc.h"
+#include "core/base/text.h"
 #include "dispatch/registry.h"
 #include "dispatch/schema.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct text {
-    char *to; /* NULL: only counts */
-    size_t size, length;
-};
-
-static void put(struct text *text, const char *format, ...) STN_PRINTF(2, 3);
-static void put(struct text *text, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n =
-        vsnprintf(text->to ? text->to + text->length : NULL, text->to ? text->size - text->length : 0, format, args);
-    va_end(args);
-    text->length += n > 0 ? (size_t)n : 0;
-}
-
 /* Values, as Python writes them. */
 
 /* The shortest decimal that is read as the same number. */
-static void put_float(struct text *text, double value)
+static void put_float(struct stni_text *text, double value)
 {
     char digits[40];
     if (fabs(value) < 1e16 && value == floor(value)) {
-        put(text, "%.1f", value);
+        stni_text_put(text, "%.1f", value);
         return;
     }
     for (int precision = 1; precision <= 17; precision++) {
@@ -41,62 +25,62 @@ static void put_float(struct text *text, double value)
         if (strtod(digits, NULL) == value)
             break;
     }
-    put(text, "%s", isnan(value) ? "None" : digits);
+    stni_text_put(text, "%s", isnan(value) ? "None" : digits);
 }
 
 /* The ends of the range stand for a number that is absent. */
-static void put_int(struct text *text, int64_t value)
+static void put_int(struct stni_text *text, int64_t value)
 {
     if (value == INT64_MIN || value == INT64_MAX)
-        put(text, "None");
+        stni_text_put(text, "None");
     else
-        put(text, "%" PRId64, value);
+        stni_text_put(text, "%" PRId64, value);
 }
 
-static void put_bool(struct text *text, int64_t value)
+static void put_bool(struct stni_text *text, int64_t value)
 {
-    put(text, "%s", value == 0 ? "False" : value == 1 ? "True" : "None");
+    stni_text_put(text, "%s", value == 0 ? "False" : value == 1 ? "True" : "None");
 }
 
-static void put_number(struct text *text, const stn_number *value)
+static void put_number(struct stni_text *text, const stn_number *value)
 {
     switch ((stn_number_kind)value->kind) {
-    case STN_NUMBER_NONE: put(text, "None"); return;
+    case STN_NUMBER_NONE: stni_text_put(text, "None"); return;
     case STN_NUMBER_BOOL: put_bool(text, value->i); return;
     case STN_NUMBER_INT: put_int(text, value->i); return;
     case STN_NUMBER_FLOAT: put_float(text, value->f); return;
     }
 }
 
-static void put_choice(struct text *text, const char *const *choices, int64_t value)
+static void put_choice(struct stni_text *text, const char *const *choices, int64_t value)
 {
     for (int64_t i = 0; choices[i]; i++)
         if (i == value) {
-            put(text, "'%s'", choices[i]);
+            stni_text_put(text, "'%s'", choices[i]);
             return;
         }
-    put(text, "None");
+    stni_text_put(text, "None");
 }
 
 /* One entry stands without brackets, as it may be given. */
-static void put_list(struct text *text, int64_t n, const int64_t *ints, const double *floats)
+static void put_list(struct stni_text *text, int64_t n, const int64_t *ints, const double *floats)
 {
     if (n < 0) {
-        put(text, "None");
+        stni_text_put(text, "None");
         return;
     }
-    put(text, "%s", n == 1 ? "" : "(");
+    stni_text_put(text, "%s", n == 1 ? "" : "(");
     for (int64_t i = 0; i < n; i++) {
-        put(text, "%s", i ? ", " : "");
+        stni_text_put(text, "%s", i ? ", " : "");
         if (ints)
             put_int(text, ints[i]);
         else
             put_float(text, floats[i]);
     }
-    put(text, "%s", n == 1 ? "" : ")");
+    stni_text_put(text, "%s", n == 1 ? "" : ")");
 }
 
-static void put_value(struct text *text, const stn_attr_schema *row, const void *field)
+static void put_value(struct stni_text *text, const stn_attr_schema *row, const void *field)
 {
     const stn_ints *ints = field;
     const stn_floats *floats = field;
@@ -108,7 +92,7 @@ static void put_value(struct text *text, const stn_attr_schema *row, const void 
     case STN_ATTR_CHOICE: put_choice(text, row->choices, *(const int64_t *)field); return;
     case STN_ATTR_INTS: put_list(text, ints->n, ints->v, NULL); return;
     case STN_ATTR_FLOATS: put_list(text, floats->n, NULL, floats->v); return;
-    case STN_ATTR_STRING: put(text, "'%s'", ((const stn_text *)field)->v); return;
+    case STN_ATTR_STRING: stni_text_put(text, "'%s'", ((const stn_text *)field)->v); return;
     }
 }
 
@@ -135,14 +119,14 @@ static const stn_attr_schema *find_attr(const stn_op_desc *desc, const char *tok
     return NULL;
 }
 
-static void put_default(struct text *text, const stn_op_desc *desc, const char *name, size_t n)
+static void put_default(struct stni_text *text, const stn_op_desc *desc, const char *name, size_t n)
 {
     static const stn_text zeros;
     const stn_attr_schema *row = find_attr(desc, name, n);
     if (row)
         put_value(text, row, desc->attrs_init ? (const char *)desc->attrs_init + row->offset : (const char *)&zeros);
     else
-        put(text, "None");
+        stni_text_put(text, "None");
 }
 
 /* One entry of the list in a descriptor: where it begins, and how long it and the name in it are. */
@@ -166,26 +150,26 @@ static const char *next_token(const char *from, struct token *out)
     return from[out->length] == ',' ? from + out->length + 1 + (from[out->length + 1] == ' ') : NULL;
 }
 
-static void put_listed(struct text *text, const stn_op_desc *desc)
+static void put_listed(struct stni_text *text, const stn_op_desc *desc)
 {
     struct token token;
     for (const char *at = desc->signature; at;) {
         const char *next = next_token(at, &token);
-        put(text, "%.*s", (int)token.length, token.at);
+        stni_text_put(text, "%.*s", (int)token.length, token.at);
         if (token.at[token.length - 1] == '=')
             put_default(text, desc, token.name, token.name_length);
-        put(text, "%s", next ? ", " : "");
+        stni_text_put(text, "%s", next ? ", " : "");
         at = next;
     }
 }
 
 /* Inputs, then attributes. An input that is a tensor or a number is required as one of them. */
-static void put_in_order(struct text *text, const stn_op_desc *desc)
+static void put_in_order(struct stni_text *text, const stn_op_desc *desc)
 {
     for (int i = 0; i < desc->n_inputs; i++) {
         const stn_input_schema *in = &desc->inputs[i];
         const int absent = in->optional && !find_attr(desc, in->name, strlen(in->name));
-        put(text, "%s%s%s%s", i ? ", " : "", in->name, in->variadic ? "[]" : "", absent ? "=None" : "");
+        stni_text_put(text, "%s%s%s%s", i ? ", " : "", in->name, in->variadic ? "[]" : "", absent ? "=None" : "");
     }
     int n = desc->n_inputs;
     for (int i = 0; i < desc->n_attrs; i++) {
@@ -193,35 +177,35 @@ static void put_in_order(struct text *text, const stn_op_desc *desc)
         const size_t length = strlen(name);
         if (find_input(desc, name, length) || find_attr(desc, name, length) != &desc->attrs[i])
             continue;
-        put(text, "%s%s=", n++ ? ", " : "", name);
+        stni_text_put(text, "%s%s=", n++ ? ", " : "", name);
         put_default(text, desc, name, length);
     }
 }
 
-static void put_result(struct text *text, const stn_op_desc *desc)
+static void put_result(struct stni_text *text, const stn_op_desc *desc)
 {
     const char *told = desc->signature ? strstr(desc->signature, " -> ") : NULL;
     const int n = desc->n_outputs - desc->n_private;
-    put(text, "%s", told ? told : " -> ");
+    stni_text_put(text, "%s", told ? told : " -> ");
     if (told)
         return;
     if (n == 1 || n == STN_MAX_OUTPUTS) {
-        put(text, "Tensor%s", n == 1 ? "" : "[]");
+        stni_text_put(text, "Tensor%s", n == 1 ? "" : "[]");
         return;
     }
     for (int k = 0; k < n; k++)
-        put(text, "%sTensor", k ? ", " : "(");
-    put(text, "%s", n > 0 ? ")" : "()");
+        stni_text_put(text, "%sTensor", k ? ", " : "(");
+    stni_text_put(text, "%s", n > 0 ? ")" : "()");
 }
 
-static void put_signature(struct text *text, const stn_op_desc *desc)
+static void put_signature(struct stni_text *text, const stn_op_desc *desc)
 {
-    put(text, "%s(", desc->name);
+    stni_text_put(text, "%s(", desc->name);
     if (desc->signature)
         put_listed(text, desc);
     else
         put_in_order(text, desc);
-    put(text, ")");
+    stni_text_put(text, ")");
     put_result(text, desc);
 }
 
@@ -231,9 +215,9 @@ const char *stn_op_signature(const stn_op *op)
         return NULL;
     if (op->signature)
         return op->signature;
-    struct text counted = {0};
+    struct stni_text counted = {0};
     put_signature(&counted, op->desc);
-    struct text written = {.to = stni_malloc(counted.length + 1), .size = counted.length + 1};
+    struct stni_text written = {.to = stni_malloc(counted.length + 1), .size = counted.length + 1};
     if (written.to)
         put_signature(&written, op->desc);
     else

@@ -1,9 +1,9 @@
 #include "train/file_layout.h"
 
 #include "core/base/host_alloc.h"
+#include "core/base/text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,101 +30,77 @@ void stni_file_place(struct stni_file_entry *entries, int n)
     }
 }
 
-/* Text that grows; `size` keeps counting where there is no buffer, so that a first pass tells how much is needed. */
-struct text {
-    char *at;
-    size_t size, space;
-};
-
-static void put_bytes(struct text *text, const char *bytes, size_t n)
-{
-    if (text->size + n <= text->space)
-        memcpy(text->at + text->size, bytes, n);
-    text->size += n;
-}
-
-static void put(struct text *text, const char *format, ...) STN_PRINTF(2, 3);
-static void put(struct text *text, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    size_t left = text->size < text->space ? text->space - text->size : 0;
-    int n = vsnprintf(left ? text->at + text->size : NULL, left, format, args);
-    va_end(args);
-    text->size += n > 0 ? (size_t)n : 0;
-}
-
 static int is_plain(char c)
 {
     return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
 }
 
-static void put_string(struct text *text, const char *string)
+static void put_string(struct stni_text *text, const char *string)
 {
-    put_bytes(text, "\"", 1);
+    stni_text_put(text, "\"");
     for (const char *c = string; *c;) {
         size_t n = 0;
         while (is_plain(c[n]))
             n++;
-        put_bytes(text, c, n);
+        stni_text_put(text, "%.*s", (int)n, c);
         c += n;
         if (*c) {
-            put(text, *c < 0x20 ? "\\u%04x" : "\\%c", *c);
+            stni_text_put(text, *c < 0x20 ? "\\u%04x" : "\\%c", *c);
             c++;
         }
     }
-    put_bytes(text, "\"", 1);
+    stni_text_put(text, "\"");
 }
 
-static void put_entry(struct text *text, const struct stni_file_entry *entry)
+static void put_entry(struct stni_text *text, const struct stni_file_entry *entry)
 {
     put_string(text, entry->name);
-    put(text, ":{\"dtype\":\"%s\",\"shape\":[", stni_file_dtype(entry->dtype));
+    stni_text_put(text, ":{\"dtype\":\"%s\",\"shape\":[", stni_file_dtype(entry->dtype));
     for (int d = 0; d < entry->ndim; d++)
-        put(text, "%s%" PRId64, d ? "," : "", entry->shape[d]);
-    put(text, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", entry->begin, entry->end);
+        stni_text_put(text, "%s%" PRId64, d ? "," : "", entry->shape[d]);
+    stni_text_put(text, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", entry->begin, entry->end);
 }
 
-static void put_header(struct text *text, const struct stni_file_entry *entries, int n, const stn_metadata *metadata,
-                       int n_metadata)
+static void put_header(struct stni_text *text, const struct stni_file_entry *entries, int n,
+                       const stn_metadata *metadata, int n_metadata)
 {
-    put(text, "{");
+    stni_text_put(text, "{");
     if (n_metadata > 0) {
-        put(text, "\"__metadata__\":{");
+        stni_text_put(text, "\"__metadata__\":{");
         for (int i = 0; i < n_metadata; i++) {
-            put(text, "%s", i ? "," : "");
+            stni_text_put(text, "%s", i ? "," : "");
             put_string(text, metadata[i].key);
-            put(text, ":");
+            stni_text_put(text, ":");
             put_string(text, metadata[i].value);
         }
-        put(text, "}%s", n > 0 ? "," : "");
+        stni_text_put(text, "}%s", n > 0 ? "," : "");
     }
     for (int i = 0; i < n; i++) {
-        put(text, "%s", i ? "," : "");
+        stni_text_put(text, "%s", i ? "," : "");
         put_entry(text, &entries[i]);
     }
-    put(text, "}");
-    while (text->size % ALIGNMENT != 0)
-        put(text, " ");
+    stni_text_put(text, "}");
+    while (text->length % ALIGNMENT != 0)
+        stni_text_put(text, " ");
 }
 
 size_t stni_file_header_size(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata)
 {
-    struct text text = {NULL, STNI_FILE_LENGTH_BYTES, 0};
+    struct stni_text text = {.length = STNI_FILE_LENGTH_BYTES};
     put_header(&text, entries, n, metadata, n_metadata);
-    return text.size;
+    return text.length;
 }
 
 char *stni_file_header(const struct stni_file_entry *entries, int n, const stn_metadata *metadata, int n_metadata,
                        size_t size)
 {
-    struct text text = {stni_malloc(size + 1), STNI_FILE_LENGTH_BYTES, size + 1};
-    if (!text.at)
+    struct stni_text text = {.to = stni_malloc(size + 1), .size = size + 1, .length = STNI_FILE_LENGTH_BYTES};
+    if (!text.to)
         return NULL;
     put_header(&text, entries, n, metadata, n_metadata);
     for (int i = 0; i < STNI_FILE_LENGTH_BYTES; i++)
-        text.at[i] = (char)((size - STNI_FILE_LENGTH_BYTES) >> (8 * i) & 0xff);
-    return text.at;
+        text.to[i] = (char)((size - STNI_FILE_LENGTH_BYTES) >> (8 * i) & 0xff);
+    return text.to;
 }
 
 struct stni_file_runs stni_file_runs(const stn_spec *spec)

@@ -1,12 +1,12 @@
 /* A trace added up: rows of all ranks, gathered and joined by name, so that every rank writes the same table. */
 #include "core/context/context.h"
 #include "core/base/host_alloc.h"
+#include "core/base/text.h"
 #include "core/tensor/storage.h"
 #include "core/device/trace_spans.h"
 
 #include <shardtensor/trace.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +23,6 @@ struct row {
 struct line {
     const struct row *first;
     int64_t ranks, count, least, most, bytes, messages, waited; /* waited: of the rank that waited most */
-};
-
-struct table {
-    char *text;
-    size_t size, length; /* length may go beyond size, as with snprintf */
 };
 
 static int64_t find_row(struct row *rows, int64_t n, const struct stni_trace_span *span, const char *name)
@@ -76,7 +71,8 @@ static stn_status gather_bytes(stn_context *context, const void *own, void *all,
         status = stni_comm_all_gather(context->comm, queue, sent, buffer->data, counts, STN_DTYPE_U8);
     if (status == STN_OK)
         status = stni_queue_copy(queue, all, buffer->data, bytes, STNI_COPY_TO_HOST);
-    const stn_status waited = stni_queue_sync_for(queue, STN_SYNC_TRACE); /* also after a failure: copies read and write the host's arrays */
+    const stn_status waited =
+        stni_queue_sync_for(queue, STN_SYNC_TRACE); /* also after a failure: copies read and write the host's arrays */
     stni_storage_release(buffer);
     return stni_fail_queue(context, status != STN_OK ? status : waited);
 }
@@ -121,37 +117,27 @@ static int64_t join(struct row *rows, int64_t n, int ranks, struct line *lines)
     return made;
 }
 
-static void put(struct table *table, const char *format, ...) STN_PRINTF(2, 3);
-static void put(struct table *table, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const size_t left = table->length < table->size ? table->size - table->length : 0;
-    const int n = vsnprintf(left ? table->text + table->length : NULL, left, format, args);
-    va_end(args);
-    table->length += n > 0 ? (size_t)n : 0;
-}
-
-static void put_line(struct table *table, const struct line *line)
+static void put_line(struct stni_text *table, const struct line *line)
 {
     char ratio[16] = "-";
     if (line->least > 0)
         snprintf(ratio, sizeof ratio, "%.2f", (double)line->most / (double)line->least);
-    put(table, "%-12s %-40s %8lld %12.3f %12.3f %7s %14lld %10lld %12.3f\n",
-        stni_trace_category_names[line->first->category], line->first->name, (long long)line->count,
-        1e-6 * (double)line->most, 1e-6 * (double)line->least, ratio, (long long)line->bytes, (long long)line->messages,
-        1e-6 * (double)line->waited);
+    stni_text_put(table, "%-12s %-40s %8lld %12.3f %12.3f %7s %14lld %10lld %12.3f\n",
+                  stni_trace_category_names[line->first->category], line->first->name, (long long)line->count,
+                  1e-6 * (double)line->most, 1e-6 * (double)line->least, ratio, (long long)line->bytes,
+                  (long long)line->messages, 1e-6 * (double)line->waited);
 }
 
-static void put_table(struct table *table, const struct line *lines, int64_t n, int ranks)
+static void put_table(struct stni_text *table, const struct line *lines, int64_t n, int ranks)
 {
-    put(table,
+    stni_text_put(
+        table,
         "%d ranks: calls of the rank with most, milliseconds of the slowest and of the fastest rank, bytes and "
         "messages sent by all, "
         "milliseconds of waiting for peers of the rank that waited most\n",
         ranks);
-    put(table, "%-12s %-40s %8s %12s %12s %7s %14s %10s %12s\n", "what", "name", "calls", "max ms", "min ms", "ratio",
-        "bytes", "messages", "waited ms");
+    stni_text_put(table, "%-12s %-40s %8s %12s %12s %7s %14s %10s %12s\n", "what", "name", "calls", "max ms", "min ms",
+                  "ratio", "bytes", "messages", "waited ms");
     for (int64_t i = 0; i < n; i++)
         put_line(table, &lines[i]);
 }
@@ -167,14 +153,14 @@ static void log_table(stn_context *context, char *text)
 
 static stn_status write_table(stn_context *context, const struct line *lines, int64_t n, char *text, size_t size)
 {
-    struct table table = {text, size, 0};
+    struct stni_text table = {text, size, 0};
     put_table(&table, lines, n, context->size);
     if (text)
         return STN_OK;
     char *own = stni_malloc(table.length + 1);
     if (!own)
         return stni_fail_memory(context, "a trace's summary", table.length + 1);
-    table = (struct table){own, table.length + 1, 0};
+    table = (struct stni_text){own, table.length + 1, 0};
     put_table(&table, lines, n, context->size);
     log_table(context, own);
     stni_free(own);
