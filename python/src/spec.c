@@ -325,6 +325,20 @@ static PyObject *describe(PyObject *object)
     return PyUnicode_FromFormat("Spec(%s)", text);
 }
 
+static PyObject *draw(PyObject *object, PyObject *none)
+{
+    (void)none;
+    const stn_spec *handle = ((stnp_spec *)object)->handle;
+    const int n = stn_spec_draw(handle, NULL, 0);
+    char *text = PyMem_Malloc((size_t)n + 1);
+    if (!text)
+        return PyErr_NoMemory();
+    stn_spec_draw(handle, text, (size_t)n + 1);
+    PyObject *drawn = PyUnicode_FromStringAndSize(text, n);
+    PyMem_Free(text);
+    return drawn;
+}
+
 /** Specs are interned: equal ones are one. What was placed on axes of size 1 makes no difference. */
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
@@ -360,6 +374,8 @@ PyTypeObject *stnp_make_spec_type(void)
         {"gradient", gradient, METH_NOARGS, "The layout of a complete gradient."},
         {"chunk", chunk, METH_O, "chunk(rank): (shape, offset) of another rank's chunk."},
         {"sizes", sizes_of, METH_O, "sizes(dim): elements of each of its pieces."},
+        {"draw", draw, METH_NOARGS, "Which rank holds what, as an SVG document."},
+        {"_repr_svg_", draw, METH_NOARGS, "The same, by which notebooks show a layout."},
         {"to_bytes", to_bytes, METH_NOARGS,
          "The layout as bytes, which know no rank and no mesh: Mesh.spec_from_bytes reads them, in any process."},
         {0},

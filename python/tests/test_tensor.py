@@ -25,6 +25,7 @@ class Layouts(TestCase):
             self.assertNotEqual(spec, context.spec(mesh, "S0,R", (10, 4)))
             self.assertEqual(spec.sizes(0), (4, 3, 3))
             self.assertEqual(spec.chunk(5), ((3, 4), (7, 0)))
+            self.assertTrue(spec.draw().startswith("<svg") and spec._repr_svg_() == spec.draw())
             self.assertEqual(spec.local_shape, spec.chunk(context.rank)[0])
             self.assertEqual(context.spec(mesh, "P(max),P", (2,)).gradient().placements, ("R", "R"))
             self.assertEqual(spec.mesh, mesh)
