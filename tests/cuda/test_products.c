@@ -133,6 +133,18 @@ static void every_question_may_be_refused(void)
     on_all(NULL, (struct stni_refusals){.question = -1}, 0);
 }
 
+/* The second of a long sum's spans is refused, for which nobody then has a workspace: the first is not begun. */
+static void a_span_that_is_refused_refuses_all(void)
+{
+    const struct product *const long_sum = &products[9];
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    if (!context)
+        return;
+    CHECK_I64(long_sum->runs, 3);
+    CHECK_I64(multiply(context, long_sum, STN_DTYPE_F32, (struct stni_refusals){.question = 2}), 0);
+    stn_context_destroy(&context);
+}
+
 /* One run or each: what the library has written by then is written anew. */
 static void every_run_may_be_refused(void)
 {
@@ -225,6 +237,7 @@ int main(int argc, char **argv)
         {"products_are_right_and_the_librarys", products_are_right_and_the_librarys},
         {"a_context_does_without_the_library", a_context_does_without_the_library},
         {"every_question_may_be_refused", every_question_may_be_refused},
+        {"a_span_that_is_refused_refuses_all", a_span_that_is_refused_refuses_all},
         {"every_run_may_be_refused", every_run_may_be_refused},
         {"plans_are_kept", plans_are_kept},
         {"strides_are_the_librarys_or_our_kernels", strides_are_the_librarys_or_our_kernels},

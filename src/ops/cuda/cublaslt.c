@@ -235,7 +235,7 @@ stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_p
     const int wide = product->dtype == STN_DTYPE_F64;
     struct plan *plan = NULL;
     STNI_TRY(find(queue, product, &plan));
-    if (stni_cuda_host()->queue_without(queue, "cublaslt", STN_LIBRARY_RUN))
+    if (stni_cuda_host()->queue_without(queue, "cublaslt", STN_LIBRARY_RUN) || (plan->workspace > 0 && !workspace))
         return STN_ERR_UNSUPPORTED;
     const void *alpha = wide ? (const void *)&one_wide : &one;
     const void *beta = wide ? (const void *)&factors_wide[product->adds] : &factors[product->adds];

@@ -156,7 +156,8 @@ static stn_status run(stn_queue *queue, const struct stni_cudnn_problem *problem
     struct plan *plan = NULL;
     cudnnBackendDescriptor_t pack = NULL;
     STNI_TRY(find(queue, problem, &plan));
-    if (stni_cuda_host()->queue_without(queue, "cudnn", STN_LIBRARY_RUN))
+    if (stni_cuda_host()->queue_without(queue, "cudnn", STN_LIBRARY_RUN) ||
+        (plan->made.workspace > 0 && !given->workspace))
         return STN_ERR_UNSUPPORTED;
     const struct library *library = library_of(plan);
     const struct stni_cudnn_functions *call = &library->call;

@@ -141,7 +141,7 @@ stn_status stni_cufft_run(stn_queue *queue, const struct stni_cufft_lines *lines
 {
     struct plan *plan = NULL;
     STNI_TRY(find(queue, lines, &plan));
-    if (stni_cuda_host()->queue_without(queue, "cufft", STN_LIBRARY_RUN))
+    if (stni_cuda_host()->queue_without(queue, "cufft", STN_LIBRARY_RUN) || (plan->workspace > 0 && !workspace))
         return STN_ERR_UNSUPPORTED;
     const struct functions *call = calls_of(plan);
     stn_status status = status_of(call->set_stream(plan->handle, stni_cuda_stream(queue)));

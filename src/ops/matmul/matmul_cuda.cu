@@ -215,13 +215,31 @@ stni_cublaslt_product span_of(const stni_cublaslt_product &whole, int64_t first)
     return span;
 }
 
-/* Asked span by span, as the workspace was. STN_ERR_UNSUPPORTED: C is to be written by our own kernel, all of it. */
+/* Whether the library has a plan for each span, and what the one that wants most of it wants of workspace. */
+bool has_plans(stn_queue *queue, const stni_cublaslt_product &whole, size_t *most)
+{
+    size_t bytes = 0;
+    *most = 0;
+    for (int64_t k = 0, terms; k < whole.k; k += terms) {
+        const stni_cublaslt_product span = span_of(whole, k);
+        if (stni_cublaslt_workspace(queue, &span, &bytes) != STN_OK)
+            return false;
+        *most = bytes > *most ? bytes : *most;
+        terms = span.k;
+    }
+    return true;
+}
+
+/* Asked span by span, as the workspace was: of spans of which one is refused none is begun, since none was given a
+ * workspace. STN_ERR_UNSUPPORTED: C is to be written by our own kernel, all of it. */
 stn_status run_library(stn_queue *queue, const stni_matmul_args &args, const multiplication &p)
 {
     stni_cublaslt_product whole;
     operands<OPERANDS> outer = p.batch;
     int64_t calls = 0, at[OPERANDS];
-    if (!library_product(queue, args, p, &whole, &calls))
+    size_t most;
+    if (!library_product(queue, args, p, &whole, &calls) ||
+        (span_of(whole, 0).k < whole.k && !has_plans(queue, whole, &most)))
         return STN_ERR_UNSUPPORTED;
     outer.ndim = outer.ndim > 0 ? outer.ndim - 1 : 0;
     const int64_t size = args.dtype == STN_DTYPE_F64 ? 8 : args.dtype == STN_DTYPE_F32 ? 4 : 2;
@@ -252,16 +270,9 @@ size_t stni_matmul_cuda_workspace(stn_queue *queue, const void *given)
     const multiplication p = multiplication_of(args);
     stni_cublaslt_product whole;
     int64_t calls = 0;
-    size_t most = 0, bytes = 0;
-    if (is_empty(args, p) || !library_product(queue, args, p, &whole, &calls))
+    size_t most = 0;
+    if (is_empty(args, p) || !library_product(queue, args, p, &whole, &calls) || !has_plans(queue, whole, &most))
         return 0;
-    for (int64_t k = 0, terms; k < whole.k; k += terms) {
-        const stni_cublaslt_product span = span_of(whole, k);
-        if (stni_cublaslt_workspace(queue, &span, &bytes) != STN_OK)
-            return 0;
-        most = bytes > most ? bytes : most;
-        terms = span.k;
-    }
     return most > 0 ? most + WORKSPACE_ALIGNMENT : 0;
 }
 
