@@ -51,6 +51,13 @@ int nccl_fits(int ranks)
     return 0;
 }
 
+/* Ranks have a GPU each, from the first that STN_TEST_FIRST_GPU names on. */
+static int gpu_of(int rank)
+{
+    const char *first = getenv("STN_TEST_FIRST_GPU");
+    return rank + (first ? atoi(first) : 0);
+}
+
 static int find(void *module, const char *name, void *function)
 {
     void *symbol = dlsym(module, name);
@@ -63,7 +70,9 @@ static int find_functions(void *module)
     return find(module, "standin_nccl_tell", &script.tell) && find(module, "standin_nccl_delay", &script.delay) &&
            find(module, "standin_nccl_reset", &script.reset) && find(module, "standin_nccl_live", &script.live) &&
            find(module, "standin_nccl_calls", &script.calls) &&
-           find(module, "standin_stream_priority", &script.priority);
+           find(module, "standin_stream_priority", &script.priority) &&
+           find(module, "standin_has_context", &script.has_context) &&
+           find(module, "cudaSetDevice", &script.set_device);
 }
 
 static void find_script(void)
@@ -131,6 +140,12 @@ void nccl_check_holds(const char *text, const char *part)
         fprintf(stderr, "\"%s\" does not hold \"%s\"\n", text, part);
 }
 
+void nccl_check_others_are_unused(void)
+{
+    for (int gpu = 0; nccl_is_scripted() && gpu < gpu_of(0); gpu++)
+        CHECK_I64(script.has_context(gpu), 0);
+}
+
 double nccl_short_deadline(void)
 {
     pthread_once(&once, find_script);
@@ -168,13 +183,6 @@ stn_comm *nccl_meet(int rank, int ranks, int job)
     return made;
 }
 
-/* Ranks have a GPU each, from the first that STN_TEST_FIRST_GPU names on. */
-static int gpu_of(int rank)
-{
-    const char *first = getenv("STN_TEST_FIRST_GPU");
-    return rank + (first ? atoi(first) : 0);
-}
-
 stn_status nccl_create(stn_comm *control, double deadline, int rank_order, stn_comm **out, char *text)
 {
     const stn_nccl_options options = {.size = sizeof options,
@@ -207,10 +215,12 @@ struct start {
     int rank_order, job;
 };
 
-/* On its thread. */
+/* On its thread, which has its GPU as the current one where it is not to begin to use the first. */
 static void begin_rank(struct start *start)
 {
     test_set_rank(start->rank.rank);
+    if (gpu_of(0) > 0 && nccl_is_scripted())
+        script.set_device(gpu_of(start->rank.rank));
     if (nccl_meets_over_tcp())
         start->rank.comm = nccl_meet(start->rank.rank, start->rank.size, start->job);
     start->rank.control = start->rank.comm;

@@ -17,6 +17,8 @@ struct nccl_script {
     int (*live)(void);
     int (*calls)(const char *function);
     int (*priority)(void *stream);
+    int (*has_context)(int gpu);
+    int (*set_device)(int gpu); /* cudaSetDevice */
 };
 
 /* Ends the program where there is no script: such a case is not for GPUs. */
@@ -34,6 +36,9 @@ void nccl_reset(void);
 int nccl_calls(const char *function);
 void nccl_check_calls(const char *function, int64_t wanted);
 void nccl_check_none_is_left(void);
+
+/* GPUs before the first rank's have no context: nothing that ranks do has begun to use one. */
+void nccl_check_others_are_unused(void);
 
 void nccl_check_holds(const char *text, const char *part);
 

@@ -167,8 +167,10 @@ static int play(struct scene *scene, double deadline)
     pthread_barrier_init(&scene->others_ended, NULL, RANKS);
     const int has_run = nccl_run(RANKS, deadline, 0, call_and_wait, scene);
     pthread_barrier_destroy(&scene->others_ended);
-    if (has_run)
+    if (has_run) {
         nccl_check_none_is_left();
+        nccl_check_others_are_unused();
+    }
     return has_run;
 }
 

@@ -17,4 +17,7 @@ enum { CLOCK_RATE = 13, MULTIPROCESSORS = 16 };
 
 extern "C" cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
+/* Whether the process has begun to use a GPU, which on a real one takes some hundred MB of it. */
+extern "C" int standin_has_context(int gpu);
+
 #endif

@@ -47,9 +47,20 @@ int current_gpu()
     return current_device;
 }
 
+static std::atomic<uint64_t> begun; /* bit i: this process has a context on GPU i */
+
+static void begin_context(int gpu)
+{
+    if (gpu < MOST_GPUS)
+        begun.fetch_or(uint64_t{1} << gpu);
+}
+
 cudaError_t use_current_gpu()
 {
-    return current_device == settings().taken ? failed(cudaErrorDevicesUnavailable) : cudaSuccess;
+    if (current_device == settings().taken)
+        return failed(cudaErrorDevicesUnavailable);
+    begin_context(current_device);
+    return cudaSuccess;
 }
 
 const settings_of_environment &settings()
@@ -131,6 +142,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return failed(cudaErrorInvalidValue);
 }
 
+STANDIN_FOUND_BY_NAME int standin_has_context(int gpu)
+{
+    return gpu < standin::MOST_GPUS && (standin::begun >> gpu & 1) != 0;
+}
+
 cudaError_t cudaGetDevice(int *device)
 {
     *device = standin::current_device;
@@ -144,6 +160,7 @@ cudaError_t cudaSetDevice(int device)
     if (device == standin::settings().taken)
         return failed(cudaErrorDevicesUnavailable);
     standin::current_device = device;
+    standin::begin_context(device);
     return cudaSuccess;
 }
 
