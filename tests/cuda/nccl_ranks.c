@@ -71,8 +71,7 @@ static int find_functions(void *module)
            find(module, "standin_nccl_reset", &script.reset) && find(module, "standin_nccl_live", &script.live) &&
            find(module, "standin_nccl_calls", &script.calls) &&
            find(module, "standin_stream_priority", &script.priority) &&
-           find(module, "standin_has_context", &script.has_context) &&
-           find(module, "cudaSetDevice", &script.set_device);
+           find(module, "standin_has_context", &script.has_context);
 }
 
 static void find_script(void)
@@ -215,12 +214,10 @@ struct start {
     int rank_order, job;
 };
 
-/* On its thread, which has its GPU as the current one where it is not to begin to use the first. */
+/* On its thread. */
 static void begin_rank(struct start *start)
 {
     test_set_rank(start->rank.rank);
-    if (gpu_of(0) > 0 && nccl_is_scripted())
-        script.set_device(gpu_of(start->rank.rank));
     if (nccl_meets_over_tcp())
         start->rank.comm = nccl_meet(start->rank.rank, start->rank.size, start->job);
     start->rank.control = start->rank.comm;

@@ -18,7 +18,6 @@ struct nccl_script {
     int (*calls)(const char *function);
     int (*priority)(void *stream);
     int (*has_context)(int gpu);
-    int (*set_device)(int gpu); /* cudaSetDevice */
 };
 
 /* Ends the program where there is no script: such a case is not for GPUs. */

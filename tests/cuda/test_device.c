@@ -2,14 +2,15 @@
  * uses the runtime too. */
 #include "harness.h"
 
-#include "core/device/cuda/module.h"
+#include "core/device/cuda/library.h"
 
-#include <cuda_runtime_api.h>
+#include "cuda/standin/found_by_name.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 static int64_t kernels_run;
 
@@ -33,6 +34,21 @@ const stn_host *stni_cuda_host(void)
                                   .queue_launch_name = no_name,
                                   .queue_run_named = run_at_once};
     return &host;
+}
+
+/* The same of what a library or the driver would have. */
+int stni_cuda_load(const char *const *files, const struct stni_cuda_symbol *symbols, int n)
+{
+    CHECK_STR(files[0], "libcuda.so.1");
+    for (int i = 0; i < n; i++) {
+        const int is_first = strcmp(symbols[i].name, "cuDeviceGet") == 0;
+        CHECK(is_first || strcmp(symbols[i].name, "cuDevicePrimaryCtxGetState") == 0);
+        if (is_first)
+            *(int (**)(int *, int))symbols[i].function = cuDeviceGet;
+        else
+            *(int (**)(int, unsigned *, int *))symbols[i].function = cuDevicePrimaryCtxGetState;
+    }
+    return 1;
 }
 
 static stn_status count_run(stn_queue *queue, const void *args)
@@ -362,6 +378,39 @@ static void events_of_the_second_gpu_are_known_to_threads_of_none(void)
     ops->destroy(device);
 }
 
+/* Before any other case, while nobody has used the first GPU. */
+static void *use_second_gpu(void *arg)
+{
+    char text[128];
+    int current = -1;
+    void *memory = NULL;
+    (void)arg;
+    if (!CHECK_STATUS(stni_cuda_device_join(1, &ops, &device, text, sizeof text), STN_OK))
+        return NULL;
+    void *queue = create_queue(0, NULL);
+    CHECK_STATUS(ops->allocate(device, sizeof memory, &memory), STN_OK);
+    CHECK_STATUS(ops->queue_sync(device, queue), STN_OK);
+    CHECK_I64(standin_has_context(1), 1);
+    CHECK_I64(standin_has_context(0), 0);
+    cudaGetDevice(&current);
+    CHECK_I64(current, 1);
+    cudaSetDevice(0); /* chosen now */
+    ops->deallocate(device, memory, sizeof memory);
+    cudaGetDevice(&current);
+    CHECK_I64(current, 0);
+    ops->queue_destroy(device, queue);
+    ops->destroy(device);
+    return NULL;
+}
+
+static void a_thread_that_chose_no_gpu_does_not_begin_to_use_the_first(void)
+{
+    pthread_t thread;
+    CHECK_I64(standin_has_context(0), 0);
+    if (CHECK_I64(pthread_create(&thread, NULL, use_second_gpu, NULL), 0))
+        pthread_join(thread, NULL);
+}
+
 /* As the runtime has them, and not the stand-in alone. */
 static void an_event_is_recorded_on_its_own_device(void)
 {
@@ -380,6 +429,8 @@ static void an_event_is_recorded_on_its_own_device(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"a_thread_that_chose_no_gpu_does_not_begin_to_use_the_first",
+         a_thread_that_chose_no_gpu_does_not_begin_to_use_the_first},
         {"every_entry_leaves_the_current_device", every_entry_leaves_the_current_device},
         {"memory_is_given_back_while_a_queue_records", memory_is_given_back_while_a_queue_records},
         {"a_callers_allocator_is_called_on_the_device", a_callers_allocator_is_called_on_the_device},

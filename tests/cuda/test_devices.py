@@ -3,6 +3,7 @@ Python brings. STN_TEST_CUDA_FOLDER has the module."""
 import array
 import ctypes
 import os
+import time
 import unittest
 
 import shardtensor as st
@@ -23,6 +24,15 @@ class Alone:
 
     def subset(self, ranks):
         return self
+
+
+class Counted(Alone):
+    """Counts the groups of no messages."""
+    empty = 0
+
+    def group(self, dtype, sends, receives):
+        self.empty += not sends and not receives
+        super().group(dtype, sends, receives)
 
 
 class Producer:
@@ -106,6 +116,10 @@ class Devices(unittest.TestCase):
             spec = context.spec(context.mesh(1), "S0", (4,))
             x = context.from_host(spec, array.array("f", range(4)), True)
             self.assertEqual(x.sum().item(), 6)
+        counted = Counted()
+        with st.Context(comm=counted, device="cuda:0", module_path=FOLDER, nccl=True):
+            time.sleep(0.3)  # of some six looks of NCCL's watch at the ranks' hosts
+        self.assertEqual(counted.empty, 0)
         with self.assertRaisesRegex(st.DeviceError, "its communicator did not open: device got 77"):
             st.Context(comm=Alone(), device="cuda:77", module_path=FOLDER, nccl=True)
         self.assertRaisesRegex(st.ArgumentError, "nccl got True without comm", st.Context, device="cuda:0", nccl=True)

@@ -126,13 +126,14 @@ static void check_sum(stn_tensor *tensor, double want)
     CHECK_NEAR(got, want, 1e-6);
 }
 
-/* The thread's current GPU stays the first one: handles and tables of libraries that are made meanwhile are the second
- * one's all the same. */
+/* The thread's current GPU stays the first one, which the process uses too: handles and tables of libraries that are
+ * made meanwhile are the second one's all the same. */
 static void libraries_serve_the_second_gpu(void)
 {
     enum { SIDE = 8, WINDOW = 3, LEFT = SIDE - WINDOW + 1 };
     const int64_t square[] = {SIDE, SIDE}, image[] = {1, 1, SIDE, SIDE}, window[] = {1, 1, WINDOW, WINDOW};
     stn_context *context = NULL;
+    check_served();
     open_second_gpu(&context);
     stn_scope_begin(context);
     check_sum(stn_matmul(ones(context, 2, square), ones(context, 2, square)), SIDE * SIDE * SIDE);

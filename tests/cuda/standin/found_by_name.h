@@ -8,6 +8,8 @@
 
 #define STANDIN_FOUND_BY_NAME __attribute__((visibility("protected")))
 
+#ifdef __cplusplus
+
 namespace standin {
 
 /* Of enum cudaDeviceAttr, by CUDA's numbers. */
@@ -15,9 +17,21 @@ enum { CLOCK_RATE = 13, MULTIPROCESSORS = 16 };
 
 }
 
-extern "C" cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+extern "C" {
+
+#endif
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 /* Whether the process has begun to use a GPU, which on a real one takes some hundred MB of it. */
-extern "C" int standin_has_context(int gpu);
+int standin_has_context(int gpu);
+
+/* The driver's, with int for its types. */
+int cuDeviceGet(int *device, int ordinal);
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *is_active);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

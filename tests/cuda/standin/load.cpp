@@ -1,5 +1,6 @@
 /* Libraries of the stand-in are linked into the module: their functions are found by name here. */
 #include "core/device/cuda/library.h"
+#include "cuda/standin/found_by_name.h"
 #include "cuda/standin/settings.h"
 
 #include <cublasLt.h>
@@ -17,6 +18,8 @@ const struct {
     const char *name;
     void *function;
 } functions[] = {
+    FUNCTION(cuDeviceGet),
+    FUNCTION(cuDevicePrimaryCtxGetState),
     FUNCTION(cublasLtCreate),
     FUNCTION(cublasLtDestroy),
     FUNCTION(cublasLtMatmulDescCreate),

@@ -147,6 +147,20 @@ STANDIN_FOUND_BY_NAME int standin_has_context(int gpu)
     return gpu < standin::MOST_GPUS && (standin::begun >> gpu & 1) != 0;
 }
 
+/* The driver's. */
+int cuDeviceGet(int *device, int ordinal)
+{
+    *device = ordinal;
+    return 0;
+}
+
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *is_active)
+{
+    *flags = 0;
+    *is_active = standin_has_context(device);
+    return 0;
+}
+
 cudaError_t cudaGetDevice(int *device)
 {
     *device = standin::current_device;

@@ -1,6 +1,7 @@
 /* Calls of NCCL: polled until they are through, and ordered with the caller's queue by events both ways. */
 #include "core/comm/nccl/family.h"
 
+#include "core/device/cuda/current.h"
 #include "core/device/cuda/module.h"
 
 #include <stdio.h>
@@ -15,17 +16,13 @@ enum { MOST_CALLS = 64 };
 
 int stni_nccl_enter(int device)
 {
-    int before = device;
-    if (cudaGetDevice(&before) == cudaSuccess && before != device)
-        cudaSetDevice(device);
-    return before;
+    return stni_cuda_make_current(device);
 }
 
 /* Errors of calls in between have been reported: kept, they would fail the next launch of a kernel. */
 void stni_nccl_leave(int device, int before)
 {
-    if (before != device)
-        cudaSetDevice(before);
+    stni_cuda_go_back(device, before);
     cudaGetLastError();
 }
 

@@ -51,12 +51,10 @@ void stni_nccl_end_here(ncclComm_t comm, int device, int64_t patience)
     end(&(struct ending){.comm = comm, .device = device, .patience = patience});
 }
 
-/* NCCL frees memory, which would end what another thread records. A new thread has GPU 0, on which going back there
- * would begin a context. */
+/* NCCL frees memory, which would end what another thread records. */
 static void *run(void *arg)
 {
     struct ending *e = arg;
-    stni_nccl_enter(e->device);
     stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     end(e);
     if (e->count)

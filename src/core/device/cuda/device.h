@@ -1,8 +1,9 @@
 /* A CUDA device inside: what its entries share. A call works on its own device and leaves the thread's current one as
- * it was, since that belongs to the caller. */
+ * it was (current.h). */
 #ifndef STNI_CORE_DEVICE_CUDA_DEVICE_H
 #define STNI_CORE_DEVICE_CUDA_DEVICE_H
 
+#include "core/device/cuda/current.h"
 #include "core/device/cuda/library.h"
 
 #include <pthread.h>
@@ -38,19 +39,13 @@ static inline stn_status stni_cuda_status_of(cudaError_t error)
 static inline int stni_cuda_enter(void *impl)
 {
     const struct stni_cuda_device *device = impl;
-    int before = device->index;
-    if (cudaGetDevice(&before) == cudaSuccess && before != device->index)
-        cudaSetDevice(device->index);
-    return before;
+    return stni_cuda_make_current(device->index);
 }
 
-/* A thread that has used no GPU has the first one as its current one, which another process may have to itself: then
- * there is no way back, and the runtime's kept error would fail the next launch. */
 static inline stn_status stni_cuda_leave(void *impl, int before, cudaError_t error)
 {
     struct stni_cuda_device *device = impl;
-    if (before != device->index && cudaSetDevice(before) != cudaSuccess)
-        cudaGetLastError();
+    stni_cuda_go_back(device->index, before);
     if (error != cudaSuccess) {
         cudaGetLastError(); /* it is reported by the status; kept, it would fail the next launch */
         atomic_store(&device->failure, cudaGetErrorString(error));

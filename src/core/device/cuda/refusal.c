@@ -1,5 +1,6 @@
 /* Why a device is not opened: no driver, one that is too old, an index beyond the last, a GPU that the module has no
  * code for or that another process has to itself. Asked before the first kernel, whose failure would say less. */
+#include "core/device/cuda/current.h"
 #include "core/device/cuda/module.h"
 
 #include <cuda_runtime_api.h>
@@ -78,8 +79,8 @@ static stn_status check_admission(int index, char *text, size_t text_size)
     int before = index;
     cudaGetDevice(&before);
     const cudaError_t error = cudaSetDevice(index);
-    if (before != index && cudaSetDevice(before) != cudaSuccess)
-        cudaGetLastError();
+    if (error == cudaSuccess)
+        stni_cuda_go_back(index, before);
     return error == cudaSuccess ? STN_OK : refuse_all(error, text, text_size);
 }
 
