@@ -5,6 +5,7 @@
 #include <shardtensor/mpi.h>
 #include <shardtensor/shardtensor.h>
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,7 +123,6 @@ static void no_communicator_and_another_mpi_are_refused(void)
     CHECK(out == NULL);
 }
 
-/* MPI was initialised for the main thread alone, and a collective with a request runs on another. */
 /* As a language does that cannot compile mpi.h. */
 static void a_number_serves_for_a_communicator(void)
 {
@@ -142,6 +142,25 @@ static void a_number_serves_for_a_communicator(void)
     CHECK(out == NULL);
 }
 
+static void *ask(void *comm)
+{
+    const stn_exchange none = {.dtype = STN_DTYPE_U8};
+    CHECK_STATUS(stn_comm_group(comm, &none, NULL), STN_OK);
+    return NULL;
+}
+
+/* As the watch of a communicator of NCCL does, whatever threads MPI was initialised for. */
+static void another_thread_may_ask_whether_ranks_have_failed(void)
+{
+    stn_comm *comm = from(MPI_COMM_WORLD);
+    pthread_t thread;
+    if (CHECK_I64(pthread_create(&thread, NULL, ask, comm), 0))
+        pthread_join(thread, NULL);
+    CHECK_STATUS(stn_comm_barrier(comm, NULL), STN_OK);
+    stn_comm_destroy(&comm);
+}
+
+/* MPI was initialised for the main thread alone, and a collective with a request runs on another. */
 static void another_thread_is_refused_where_mpi_has_one(void)
 {
     stn_comm *comm = from(MPI_COMM_WORLD);
@@ -172,6 +191,7 @@ int main(int argc, char **argv)
         {"a_communicator_between_two_groups_is_refused", a_communicator_between_two_groups_is_refused},
         {"no_communicator_and_another_mpi_are_refused", no_communicator_and_another_mpi_are_refused},
         {"a_number_serves_for_a_communicator", a_number_serves_for_a_communicator},
+        {"another_thread_may_ask_whether_ranks_have_failed", another_thread_may_ask_whether_ranks_have_failed},
         {"another_thread_is_refused_where_mpi_has_one", another_thread_is_refused_where_mpi_has_one},
     };
     MPI_Init(&argc, &argv);

@@ -236,10 +236,20 @@ static stn_status (*const collectives[STNI_COLL_COUNT])(struct stni_mpi_member *
     [STNI_COLL_BARRIER] = barrier,
 };
 
+/* Whether the family has failed, and no more: NCCL's watch asks so, a thread that MPI may not be for. It hears of what
+ * other threads of the process know then. */
+static int is_question(const struct stni_coll *v)
+{
+    return v->kind == STNI_COLL_GROUP && v->messages->n_send == 0 && v->messages->n_recv == 0;
+}
+
 stn_status stni_mpi_run(struct stni_mpi_member *m, const struct stni_coll *v)
 {
     m->kind = v->kind;
-    if (!stni_mpi_thread_allowed())
+    const int allowed = stni_mpi_thread_allowed();
+    if (!allowed && is_question(v))
+        return atomic_load(&m->family->aborted) ? stni_mpi_fail_aborted(m) : STN_OK;
+    if (!allowed)
         return stni_mpi_fail(m, STN_ERR_UNSUPPORTED,
                              "%s: MPI was initialised for its main thread alone, and this is another",
                              stni_mpi_coll_name(v->kind));
