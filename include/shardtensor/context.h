@@ -42,7 +42,8 @@ typedef struct stn_context_options {
     uint64_t seed;                /* of the random numbers; the same on every rank */
     double deadline_seconds;      /* no collective waits longer; 0: 300; negative: no deadline */
     int threads;                  /* compute threads of this rank; 0: 1 */
-    int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs */
+    int checks;                   /* 1: compare every collective across ranks before it runs, and name the rank that differs; compare also
+                                   * what a kernel wants of scratch with what its op had asked for */
     char *error_text;             /* where a failed creation writes its message; NULL: nowhere */
     size_t error_text_size;       /* bytes */
     /** Libraries to do without, of "onednn", "fftw", "cublaslt", "cudnn", "cufft" and "nccl", with commas between them:

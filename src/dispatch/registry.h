@@ -20,6 +20,8 @@ struct stni_slot {
     int added_on;
     size_t args_size; /* bytes */
     char *name;       /* "op.slot" */
+    size_t asked;     /* where scratch is checked: bytes that it wanted at most since `asked_in` began */
+    int64_t asked_in;
 };
 
 struct stni_handler {
@@ -64,6 +66,7 @@ struct stni_registry {
     int handlers_on; /* switch of all */
     struct stni_scratch *scratch;
     int n_scratch, cap_scratch;
+    int64_t scratch_turn; /* counts how often all scratch went back */
     /* Of ops that ranks call together, whose peers wait for them to begin (NULL: there are none): called where a
      * call by name failed before the op could tell them, which it notes in `has_told`. The failure is kept. */
     void (*refused)(const stn_op *op, int n_attrs, const stn_attr *attrs);

@@ -33,6 +33,34 @@ STNI_COLD static stn_status no_kernel(const stn_op *op, int slot, stn_dtype dtyp
                      op->slots[slot].name, stn_dtype_name(dtype), op->context->device->name);
 }
 
+/* What a kernel wanted before its launch, while the same scratch was held. */
+static size_t asked_for(const stn_op *op, int slot)
+{
+    const struct stni_slot *s = &op->slots[slot];
+    return s->asked_in == op->context->registry->scratch_turn ? s->asked : 0;
+}
+
+static void note_asked(const stn_op *op, int slot, size_t bytes)
+{
+    const size_t before = asked_for(op, slot);
+    op->slots[slot].asked = bytes > before ? bytes : before;
+    op->slots[slot].asked_in = op->context->registry->scratch_turn;
+}
+
+STNI_COLD static stn_status launch_named(const stn_op *op, int slot, stn_dtype dtype, const void *args,
+                                         size_t args_size)
+{
+    const struct stni_slot *s = &op->slots[slot];
+    const struct stni_slot_kernel *kernel = &s->winner[dtype];
+    const int checks = op->context->checks_scratch && kernel->workspace;
+    const size_t wanted = checks ? kernel->workspace(op->context->queue, args) : 0;
+    if (wanted > 0 && wanted > asked_for(op, slot))
+        return stni_fail(op->context, STN_ERR_INTERNAL,
+                         "%s: '%s' wants %zu bytes of scratch at its launch, of %zu that it was asked for",
+                         op->desc->name, s->name, wanted, asked_for(op, slot));
+    return stni_queue_launch_named(op->context->queue, kernel->function, args, args_size, s->name);
+}
+
 static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, const void *args, size_t args_size)
 {
     if ((unsigned)slot >= (unsigned)op->impl.n_slots || args_size != op->slots[slot].args_size)
@@ -41,7 +69,7 @@ static inline stn_status launch(const stn_op *op, int slot, stn_dtype dtype, con
     if (!kernel)
         return no_kernel(op, slot, dtype);
     if (op->context->names_launches)
-        return stni_queue_launch_named(op->context->queue, kernel, args, args_size, op->slots[slot].name);
+        return launch_named(op, slot, dtype, args, args_size);
     return stni_queue_launch(op->context->queue, kernel, args, args_size);
 }
 
@@ -60,7 +88,10 @@ size_t stni_slot_workspace(const stn_op *op, int slot, stn_dtype dtype, const vo
 {
     if (slot < 0 || slot >= op->impl.n_slots || !op->slots[slot].winner[dtype].workspace)
         return 0;
-    return op->slots[slot].winner[dtype].workspace(op->context->queue, args);
+    const size_t bytes = op->slots[slot].winner[dtype].workspace(op->context->queue, args);
+    if (op->context->checks_scratch)
+        note_asked(op, slot, bytes);
+    return bytes;
 }
 
 size_t stn_op_workspace(const stn_op_call *call, int slot, stn_dtype dtype, const void *args)
@@ -104,6 +135,7 @@ void stni_scratch_release(stn_context *context, int mark)
         struct stni_scratch *s = &registry->scratch[--registry->n_scratch];
         stni_mempool_release(context->pool, s->pointer, s->capacity);
     }
+    registry->scratch_turn += registry->n_scratch == 0;
 }
 
 stn_status stn_op_alias(const stn_op_call *call, int k, stn_tensor *base, int64_t offset, const int64_t *strides)

@@ -2,6 +2,8 @@
 
 #include "harness.h"
 
+#include "core/context/context.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +40,9 @@ stn_context *both_open(stn_context_options options)
     options.module_path = folder ? folder : CUDA_FOLDER;
     options.error_text = text;
     options.error_text_size = sizeof text;
-    if (!CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+    if (CHECK_STATUS(stn_context_create(&options, &context), STN_OK))
+        stni_context_check_scratch(context);
+    else
         CHECK_STR(text, "");
     return context;
 }

@@ -2,15 +2,30 @@
 
 #include "harness.h"
 
+#include "core/context/context.h"
+
 #include <stdlib.h>
+
+struct run {
+    stn_rank_main work;
+    void *arg;
+};
+
+static stn_status run_checked(stn_context *context, void *arg)
+{
+    const struct run *run = arg;
+    stni_context_check_scratch(context);
+    return run->work(context, run->arg);
+}
 
 static void launch(const char *device, int ranks, stn_rank_main work, void *arg)
 {
+    struct run run = {work, arg};
     const char *folder = getenv("STN_TEST_CUDA_FOLDER");
     const stn_launch_options options = {.size = sizeof options, .ranks = ranks,
         .context = {.size = sizeof options.context, .device = device, .module_path = folder ? folder : CUDA_FOLDER,
                     .deadline_seconds = 300}}; /* whole kernels on the stand-in, under a sanitizer too */
-    CHECK_STATUS(stn_launch(&options, work, arg), STN_OK);
+    CHECK_STATUS(stn_launch(&options, run_checked, &run), STN_OK);
 }
 
 void on_ranks(int ranks, stn_rank_main work, void *want, void *got)

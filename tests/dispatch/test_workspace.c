@@ -2,6 +2,8 @@
  * registered ones, of this header and of an older one. */
 #include "ranks.h"
 
+#include "core/context/context.h"
+
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -17,6 +19,9 @@ struct sums_args {
 /* The last answers of the tests' kernels and ops; ranks are threads. */
 static _Atomic int asked;
 static _Atomic size_t bytes_got;
+
+/* Elements fewer that an op asks for than its kernel is launched with. */
+static _Atomic int64_t forgets;
 
 static stn_status plain_kernel(stn_queue *queue, const void *args)
 {
@@ -68,7 +73,9 @@ static stn_status run(stn_op_call *call)
     struct sums_args args = {stn_spec_local_numel(stn_tensor_spec(call->in[0])), stn_tensor_data(call->in[0]),
                              stn_tensor_data(call->out[0]), NULL};
     void *workspace = NULL;
+    args.n -= forgets;
     const size_t bytes = stn_op_workspace(call, 0, STN_DTYPE_F64, &args);
+    args.n += forgets;
     CHECK_I64((int64_t)stn_op_workspace(call, 1, STN_DTYPE_F64, &args), 0);  /* no such slot */
     CHECK_I64((int64_t)stn_op_workspace(call, -1, STN_DTYPE_F64, &args), 0);
     CHECK_I64((int64_t)stn_op_workspace(call, 0, STN_DTYPE_F32, &args), 0); /* no such kernel */
@@ -154,10 +161,38 @@ static void a_kernel_gets_the_scratch_that_it_asks_for(void)
     test_ranks(3, body, NULL);
 }
 
+/* Two calls alike, of which the second op forgets an element; what the first was given does not serve for it. */
+static stn_status forget(stn_context *context, void *arg)
+{
+    const int64_t n = 3;
+    const stn_op *op;
+    stn_tensor *y = NULL;
+    char text[256];
+    (void)arg;
+    stni_context_check_scratch(context);
+    CHECK_STATUS(stn_op_register(context, &others, &op), STN_OK);
+    stn_scope_begin(context);
+    stn_tensor *x = test_tensor(context, NULL, NULL, STN_DTYPE_F64, 1, &n, NULL, test_value);
+    CHECK_STATUS(stn_call(context, "others", 1, &x, 0, NULL, 1, &y), STN_OK);
+    forgets = 1;
+    CHECK_STATUS(stn_call(context, "others", 1, &x, 0, NULL, 1, &y), STN_ERR_INTERNAL);
+    forgets = 0;
+    CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_INTERNAL);
+    CHECK_STR(text, "others: 'others.forward' wants 48 bytes of scratch at its launch, of 32 that it was asked for");
+    CHECK_STATUS(stn_call(context, "others", 1, &x, 0, NULL, 1, &y), STN_OK);
+    return stn_scope_end(context);
+}
+
+static void tests_see_a_kernel_that_gets_less_than_it_wants(void)
+{
+    test_ranks(1, forget, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"a_kernel_gets_the_scratch_that_it_asks_for", a_kernel_gets_the_scratch_that_it_asks_for},
+        {"tests_see_a_kernel_that_gets_less_than_it_wants", tests_see_a_kernel_that_gets_less_than_it_wants},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -197,6 +197,8 @@ static stn_status make_world(stn_context *context, const stn_context_options *op
             return stni_error_set(error, status, "context: no communicator of one rank: %s", stn_status_text(status));
     }
     stni_comm_adopt(context->comm, context->queue, &context->comm_stats, options->checks, context->deadline_seconds);
+    if (options->checks)
+        stni_context_check_scratch(context);
     context->comm->exact_sums = context->reproducible_sums;
     return STN_OK;
 }

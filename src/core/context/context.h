@@ -69,7 +69,8 @@ struct stn_context {
     struct stni_shard_tables shard;
     char *module_path;        /* where modules are looked for first; NULL: nowhere */
     struct stni_trace *trace;      /* NULL while off */
-    int names_launches;            /* for a trace, or a step that is being captured */
+    int names_launches;            /* for a trace, a step that is being captured, or a check of scratch */
+    int checks_scratch;            /* a launch fails whose kernel wants more of it than was asked for before */
     struct stni_trace *idle_trace; /* one that is off again: a collective with a request may still tell it of itself */
     int64_t clock_offset;     /* nanoseconds from this rank's clock to rank 0's; 0 until it was measured */
     struct stni_slab *tensor_slab, *storage_slab; /* every handle and storage, so that destruction finds what was left */
@@ -145,7 +146,14 @@ void stni_context_destroy_core(stn_context *context);
 /* After a change of `trace` or `capture`. */
 static inline void stni_context_name_launches(stn_context *context)
 {
-    context->names_launches = context->trace != NULL || context->capture != NULL;
+    context->names_launches = context->trace != NULL || context->capture != NULL || context->checks_scratch;
+}
+
+/* Kernels are not told how much scratch they have. */
+static inline void stni_context_check_scratch(stn_context *context)
+{
+    context->checks_scratch = 1;
+    stni_context_name_launches(context);
 }
 
 /* STN_ERR_STATE, kept, alike on all ranks, where a step is being captured: of `what`, and why it cannot be a part of
