@@ -4,6 +4,7 @@
 
 #include "harness.h"
 
+#include "core/context/context.h"
 #include "core/tensor/tensor.h"
 
 #include <shardtensor/shardtensor.h>
@@ -79,6 +80,38 @@ static void recorded_work_may_allocate(void)
     stn_graph_destroy(&graph);
     stn_tensor_release(&y);
     stn_tensor_release(&x);
+    stn_context_destroy(&context);
+}
+
+/* Libraries that have not run before load their kernels while the queue records. */
+static void libraries_may_run_first_in_a_recording(void)
+{
+    enum { SIDE = 10, WINDOW = 3 };
+    const int64_t square[] = {SIDE, SIDE}, image[] = {1, 1, SIDE, SIDE}, window[] = {1, 1, WINDOW, WINDOW};
+    stn_context *context = both_open((stn_context_options){.device = "cuda"});
+    stn_graph *graph = NULL;
+    if (!context)
+        return;
+    struct stni_refusals *const refusals = context->foreign.refusals;
+    refusals[STNI_LIBRARY_CUBLASLT].run = refusals[STNI_LIBRARY_CUDNN].run = 10; /* counts */
+    stn_scope_begin(context);
+    stn_tensor *x = both_input(context, STN_DTYPE_F32, 2, square, 1);
+    stn_tensor *images = both_input(context, STN_DTYPE_F32, 4, image, 2), *windows = both_input(context, STN_DTYPE_F32, 4, window, 3);
+    CHECK_STATUS(stn_queue_capture_begin(stn_context_queue(context)), STN_OK);
+    stn_tensor *y = stn_matmul(x, x), *z = stn_conv2d(images, windows, NULL, NULL);
+    CHECK_STATUS(stn_queue_capture_end(stn_context_queue(context), &graph), STN_OK);
+    CHECK_STATUS(stn_graph_launch(graph, stn_context_queue(context)), STN_OK);
+    CHECK_I64(refusals[STNI_LIBRARY_CUBLASLT].run, 9);
+    CHECK_I64(refusals[STNI_LIBRARY_CUDNN].run, 9);
+    refusals[STNI_LIBRARY_CUBLASLT].run = refusals[STNI_LIBRARY_CUDNN].run = 0;
+    double worst[2] = {1, 1};
+    CHECK_STATUS(stn_item(stn_amax(stn_abs(stn_sub(y, stn_matmul(x, x))), 0, NULL, 0), &worst[0]), STN_OK);
+    CHECK_STATUS(stn_item(stn_amax(stn_abs(stn_sub(z, stn_conv2d(images, windows, NULL, NULL))), 0, NULL, 0), &worst[1]),
+                 STN_OK);
+    CHECK_NEAR(worst[0], 0, 0);
+    CHECK_NEAR(worst[1], 0, 0);
+    stn_graph_destroy(&graph);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
     stn_context_destroy(&context);
 }
 
@@ -269,6 +302,7 @@ int main(int argc, char **argv)
     static const struct test_case cases[] = {
         {"recorded_work_runs_when_it_is_launched", recorded_work_runs_when_it_is_launched},
         {"recorded_work_may_allocate", recorded_work_may_allocate},
+        {"libraries_may_run_first_in_a_recording", libraries_may_run_first_in_a_recording},
         {"elements_lie_at_multiples_of_their_size", elements_lie_at_multiples_of_their_size},
         {"zeros_are_not_those_of_a_recording", zeros_are_not_those_of_a_recording},
         {"memory_goes_back_while_a_step_is_captured", memory_goes_back_while_a_step_is_captured},

@@ -240,10 +240,12 @@ stn_status stni_cublaslt_multiply(stn_queue *queue, const struct stni_cublaslt_p
     const void *alpha = wide ? (const void *)&one_wide : &one;
     const void *beta = wide ? (const void *)&factors_wide[product->adds] : &factors[product->adds];
     const struct functions *call = &library_of(plan)->call;
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const stn_status status =
         status_of(call->multiply(library_of(plan)->handle, plan->desc, alpha, b, plan->layout[LEFT], a,
                                  plan->layout[RIGHT], beta, c, plan->layout[RESULT], c, plan->layout[RESULT],
                                  &plan->algorithm, workspace, plan->workspace, stni_cuda_stream(queue)));
+    stni_cuda_permit_in_capture(mode);
     if (status != STN_OK)
         cudaGetLastError(); /* kept, it would fail the launch of our own kernel */
     return status;

@@ -162,11 +162,13 @@ static stn_status run(stn_queue *queue, const struct stni_cudnn_problem *problem
     const struct library *library = library_of(plan);
     const struct stni_cudnn_functions *call = &library->call;
     STNI_TRY(stni_cudnn_status_of(call->descriptor_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack)));
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     stn_status status = fill_pack(call, pack, given);
     if (status == STN_OK)
         status = stni_cudnn_status_of(call->set_stream(library->handle, stni_cuda_stream(queue)));
     if (status == STN_OK)
         status = stni_cudnn_status_of(call->execute(library->handle, plan->made.plan, pack));
+    stni_cuda_permit_in_capture(mode);
     call->descriptor_destroy(pack);
     if (status != STN_OK)
         cudaGetLastError(); /* kept, it would fail the launch of our own kernel */

@@ -144,11 +144,13 @@ stn_status stni_cufft_run(stn_queue *queue, const struct stni_cufft_lines *lines
     if (stni_cuda_host()->queue_without(queue, "cufft", STN_LIBRARY_RUN) || (plan->workspace > 0 && !workspace))
         return STN_ERR_UNSUPPORTED;
     const struct functions *call = calls_of(plan);
+    const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     stn_status status = status_of(call->set_stream(plan->handle, stni_cuda_stream(queue)));
     if (status == STN_OK && plan->workspace > 0)
         status = status_of(call->set_workspace(plan->handle, workspace));
     if (status == STN_OK)
         status = status_of(call->run(plan->handle, in, out, backward ? CUFFT_INVERSE : CUFFT_FORWARD));
+    stni_cuda_permit_in_capture(mode);
     if (status != STN_OK)
         cudaGetLastError();
     return status;

@@ -309,6 +309,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const layout &la = *as<layout>(a), &lb = *as<layout>(b), &lc = *as<layout>(c), &ld = *as<layout>(d);
     algorithm chosen;
     handle->gpu.expect("cublasLtMatmul");
+    if (standin::refuse_in_capture() != cudaSuccess) /* it loads its kernels when it launches them */
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     std::memcpy(&chosen, given, sizeof chosen);
     if (!is_problem(o, la, lb, lc, ld) || bytes < chosen.workspace || (chosen.workspace > 0 && !workspace) ||
         reinterpret_cast<uintptr_t>(workspace) % WORKSPACE_ALIGNMENT != 0)

@@ -367,6 +367,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     if (!pack.is_final || !workspace)
         return CUDNN_STATUS_BAD_PARAM;
     handle->gpu.expect("cudnnBackendExecute");
+    if (standin::refuse_in_capture() != cudaSuccess) /* it loads its kernels when it launches them */
+        return CUDNN_STATUS_NOT_SUPPORTED;
     std::function<void()> work = work_of(*static_cast<const descriptor *>(plan), pack);
     standin::stream_of(handle->stream)->add_on_memory([=] {
         std::memset(workspace, 0xff, WORKSPACE);

@@ -346,6 +346,8 @@ cufftResult cufftXtExec(cufftHandle handle, void *in, void *out, int direction)
         return CUFFT_INVALID_VALUE;
     check_promises(*p, in, out);
     p->gpu.expect("cufftXtExec");
+    if (standin::refuse_in_capture() != cudaSuccess) /* it loads its kernels when it launches them */
+        return CUFFT_EXEC_FAILED;
     const plan now = *p;
     standin::stream_of(p->stream)->add_on_memory([=] {
         check_table(now);

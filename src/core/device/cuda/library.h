@@ -13,9 +13,9 @@
 
 STN_BEGIN_DECLS
 
-/* Memory may be asked for and given back, a library opened and another step thrown away while a queue of this thread
- * records: that is no work of a stream, but the runtime wants to be told so. Sets what the thread may do meanwhile,
- * and returns what it might before. */
+/* Memory may be asked for and given back, a library opened, its kernels loaded and another step thrown away while a
+ * queue of this thread records: that is no work of a stream, but the runtime wants to be told so. Sets what the thread
+ * may do meanwhile, and returns what it might before. */
 enum cudaStreamCaptureMode stni_cuda_permit_in_capture(enum cudaStreamCaptureMode mode);
 
 enum stni_cuda_library { STNI_CUDA_CUBLASLT, STNI_CUDA_CUDNN, STNI_CUDA_CUFFT, STNI_CUDA_LIBRARIES };
