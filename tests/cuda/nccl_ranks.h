@@ -18,6 +18,7 @@ struct nccl_script {
     int (*calls)(const char *function);
     int (*priority)(void *stream);
     int (*has_context)(int gpu);
+    int (*loaded_by_launches)(void);
 };
 
 /* Ends the program where there is no script: such a case is not for GPUs. */

@@ -68,13 +68,17 @@ struct squares {
     float *sum;
 };
 
+template <class S, void (*KERNEL)(const S *, const S *, float *)> void launch(const squares &s, cudaStream_t stream)
+{
+    STNI_LAUNCH(KERNEL, 1, LANES, stream, static_cast<const S *>(s.left), static_cast<const S *>(s.right), s.sum);
+}
+
 template <class S> void launch_of(squares_how how, const squares &s, cudaStream_t stream)
 {
-    static void (*const kernels[])(const S *, const S *, float *) = {
-        multiply_documented<S>, multiply_read<S, SQUARES_READ>, multiply_read<S, SQUARES_TRANSPOSED>,
-        multiply_read<S, SQUARES_TWICE>};
-    const S *left = static_cast<const S *>(s.left), *right = static_cast<const S *>(s.right);
-    STNI_LAUNCH(kernels[how], 1, LANES, stream, left, right, s.sum);
+    static void (*const launches[])(const squares &, cudaStream_t) = {
+        launch<S, multiply_documented<S>>, launch<S, multiply_read<S, SQUARES_READ>>,
+        launch<S, multiply_read<S, SQUARES_TRANSPOSED>>, launch<S, multiply_read<S, SQUARES_TWICE>>};
+    launches[how](s, stream);
 }
 
 }

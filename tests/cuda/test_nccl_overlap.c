@@ -136,9 +136,33 @@ static void a_bucket_is_reduced_while_three_ranks_run_later_nodes(void)
     check_ranks(3);
 }
 
+/* Work of several sources. */
+static void compute_anew(struct nccl_rank *r)
+{
+    const int64_t shape[] = {ROWS, ROWS};
+    stn_scope_begin(r->context);
+    stn_tensor *x = test_tensor(r->context, NULL, NULL, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    stn_tensor *y = stn_softmax(stn_matmul(stn_exp(x), x), 1);
+    double sum = 0;
+    CHECK_STATUS(stn_item(stn_sum(y, 0, NULL, 0), &sum), STN_OK);
+    CHECK_NEAR(sum, ROWS, 1e-5);
+    CHECK_STATUS(stn_scope_end(r->context), STN_OK);
+}
+
+/* A kernel that is loaded at its first launch may wait there for a collective that waits for a lost rank, and nobody
+ * would see that one meanwhile. */
+static void kernels_are_on_the_gpu_when_the_ranks_have_met(void)
+{
+    nccl_reset();
+    if (!nccl_run(2, MOST_WAIT, 0, compute_anew, NULL) || !nccl_is_scripted())
+        return;
+    CHECK_I64(nccl_script()->loaded_by_launches(), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"kernels_are_on_the_gpu_when_the_ranks_have_met", kernels_are_on_the_gpu_when_the_ranks_have_met},
         {"a_bucket_is_reduced_while_two_ranks_run_later_nodes", a_bucket_is_reduced_while_two_ranks_run_later_nodes},
         {"a_bucket_is_reduced_while_three_ranks_run_later_nodes",
          a_bucket_is_reduced_while_three_ranks_run_later_nodes},

@@ -154,12 +154,12 @@ template <class S> void launch_gradient_rows(const arguments &p, const batches_o
 }
 
 /* What the kernels of tiles have in common. */
-template <class K>
-void launch_tiles(K kernel, const arguments &p, const batches &b, int64_t rows, cudaStream_t stream)
+template <auto KERNEL>
+void launch_tiles(const arguments &p, const batches &b, int64_t rows, cudaStream_t stream)
 {
     const int64_t tiles = (rows + SIDE - 1) / SIDE;
     const unsigned blocks = blocks_for(b.own * tiles, 1);
-    STNI_LAUNCH_SHARING(kernel, sizeof(tile_memory<TILES>), blocks, BLOCK, stream, p, b, tiles);
+    STNI_LAUNCH_SHARING(KERNEL, sizeof(tile_memory<TILES>), blocks, BLOCK, stream, p, b, tiles);
 }
 
 inline bool batches_are_same(const batches &a, const batches &b)
@@ -170,11 +170,15 @@ inline bool batches_are_same(const batches &a, const batches &b)
 /* Queries first: the others read the means that these leave in the workspace. */
 inline void launch_gradient_tiles(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)
 {
-    launch_tiles(p.e <= SIDE ? gather_tiles<1, false> : gather_tiles<2, false>, p, b.queries, p.l, stream);
-    if (p.e <= SIDE && p.v <= SIDE && batches_are_same(b.keys, b.values))
-        return launch_tiles(gather_key_and_value_tiles, p, b.keys, p.s, stream);
-    launch_tiles(p.e <= SIDE ? gather_tiles<1, true> : gather_tiles<2, true>, p, b.keys, p.s, stream);
-    launch_tiles(p.v <= SIDE ? gather_value_tiles<1> : gather_value_tiles<2>, p, b.values, p.s, stream);
+    const bool short_e = p.e <= SIDE, short_v = p.v <= SIDE;
+    const auto of_queries = short_e ? launch_tiles<gather_tiles<1, false>> : launch_tiles<gather_tiles<2, false>>;
+    const auto of_keys = short_e ? launch_tiles<gather_tiles<1, true>> : launch_tiles<gather_tiles<2, true>>;
+    const auto of_values = short_v ? launch_tiles<gather_value_tiles<1>> : launch_tiles<gather_value_tiles<2>>;
+    of_queries(p, b.queries, p.l, stream);
+    if (short_e && short_v && batches_are_same(b.keys, b.values))
+        return launch_tiles<gather_key_and_value_tiles>(p, b.keys, p.s, stream);
+    of_keys(p, b.keys, p.s, stream);
+    of_values(p, b.values, p.s, stream);
 }
 
 template <class S> void launch_gradients(const arguments &p, const batches_of_gradients &b, cudaStream_t stream)

@@ -52,6 +52,10 @@ struct cudaPointerAttributes {
     void *devicePointer, *hostPointer;
 };
 
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes;
+};
+
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost = 0,
     cudaMemcpyHostToDevice = 1,
@@ -99,6 +103,8 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *kernel);
 
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *pointer);

@@ -26,6 +26,9 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 /* Whether the process has begun to use a GPU, which on a real one takes some hundred MB of it. */
 int standin_has_context(int gpu);
 
+/* How many kernels were not on their GPU when they were launched for the first time, and had to be loaded then. */
+int standin_loaded_by_launches(void);
+
 /* The driver's, with int for its types. */
 int cuDeviceGet(int *device, int ordinal);
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *is_active);

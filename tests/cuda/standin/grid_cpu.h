@@ -82,6 +82,7 @@ void *shared_by_launch(std::size_t bytes, const char *name, line at);
  * compilers half of a short source's time. */
 struct kernel_call {
     std::size_t shared = 0; /* bytes of shared memory that the launch gives a block */
+    const void *function = nullptr; /* the kernel */
 
     virtual void run() const = 0;
     virtual ~kernel_call() = default;
@@ -106,6 +107,7 @@ void launch_sharing(std::size_t shared, void (*kernel)(P...), dim3 grid, dim3 bl
 {
     auto *const call = new call_of<P...>(kernel, std::forward<A>(args)...);
     call->shared = shared;
+    call->function = reinterpret_cast<const void *>(kernel);
     launch_grid(grid, block, stream, sizeof call->args, call);
 }
 

@@ -11,6 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
 
 namespace standin {
 
@@ -80,12 +83,33 @@ const int64_t small_count = settings().small;
 
 namespace {
 
-/* The limits of every GPU that CUDA 13 knows and that is not older than compute capability 8.0. */
+/* The limits of every GPU that CUDA 13 knows and that is not older than compute capability 8.0; of arguments, those of
+ * a driver before 530. */
 bool is_launchable(dim3 grid, dim3 block, std::size_t args_size, std::size_t shared)
 {
     const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
     return grid.x > 0 && grid.x <= 0x7fffffff && grid.y > 0 && grid.y < 65536 && grid.z > 0 && grid.z < 65536 &&
-           threads > 0 && threads <= 1024 && block.z <= 64 && args_size <= 32764 && shared <= 96 << 10;
+           threads > 0 && threads <= 1024 && block.z <= 64 && args_size <= 4096 && shared <= 96 << 10;
+}
+
+}
+
+namespace {
+
+/* Kernels that are on a GPU, and how many came there by their first launch. */
+std::mutex kernels_lock;
+std::set<std::pair<int, const void *>> loaded_kernels;
+int loaded_by_launches;
+
+bool load_kernel(const void *kernel)
+{
+    return loaded_kernels.emplace(current_device, kernel).second;
+}
+
+void launched_kernel(const void *kernel)
+{
+    const std::lock_guard<std::mutex> guard(kernels_lock);
+    loaded_by_launches += load_kernel(kernel);
 }
 
 }
@@ -97,8 +121,10 @@ void launch_grid(dim3 grid, dim3 block, cudaStream_t stream, std::size_t args_si
         failed(cudaErrorInvalidConfiguration);
     else if (!stream_of(stream)->is_of(current_device))
         failed(cudaErrorInvalidResourceHandle);
-    else
+    else {
+        launched_kernel(thread->function);
         stream_of(stream)->add_on_memory([=] { run_grid(grid, block, *owned); }, current_device);
+    }
 }
 
 }
@@ -145,6 +171,21 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 STANDIN_FOUND_BY_NAME int standin_has_context(int gpu)
 {
     return gpu < standin::MOST_GPUS && (standin::begun >> gpu & 1) != 0;
+}
+
+/* Loads the kernel, as it has to in order to know them. */
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *kernel)
+{
+    const std::lock_guard<std::mutex> guard(standin::kernels_lock);
+    *out = {};
+    standin::load_kernel(kernel);
+    return cudaSuccess;
+}
+
+STANDIN_FOUND_BY_NAME int standin_loaded_by_launches(void)
+{
+    const std::lock_guard<std::mutex> guard(standin::kernels_lock);
+    return standin::loaded_by_launches;
 }
 
 /* The driver's. */

@@ -1,6 +1,7 @@
 /* Making NCCL's communicators: the ranks meet over their control, and all of them make one or none does. */
 #include "core/comm/nccl/family.h"
 
+#include "core/device/cuda/known_kernels.h"
 #include "core/device/cuda/module.h"
 
 #include <stdio.h>
@@ -128,6 +129,7 @@ stn_status stni_nccl_make(struct stni_nccl_member *m, ncclComm_t from, struct st
 {
     int split = 0;
     const int before = stni_nccl_enter(m->device);
+    stni_cuda_load_kernels(); /* NCCL loads its own */
     stn_status status = from ? try_split(m, from, &split, error) : STN_OK;
     if (status == STN_OK && !split)
         status = make_anew(m, error);

@@ -6,8 +6,8 @@
  * they are launched by STNI_LAUNCH; no exceptions, no RTTI, no containers of the standard library.
  *
  *   STNI_SHARED(type, name, count)                     `type name[count]` in the memory that a block shares, values undefined
- *   STNI_LAUNCH(kernel, grid, block, stream, args...)  puts a kernel on a stream; a template with commas goes in parentheses. Errors are those of
- *                                                      cudaGetLastError
+ *   STNI_LAUNCH(kernel, grid, block, stream, args...)  puts a kernel, which is named and no pointer, on a stream; a template with commas goes in
+ *                                                      parentheses. Errors are those of cudaGetLastError
  *   STNI_UNROLL                                        before a loop over an array that is to stay in registers
  *   STNI_KEEP_LOOP                                     before a loop that is to stay one, for a smaller module
  *   STNI_SMALL_COUNT                                   elements from which on indices have 64 bits (STANDIN_SMALL)
@@ -21,13 +21,15 @@
 #include <string.h>
 
 #include "core/base/dtype.h"
+#include "core/device/cuda/known_kernels.h"
 
 #ifdef __CUDACC__
 
 #include <cuda_runtime.h>
 
 #define STNI_SHARED(type, name, count) __shared__ type name[count]
-#define STNI_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#define STNI_LAUNCH(kernel, grid, block, stream, ...) \
+    (STNI_LIST_KERNEL(kernel), kernel<<<grid, block, 0, stream>>>(__VA_ARGS__))
 #define STNI_UNROLL _Pragma("unroll")
 #define STNI_KEEP_LOOP _Pragma("unroll 1")
 #define STNI_SMALL_COUNT ((int64_t)1 << 31)
@@ -40,7 +42,8 @@
 
 #define STNI_SHARED(type, name, count) \
     type *const name = static_cast<type *>(standin::shared(__COUNTER__, sizeof(type) * (count), #name, __FILE__, __LINE__))
-#define STNI_LAUNCH(kernel, grid, block, stream, ...) standin::launch(kernel, grid, block, stream, __VA_ARGS__)
+#define STNI_LAUNCH(kernel, grid, block, stream, ...) \
+    (STNI_LIST_KERNEL(kernel), standin::launch(kernel, grid, block, stream, __VA_ARGS__))
 #define STNI_UNROLL
 #define STNI_KEEP_LOOP
 #define STNI_SMALL_COUNT standin::small_count

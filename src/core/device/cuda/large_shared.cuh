@@ -18,6 +18,7 @@
 
 #define STNI_LAUNCH_SHARING(kernel, bytes, grid, block, stream, ...)                             \
     do {                                                                                         \
+        STNI_LIST_KERNEL(kernel);                                                                \
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes)); \
         kernel<<<grid, block, bytes, stream>>>(__VA_ARGS__);                                     \
     } while (0)
@@ -28,7 +29,7 @@
     type *const name = static_cast<type *>(standin::shared_by_launch(sizeof(type), #name, STANDIN_LINE))
 
 #define STNI_LAUNCH_SHARING(kernel, bytes, grid, block, stream, ...) \
-    standin::launch_sharing(bytes, kernel, grid, block, stream, __VA_ARGS__)
+    (STNI_LIST_KERNEL(kernel), standin::launch_sharing(bytes, kernel, grid, block, stream, __VA_ARGS__))
 
 #endif
 
