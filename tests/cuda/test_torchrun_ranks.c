@@ -4,6 +4,7 @@
 
 #include "core/comm/comm.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,35 @@ static void count_warning(void *arg, stn_log_level level, int rank, const char *
 /* What a rank has seen. */
 struct seen {
     int calls, by_nccl;
+    int32_t gpu;
 };
+
+static const char *folder_of_module(void)
+{
+    const char *folder = getenv("STN_TEST_CUDA_FOLDER"); /* another build of the module: real GPUs' */
+    return folder ? folder : CUDA_FOLDER;
+}
+
+static int find(void *library, const char *name, void *function)
+{
+    void *symbol = library ? dlsym(library, name) : NULL;
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+/* Whether this process has begun to use a GPU, as the stand-in knows, or else the driver. */
+static int has_context(int gpu)
+{
+    char path[4096];
+    int (*of_standin)(int gpu), (*of_driver)(int device, unsigned *flags, int *is_active), is_active = -1;
+    unsigned flags;
+    snprintf(path, sizeof path, "%s/libshardtensor-cuda.so", folder_of_module());
+    if (find(dlopen(path, RTLD_NOW | RTLD_NOLOAD), "standin_has_context", &of_standin))
+        return of_standin(gpu);
+    if (find(dlopen("libcuda.so.1", RTLD_NOW), "cuDevicePrimaryCtxGetState", &of_driver))
+        CHECK_I64(of_driver(gpu, &flags, &is_active), 0);
+    return is_active;
+}
 
 static double number(int64_t i)
 {
@@ -44,6 +73,8 @@ static stn_status device_main(stn_context *context, void *arg)
     CHECK_STATUS(stn_item(stn_sum(y, 0, NULL, 0), &sum), STN_OK);
     CHECK_NEAR(sum, wanted, 0);
     struct seen *seen = arg;
+    int32_t type = 0;
+    CHECK_STATUS(stn_context_dlpack_device(context, &type, &seen->gpu), STN_OK);
     seen->calls++;
     seen->by_nccl = strcmp(stn_context_comm(context)->ops->name, "nccl") == 0;
     return stn_scope_end(context);
@@ -52,13 +83,12 @@ static stn_status device_main(stn_context *context, void *arg)
 static void launch(const char *without, int wanted_warnings, int by_nccl)
 {
     char text[256] = "";
-    const char *folder = getenv("STN_TEST_CUDA_FOLDER"); /* another build of the module: real GPUs' */
     struct seen seen = {0};
     const stn_launch_options options = {
         .size = sizeof options,
         .context = {.size = sizeof options.context,
                     .device = "cuda",
-                    .module_path = folder ? folder : CUDA_FOLDER,
+                    .module_path = folder_of_module(),
                     .without = without,
                     .log = count_warning,
                     .log_level = STN_LOG_WARNING,
@@ -71,6 +101,8 @@ static void launch(const char *without, int wanted_warnings, int by_nccl)
     CHECK_I64(seen.calls, 1);
     CHECK_I64(seen.by_nccl, by_nccl);
     CHECK_I64(warnings, wanted_warnings);
+    CHECK_I64(has_context(seen.gpu), 1);
+    CHECK_I64(has_context(0), seen.gpu == 0); /* where eight processes would begin eight contexts */
 }
 
 static void absent_nccl_is_told_and_the_hosts_move_the_data(void)
