@@ -156,7 +156,11 @@ static void kernels_are_on_the_gpu_when_the_ranks_have_met(void)
     nccl_reset();
     if (!nccl_run(2, MOST_WAIT, 0, compute_anew, NULL) || !nccl_is_scripted())
         return;
-    CHECK_I64(nccl_script()->loaded_by_launches(), 0);
+    const int by_launches = nccl_script()->loaded_by_launches();
+    if (getenv("STANDIN_CAPABILITY")) /* of a GPU that there is PTX for, which is compiled as it is needed */
+        CHECK(by_launches > 0);
+    else
+        CHECK_I64(by_launches, 0);
 }
 
 int main(int argc, char **argv)

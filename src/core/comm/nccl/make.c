@@ -129,7 +129,8 @@ stn_status stni_nccl_make(struct stni_nccl_member *m, ncclComm_t from, struct st
 {
     int split = 0;
     const int before = stni_nccl_enter(m->device);
-    stni_cuda_load_kernels(); /* NCCL loads its own */
+    if (stni_cuda_has_machine_code(m->device)) /* to compile all PTX would take minutes */
+        stni_cuda_load_kernels();              /* NCCL loads its own */
     stn_status status = from ? try_split(m, from, &split, error) : STN_OK;
     if (status == STN_OK && !split)
         status = make_anew(m, error);

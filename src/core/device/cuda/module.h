@@ -19,6 +19,8 @@ int stni_cuda_device_count(void);
 /* STN_OK where the device can be opened: there is a driver, it is new enough, the module has code for the GPU, and no
  * other process has it to itself. Else the reason. */
 stn_status stni_cuda_device_check(int index, char *text, size_t text_size);
+/* Of an opened device: PTX, which others have, is compiled when it is loaded. */
+int stni_cuda_has_machine_code(int index);
 stn_status stni_cuda_device_join(int index, const stn_device_ops **ops, void **impl, char *text, size_t text_size);
 
 /* A stn_module.comm_join: communicators of NCCL, by the words that shardtensor/nccl.h writes. */

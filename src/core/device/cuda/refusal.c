@@ -46,12 +46,22 @@ static enum code code_for(int architecture)
     return architecture >= last ? PTX : NO_CODE;
 }
 
+static cudaError_t capability_of(int index, int *major, int *minor)
+{
+    const cudaError_t error = cudaDeviceGetAttribute(major, cudaDevAttrComputeCapabilityMajor, index);
+    return error == cudaSuccess ? cudaDeviceGetAttribute(minor, cudaDevAttrComputeCapabilityMinor, index) : error;
+}
+
+int stni_cuda_has_machine_code(int index)
+{
+    int major = 0, minor = 0;
+    return capability_of(index, &major, &minor) == cudaSuccess && code_for(10 * major + minor) == MACHINE_CODE;
+}
+
 static stn_status check_code(int index, char *text, size_t text_size)
 {
     int major = 0, minor = 0, driver = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+    cudaError_t error = capability_of(index, &major, &minor);
     if (error == cudaSuccess)
         error = cudaDriverGetVersion(&driver);
     if (error != cudaSuccess)
