@@ -72,7 +72,8 @@ static int find_functions(void *module)
            find(module, "standin_nccl_calls", &script.calls) &&
            find(module, "standin_stream_priority", &script.priority) &&
            find(module, "standin_has_context", &script.has_context) &&
-           find(module, "standin_loaded_by_launches", &script.loaded_by_launches);
+           find(module, "standin_loaded_by_launches", &script.loaded_by_launches) &&
+           find(module, "standin_break_gpu", &script.break_gpu);
 }
 
 static void find_script(void)

@@ -19,6 +19,7 @@ struct nccl_script {
     int (*priority)(void *stream);
     int (*has_context)(int gpu);
     int (*loaded_by_launches)(void);
+    void (*break_gpu)(int gpu);
 };
 
 /* Ends the program where there is no script: such a case is not for GPUs. */

@@ -73,6 +73,14 @@ static stn_status call_far_ahead(const struct nccl_rank *r, float *send, float *
     return status;
 }
 
+/* Rank 0's GPU fails before the first. */
+static stn_status call_on_a_broken_gpu(const struct nccl_rank *r, float *send, float *recv)
+{
+    if (r->rank == 0)
+        nccl_script()->break_gpu(0);
+    return call_far_ahead(r, send, recv);
+}
+
 /* The same with copies between, so many that they fill the queue; it is full at a call. */
 static stn_status copy_far_ahead(const struct nccl_rank *r, float *send, float *recv)
 {
@@ -280,6 +288,16 @@ static void a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline(void)
     }
 }
 
+/* Its host waits for room behind collectives that never end, and the others for it. */
+static void a_gpu_that_has_failed_is_told_to_all(void)
+{
+    struct scene scene = {.call = call_on_a_broken_gpu, .absent = -1};
+    nccl_script()->reset();
+    play(&scene, 60);
+    nccl_script()->break_gpu(-1);
+    check_told(&scene, 0, STN_ERR_DEVICE, "all_reduce of 600 elements: the GPU has failed: an illegal memory access", 20);
+}
+
 static void a_request_that_fails_is_told_to_all(void)
 {
     struct scene scene = {.call = with_request, .absent = -1};
@@ -460,6 +478,7 @@ int main(int argc, char **argv)
         {"a_message_that_never_comes_is_found_by_the_deadline", a_message_that_never_comes_is_found_by_the_deadline},
         {"a_rank_that_does_not_call_is_told_when_it_does", a_rank_that_does_not_call_is_told_when_it_does},
         {"a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline", a_host_far_ahead_of_a_lost_rank_ends_by_the_deadline},
+        {"a_gpu_that_has_failed_is_told_to_all", a_gpu_that_has_failed_is_told_to_all},
         {"a_request_that_fails_is_told_to_all", a_request_that_fails_is_told_to_all},
         {"a_lost_request_fails_who_waits_for_it", a_lost_request_fails_who_waits_for_it},
         {"a_call_that_stays_in_progress_is_found_by_the_deadline",

@@ -29,6 +29,9 @@ int standin_has_context(int gpu);
 /* How many kernels were not on their GPU when they were launched for the first time, and had to be loaded then. */
 int standin_loaded_by_launches(void);
 
+/* From now on events of this GPU say that a kernel has failed; -1: of none. */
+void standin_break_gpu(int gpu);
+
 /* The driver's, with int for its types. */
 int cuDeviceGet(int *device, int ordinal);
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *is_active);

@@ -349,9 +349,22 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return cudaSuccess;
 }
 
+/* A bit for each GPU on which a kernel has read what it may not: the error stays. */
+static std::atomic<uint64_t> broken;
+
+STANDIN_FOUND_BY_NAME void standin_break_gpu(int gpu)
+{
+    if (gpu < 0)
+        broken = 0;
+    else
+        broken.fetch_or(uint64_t{1} << gpu);
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     forbid_in_host_functions("cudaEventQuery");
+    if (broken >> event->gpu & 1)
+        return failed(cudaErrorIllegalAddress);
     if (standin::use_current_gpu() != cudaSuccess)
         return cudaErrorDevicesUnavailable;
     if (event->captured)

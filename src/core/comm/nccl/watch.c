@@ -20,12 +20,17 @@ int64_t stni_nccl_now(void)
 
 /* While a thread of this process records in the mode that is the runtime's own, a question about an event would end its
  * recording, whoever asks. */
-static int has_passed(cudaEvent_t event)
+static cudaError_t ask(cudaEvent_t event)
 {
     const enum cudaStreamCaptureMode mode = stni_cuda_permit_in_capture(cudaStreamCaptureModeRelaxed);
     const cudaError_t answer = cudaEventQuery(event);
     stni_cuda_permit_in_capture(mode);
-    return answer == cudaSuccess;
+    return answer;
+}
+
+static int has_passed(cudaEvent_t event)
+{
+    return ask(event) == cudaSuccess;
 }
 
 void stni_nccl_retire(struct stni_nccl_member *m)
@@ -41,11 +46,23 @@ void stni_nccl_retire(struct stni_nccl_member *m)
     }
 }
 
-/* 1 where the oldest collective has waited for too long. */
+/* 1 where a kernel has failed on the GPU, of whosever: no event of the process' passes any more, and none is late. */
+static int is_broken(const struct stni_nccl_watched *w, struct stni_error *error)
+{
+    const cudaError_t answer = ask(w->end);
+    if (answer == cudaSuccess || answer == cudaErrorNotReady)
+        return 0;
+    stni_nccl_say(error, STN_ERR_DEVICE, "%s: the GPU has failed: %s", w->call, cudaGetErrorString(answer));
+    return 1;
+}
+
+/* 1 where the oldest collective has waited for too long, or will for ever. */
 static int is_late(struct stni_nccl_member *m, struct stni_error *error)
 {
     struct stni_nccl_watched *w = m->first;
     const int64_t now = stni_nccl_now();
+    if (is_broken(w, error))
+        return 1;
     if (!w->begun && has_passed(w->ready))
         w->begun = now;
     const char *call = w->begun ? stni_nccl_place(w, m, now) : NULL;
