@@ -295,7 +295,8 @@ static void a_gpu_that_has_failed_is_told_to_all(void)
     nccl_script()->reset();
     play(&scene, 60);
     nccl_script()->break_gpu(-1);
-    check_told(&scene, 0, STN_ERR_DEVICE, "all_reduce of 600 elements: the GPU has failed: an illegal memory access", 20);
+    check_told(&scene, 0, STN_ERR_DEVICE, "all_reduce of 600 elements: the GPU has failed: an illegal memory access",
+               20);
 }
 
 static void a_request_that_fails_is_told_to_all(void)

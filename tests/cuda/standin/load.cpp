@@ -87,7 +87,8 @@ void *find(const char *name)
 /* The driver is there wherever there are devices. */
 int stni_cuda_load(const char *const *files, const struct stni_cuda_symbol *symbols, int n)
 {
-    const bool is_there = standin::settings().libraries != standin::ABSENT || std::strcmp(files[0], "libcuda.so.1") == 0;
+    const bool is_driver = std::strcmp(files[0], "libcuda.so.1") == 0;
+    const bool is_there = is_driver || standin::settings().libraries != standin::ABSENT;
     for (int i = 0; i < n; i++) {
         void *function = is_there ? find(symbols[i].name) : nullptr;
         if (!function)
