@@ -143,6 +143,34 @@ static void libraries_serve_the_second_gpu(void)
     stn_context_destroy(&context);
 }
 
+static stn_status add_up(stn_context *context, void *arg)
+{
+    const stn_placement shard = stn_shard(0);
+    const int64_t n = 5;
+    const int size = stn_context_size(context);
+    const stn_mesh *mesh = NULL;
+    const stn_spec *spec = NULL;
+    double sum = 0;
+    (void)arg;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_mesh_create(context, 1, &size, NULL, NULL, &mesh), STN_OK);
+    CHECK_STATUS(stn_spec_create(context, mesh, &shard, STN_DTYPE_F32, 1, &n, NULL, &spec), STN_OK);
+    CHECK(stn_item(stn_sum(stn_ones(context, spec), 0, NULL, 0), &sum) != STN_OK);
+    CHECK(strstr(stn_context_error_text(context), "the GPUs have no peer access") != NULL);
+    stn_spec_release(&spec);
+    stn_scope_end(context);
+    return STN_OK;
+}
+
+/* Thread ranks read each other's memory. */
+static void ranks_on_gpus_without_peer_access_are_told_so(void)
+{
+    const stn_launch_options options = {.size = sizeof options, .ranks = 2,
+                                        .context = {.size = sizeof options.context, .device = "cuda",
+                                                    .module_path = CUDA_FOLDER, .without = "nccl"}};
+    stn_launch(&options, add_up, NULL);
+}
+
 static void later_gpu_of_the_same_major_architecture_is_served(void)
 {
     check_served();
@@ -160,6 +188,7 @@ int main(int argc, char **argv)
         {"a_gpu_that_is_taken_is_refused", a_gpu_that_is_taken_is_refused},
         {"the_gpu_beside_one_that_is_taken_works", the_gpu_beside_one_that_is_taken_works},
         {"libraries_serve_the_second_gpu", libraries_serve_the_second_gpu},
+        {"ranks_on_gpus_without_peer_access_are_told_so", ranks_on_gpus_without_peer_access_are_told_so},
         {"later_gpu_of_the_same_major_architecture_is_served", later_gpu_of_the_same_major_architecture_is_served},
     };
     return TEST_MAIN(argc, argv, cases);

@@ -74,6 +74,7 @@ const settings_of_environment &settings()
                                                 static_cast<int>(number_from("STANDIN_DRIVER", CUDART_VERSION)),
                                                 static_cast<int>(number_from("STANDIN_CAPABILITY", 90)),
                                                 static_cast<int>(number_from("STANDIN_TAKEN", UINT64_MAX)),
+                                                static_cast<int>(number_from("STANDIN_PEERS", 1)),
                                                 static_cast<int64_t>(number_from("STANDIN_SMALL", 1ULL << 31)),
                                                 static_cast<int>(number_from("STANDIN_LIBRARIES", SERVING))};
     return all;
@@ -224,7 +225,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
     const int devices = standin::settings().devices;
     if (device < 0 || device >= devices || peer < 0 || peer >= devices)
         return failed(cudaErrorInvalidDevice);
-    *can = device != peer;
+    *can = device != peer && standin::settings().peers != 0;
     return cudaSuccess;
 }
 

@@ -17,6 +17,7 @@ struct settings_of_environment {
                      * of an older major version: there are no devices */
     int capability; /* STANDIN_CAPABILITY: ten times the devices' compute capability; default 90 */
     int taken;      /* STANDIN_TAKEN: the GPU that another process has to itself; default none */
+    int peers;      /* STANDIN_PEERS: 0: no GPU may use another one's memory; default 1 */
     int64_t small;  /* STANDIN_SMALL: elements from which on kernels have indices of 64 bits; default 2^31, a GPU's */
     int libraries;  /* STANDIN_LIBRARIES: what cuBLASLt, cuDNN and cuFFT do: ABSENT, SERVING, REFUSING all problems; default SERVING */
 };

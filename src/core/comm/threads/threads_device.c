@@ -66,9 +66,11 @@ stn_status stni_thread_follow(struct stni_thread_member *member, int rank, enum 
         return stni_thread_fail_agreed(member, STN_ERR_MISMATCH,
                                        "rank %d and rank %d are on devices of different modules", world[rank],
                                        world[member->rank]);
-    return status == STN_OK
-               ? STN_OK
-               : stni_thread_fail_agreed(member, status, "a queue of device %s does not wait", device->name);
+    if (status == STN_OK)
+        return STN_OK;
+    const char *why = device->ops->failure ? device->ops->failure(device->impl) : NULL;
+    return stni_thread_fail_agreed(member, status, "a queue of device %s does not wait%s%s", device->name,
+                                   why ? ": " : "", why ? why : "");
 }
 
 stn_status stni_thread_copy_on_device(const struct stni_thread_view *view)

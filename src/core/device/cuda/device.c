@@ -140,6 +140,7 @@ static stn_status reach(struct stni_cuda_device *device, int peer)
         return STN_OK;
     if (cudaDeviceCanAccessPeer(&can, device->index, peer) != cudaSuccess || !can) {
         cudaGetLastError();
+        atomic_store(&device->failure, "the GPUs have no peer access, by which each reads the other's memory");
         return STN_ERR_UNSUPPORTED;
     }
     cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
