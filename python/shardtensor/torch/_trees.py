@@ -51,10 +51,15 @@ def is_told_in_place(func, args, kwargs):
     return bool(kwargs.get("inplace") or len(args) > at and args[at])
 
 
+# Operators that change their first argument: x += y, not ~x nor int(x).
+OPERATORS = {"__setitem__"} | {"__i%s__" % name for name in (
+    "add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul")}
+
+
 def is_in_place(func, args, kwargs):
     """Whether a function changes its first argument, by its name or by an argument."""
     name = getattr(func, "__name__", "")
-    by_name = name.endswith("_") and (not name.endswith("__") or name.startswith("__i") or name == "__setitem__")
+    by_name = name in OPERATORS if name.endswith("__") else name.endswith("_")
     return by_name or is_told_in_place(func, args, kwargs)
 
 

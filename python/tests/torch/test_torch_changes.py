@@ -290,6 +290,20 @@ class Pending(TestCase):
         loss += 0.1
         self.close(loss, X.square().mean() + 0.1)
 
+    @on_ranks(1, 2)
+    def test_operators_that_change_nothing(self, mesh):
+        """They end as those in place do, which count as changes of what a view shows."""
+        X = torch.tensor([3., 1., 4.])
+        for x in X.requires_grad_(), spread(X, mesh, Shard(0), requires_grad=True):
+            y = x * 1
+            view, loss = y[2], y.square().sum()
+            truths = y > 2
+            self.assertEqual((int(view), float(view), bool(view), "abcde"[view.long()]), (4, 4., True, "e"))
+            self.assertEqual([bool(t) for t in ~truths[:2]], [False, True])
+            self.assertEqual((y._version, truths._version), (0, 0))
+            loss.backward()
+            self.close(x.grad, 2 * X)
+
     @on_ranks(2)
     def test_words_for_in_place_reach_what_a_view_shows(self, mesh):
         for f in (F.relu, F.silu, F.elu, lambda y, inplace: F.threshold(y, 0., -7., inplace)):
