@@ -32,6 +32,7 @@ static const char *const part_names[N_PARTS] = {
     [FIT] = "fit",
     [IGNORED] = "ignored",
     [REFUSALS] = "refusals",
+    [LAY_GRADIENTS] = "lay_gradients",
     [WORDS] = "words",
 };
 
@@ -68,7 +69,7 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     call.n_handles = 0;
     if (stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
         stnp_short_take_handles(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
-        int recorded = stnp_short_is_recorded(self, &call.bound);
+        int recorded = stnp_short_is_recorded(self, call.bound.inputs, call.bound.n_inputs);
         if (recorded >= 0)
             result = recorded ? stnp_short_record(self, &call) : stnp_short_run(self, &call, 0, NULL);
     } else {
@@ -111,8 +112,11 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     PyObject *name = n > 3 && PyTuple_Check(args[3]) ? PyDict_GetItemWithError(self->parts[NAMES], args[1]) : NULL;
     PyObject *result = NULL;
     Py_XINCREF(name); /* as soon as the call gives up the interpreter, another rank may replace it */
-    if (name && !stnp_short_users_come_first(self, HANDLERS))
-        result = short_way(self, name, args[3], n > 4 ? args[4] : NULL);
+    if (name && !stnp_short_users_come_first(self, HANDLERS)) {
+        PyObject *keywords = n > 4 ? args[4] : NULL;
+        result = name == Py_None ? stnp_short_change(self, args[1], args[3], keywords)
+                                 : short_way(self, name, args[3], keywords);
+    }
     Py_XDECREF(name);
     return result ? result : stnp_short_long_way(self, LONG_WAY, args, n);
 }

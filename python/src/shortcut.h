@@ -10,7 +10,7 @@ enum {
     TENSOR,       /* torch.Tensor */
     MAKE,         /* torch.Tensor._make_wrapper_subclass */
     LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
-    NAMES,        /* {function of torch: name of an op}: those that may come here */
+    NAMES,        /* {function of torch: name of an op, or None of one in place}: those that may come here */
     HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
     BELOW,        /* as LONG_WAY, below torch's autograd */
     BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
@@ -28,6 +28,7 @@ enum {
     FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
     REFUSALS,         /* exceptions for which torch is asked too */
+    LAY_GRADIENTS,    /* (tensor): before a node of torch's own gets it */
     WORDS,            /* (device): {name of a dtype: the keywords of MAKE there} */
     N_PARTS
 };
@@ -90,6 +91,9 @@ typedef struct stnp_short_call {
 /** A ShardTensor on a handle, whose reference it takes over. */
 PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor, const stnp_placed *placed);
 
+/** The handle of a ShardTensor, a new reference; NULL without an exception for anything else. */
+stnp_tensor *stnp_short_handle(stnp_shortcut *self, PyObject *object);
+
 /** Finds the op and sorts the arguments. `words`: the op's names of the positional ones, a tuple, or NULL where they
  * have their places. @return 0, or -1: the long way, perhaps with an exception that it will raise again. */
 int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *words, PyObject *keywords,
@@ -106,11 +110,18 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
 
 void stnp_short_fini(stnp_short_call *call);
 
-/** Whether torch's graph gets a node. @return -1 with an exception. */
-int stnp_short_is_recorded(stnp_shortcut *self, const stnp_bound *bound);
+/** Whether torch's graph gets a node for some of n tensors. @return -1 with an exception. */
+int stnp_short_is_recorded(stnp_shortcut *self, PyObject *const *tensors, int n);
 
 /** RECORD(op, attributes, *tensors); NULL without an exception where hooks want the tensors. */
 PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call);
+
+/** Whether Python has something to say to a change of it: see _dispatch and _node. @return -1 with an exception. */
+int stnp_short_is_watched(stnp_shortcut *self, PyObject *tensor);
+
+/** A function of torch in place, above its autograd. @return NULL without an exception, or with one of `refusals`: the long
+ * way. */
+PyObject *stnp_short_change(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords);
 
 /** Whether one of the dicts in the list `part` holds something. */
 int stnp_short_users_come_first(stnp_shortcut *self, int part);

@@ -16,8 +16,7 @@ static PyObject *known(stnp_shortcut *self, PyObject *func)
     return entry;
 }
 
-/** Whether Python has something to say to a change of it: see _dispatch and _node. @return -1 with an exception. */
-static int is_watched(stnp_shortcut *self, PyObject *tensor)
+int stnp_short_is_watched(stnp_shortcut *self, PyObject *tensor)
 {
     PyObject *dict = PyObject_GenericGetDict(tensor, NULL);
     int is = dict ? 0 : -1;
@@ -34,7 +33,7 @@ static PyObject *change(stnp_shortcut *self, stnp_short_call *call, PyObject *te
 {
     stnp_call sorted;
     stn_tensor *outputs[STN_MAX_OUTPUTS];
-    int watched = is_watched(self, tensor);
+    int watched = stnp_short_is_watched(self, tensor);
     if (watched != 0 || stnp_short_fill(call, &sorted) < 0 || stnp_invoke(call->op, &sorted, 0, outputs, NULL) < 0)
         return NULL;
     Py_INCREF(tensor);

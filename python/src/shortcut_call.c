@@ -7,8 +7,7 @@ enum { MOST = 16 }; /* arguments of a call; more go the long way */
 
 /* Between torch's tensors and handles */
 
-/** The handle of a ShardTensor, a new reference; NULL without an exception for anything else. */
-static stnp_tensor *handle_of(stnp_shortcut *self, PyObject *object)
+stnp_tensor *stnp_short_handle(stnp_shortcut *self, PyObject *object)
 {
     if (!PyObject_TypeCheck(object, (PyTypeObject *)self->parts[SHARD_TENSOR]))
         return NULL;
@@ -68,7 +67,7 @@ static stnp_context *context_of(stnp_shortcut *self, PyObject *const *values, Py
             value = PySequence_Size(value) < 1 ? Py_None
                     : PyList_Check(value)      ? PyList_GetItem(value, 0)
                                                : PyTuple_GetItem(value, 0);
-        stnp_tensor *handle = handle_of(self, value);
+        stnp_tensor *handle = stnp_short_handle(self, value);
         if (handle) {
             stnp_context *context = handle->context;
             Py_DECREF((PyObject *)handle); /* the ShardTensor keeps it, and it the context */
@@ -147,7 +146,7 @@ int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObjec
 int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call)
 {
     for (int i = 0; i < n; i++) {
-        PyObject *handle = tensors[i] ? (PyObject *)handle_of(self, tensors[i]) : NULL;
+        PyObject *handle = tensors[i] ? (PyObject *)stnp_short_handle(self, tensors[i]) : NULL;
         if (!handle)
             return -1;
         call->handles[call->n_handles++] = handle;

@@ -11,15 +11,15 @@ static int truth(PyObject *value)
 }
 
 /** Whether torch's graph gets a node. A tensor's own flag would ask the class, which is where we come from. */
-int stnp_short_is_recorded(stnp_shortcut *self, const stnp_bound *bound)
+int stnp_short_is_recorded(stnp_shortcut *self, PyObject *const *tensors, int n)
 {
     int is = truth(PyObject_CallNoArgs(self->parts[GRAD_ENABLED]));
     if (is <= 0)
         return is;
     is = 0;
     PyObject *none = PyTuple_New(0);
-    for (int i = 0; none && is == 0 && i < bound->n_inputs; i++) {
-        PyObject *one = PyTuple_Pack(1, bound->inputs[i]);
+    for (int i = 0; none && is == 0 && i < n; i++) {
+        PyObject *one = PyTuple_Pack(1, tensors[i]);
         is = one ? truth(PyObject_CallFunctionObjArgs(self->parts[UNDISTURBED], self->parts[REQUIRES_GRAD], none, one,
                                                       NULL))
                  : -1;

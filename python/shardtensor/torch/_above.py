@@ -15,7 +15,7 @@ from ._long import long_call
 from ._node import recorded
 from ._promotion import check_promotion
 from ._properties import of_property
-from ._shortcut import REFUSALS, offer
+from ._shortcut import REFUSALS, offer, offer_change
 from ._special import is_special, special
 from ._traced import is_traced, seen
 from ._trees import is_in_place, mapped, sharded, tensors
@@ -142,7 +142,9 @@ def by_torch(func, args, kwargs):
         promoted = lambda tensor: tensor  # noqa: E731: what is written to stays what it is
     try:
         with torch._C.DisableTorchFunctionSubclass():
-            return func(*mapped(promoted, args), **mapped(promoted, kwargs))
+            result = func(*mapped(promoted, args), **mapped(promoted, kwargs))
+        offer_change(func)
+        return result
     except (_c.CommunicationError, _c.OutOfRangeError, IndexError):
         raise
     except (RuntimeError, NotImplementedError, _c.Error) as error:

@@ -118,6 +118,7 @@ def copy_(func, args, kwargs):
     if getattr(source, "_handle", None) is None and source.dtype not in NAMES:
         source = source.to(target.dtype)
     put(target, handle_of(source, target._handle.spec.mesh))
+    offer_below(func, world().op("copy_"))
     return target
 
 

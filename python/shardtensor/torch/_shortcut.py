@@ -5,15 +5,19 @@ import torch
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
+from ._moves import lay_gradients
 from ._node import Call, Node, gradient, keeps_graph, makers
 from ._results import LEAST, SAVES
+from ._special import is_special
+from ._trees import is_in_place
 from ._world import before_gpu
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
 # why not.
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
-_names = {}  # function of torch: name of its op; those in which autocast has a say there are not among them
+# function of torch: name of its op, None of one in place; those in which autocast has a say are not among them
+_names = {}
 before_gpu.append(_names.clear)
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
 
@@ -63,6 +67,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         general_backward=general_backward,
         fit=fit,
         refusals=(*REFUSALS, StateError),
+        lay_gradients=lay_gradients,
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
         words=lambda device: {name: {"dtype": dtype, "device": torch.device(device)} for name, dtype in DTYPES.items()},
     )
@@ -83,6 +88,12 @@ def offer(func, op):
                  op.name in WEIGHTED or op.name in UNMIXED)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
+
+
+def offer_change(func):
+    """The same for a function that by its name changes its first argument, and is torch's own above autograd."""
+    if is_in_place(func, (), {}) and not is_special(func):
+        _names[func] = None
 
 
 def offer_below(func, op):

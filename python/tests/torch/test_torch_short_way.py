@@ -23,6 +23,18 @@ CASES = (
 )
 
 
+CHANGES = (
+    ("add", lambda x, y: x.add_(y, alpha=3)),
+    ("number", lambda x, y: x.mul_(2.5)),
+    ("operator", lambda x, y: x.__isub__(y)),
+    ("function", lambda x, y: torch.relu_(x)),
+    ("copy", lambda x, y: x.copy_(y)),
+    ("fill", lambda x, y: x.fill_(3)),
+    ("keywords", lambda x, y: x.addcdiv_(tensor1=y, tensor2=y, value=2)),
+    ("bounds", lambda x, y: x.clamp_(min=-0.5, max=0.5)),
+)
+
+
 @contextlib.contextmanager
 def long_ways():
     """The calls that do not take the short way, by name."""
@@ -33,6 +45,19 @@ def long_ways():
         return own(func, *rest)
 
     with mock.patch.object(_above, "as_op", as_op):
+        yield calls
+
+
+@contextlib.contextmanager
+def below_long_ways():
+    """The same below autograd."""
+    calls, own = [], _tensor.dispatch
+
+    def dispatch(func, *rest):
+        calls.append(func.__name__)
+        return own(func, *rest)
+
+    with mock.patch.object(_tensor, "dispatch", dispatch):
         yield calls
 
 
@@ -104,6 +129,78 @@ class ShortWay(TestCase):
             self.assertEqual(calls, [])
             self.assertTrue(recorded.requires_grad and not recorded.is_leaf and not plain.requires_grad)
             self.assertIs(type(plain), ShardTensor)
+
+    @on_ranks(1)
+    def test_known_functions_in_place_leave_python_out(self, mesh):
+        x, leaf = spread(numbers(4), mesh, Shard(0)), spread(numbers(4), mesh, Shard(0), requires_grad=True)
+        for name, f in CHANGES:
+            for change in (f, f):
+                y, z = x * 1, leaf * 1
+                with self.subTest(name), long_ways() as calls, below_long_ways() as below:
+                    self.assertIs(change(y, x), y)
+                    self.assertIs(change(z, x), z)
+                    self.assertEqual((y._version, z._version), (1, 1))
+                    self.assertFalse(y.requires_grad or not z.requires_grad)
+            self.assertEqual((calls, {*below} - {"detach.default"}), ([], set()), name)  # which a node's result is
+
+    @on_ranks(1, 2, 3)
+    def test_changes_are_those_of_the_long_way(self, mesh):
+        X, Y = numbers(4, 3), numbers(4, 3, seed=1).abs() + 1
+
+        def changed(x, y, f):
+            z = x * 2
+            f(z, y)
+            return z, *torch.autograd.grad((z * z).sum(), (x, y), allow_unused=True)
+
+        for name, f in CHANGES:
+            wanted = changed(X.clone().requires_grad_(), Y.clone().requires_grad_(), f)
+            for placements in ((Shard(0), Shard(0)), (Shard(1), Replicate()), (Replicate(), Shard(0))):
+                for way in "long", "short":
+                    x, y = (spread(t, mesh, p, requires_grad=True) for t, p in zip((X, Y), placements))
+                    with self.subTest(name, way=way, placements=placements):
+                        for got, whole in zip(changed(x, y, f), wanted, strict=True):
+                            self.assertEqual(got is None, whole is None)
+                            if whole is not None:
+                                self.close(got, whole)
+                        with torch.no_grad():  # a leaf, as an optimizer does
+                            self.close(f(x, y), f(X.clone(), Y))
+
+    @on_ranks(2)
+    def test_changes_are_refused_and_told_as_on_the_long_way(self, mesh):
+        X = numbers(4, 3)
+        x, leaf = spread(X, mesh, Shard(0)), spread(X, mesh, Shard(0), requires_grad=True)
+        with torch.inference_mode():
+            inferred = x * 1
+        for way in "long", "short":
+            x.add_(1)
+            self.assertRaisesRegex(RuntimeError, "a leaf Variable that requires grad", leaf.add_, x)
+            self.assertRaisesRegex(RuntimeError, "Inplace update to inference tensor", inferred.add_, x)
+            with torch.inference_mode():
+                x.add_(1), inferred.add_(1)
+            kept = x * leaf
+            x.add_(1)
+            self.assertRaisesRegex(RuntimeError, "in.?place", kept.sum().backward)
+            whole = spread(torch.tensor([1, 2]), mesh, Shard(0))
+            self.assertRaisesRegex(RuntimeError, "can't be cast", whole.add_, spread(torch.ones(2), mesh, Shard(0)))
+            self.assertRaises((RuntimeError, ValueError), x.add_, x[:, :2])
+            self.assertRaises(TypeError, x.add_)
+        self.close(x, X + 6)
+
+    @on_ranks(2)
+    def test_changes_that_it_does_not_serve(self, mesh):
+        X = numbers(4, 3)
+        x, one = spread(X, mesh, Shard(0)), X.clone()
+        for way in "long", "short":
+            for t, others in (x, (X, full(x * 1), x * 1)), (one, (X, one.clone(), one.clone())):
+                for other in others:
+                    t.add_(other), t.copy_(other), t.mul_(torch.tensor(2.))
+                    t.index_put_((torch.tensor([0, 2]),), torch.tensor(7., dtype=X.dtype))
+                view = t.reshape(-1)
+                t.add_(t)
+                view.add_(1)
+                t += 1
+            self.close(x, one)
+            self.close(x.reshape(-1), one.reshape(-1))
 
     def test_the_way_back_leaves_python_out(self):
         called = []  # the threads that came by Python: ranks share the module that is patched
