@@ -1,7 +1,6 @@
 /* The short way of a function of torch above its autograd: from the call to the result without Python in between.
  *
- * It serves functions that Python has found to be ops of one result with memory of its own, called with ShardTensors
- * alone. Whatever it does not know for certain goes the long way, which is Python's and right for everything. Of torch
+ * It serves functions that Python has found to be ops of one result, called with ShardTensors alone. Whatever it does not know for certain goes the long way, which is Python's and right for everything. Of torch
  * it knows what it is handed over: the library links no torch. */
 #include "shortcut.h"
 
@@ -33,6 +32,8 @@ static const char *const part_names[N_PARTS] = {
     [IGNORED] = "ignored",
     [REFUSALS] = "refusals",
     [LAY_GRADIENTS] = "lay_gradients",
+    [SPREAD] = "spread",
+    [NOTE_VIEWS] = "note_views",
     [WORDS] = "words",
 };
 
@@ -67,15 +68,17 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     call.op = NULL;
     call.bound.list = NULL;
     call.n_handles = 0;
-    if (stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
+    args = stnp_short_gather(self, name, args);
+    if (args && stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
         stnp_short_take_handles(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
         int recorded = stnp_short_is_recorded(self, call.bound.inputs, call.bound.n_inputs);
         if (recorded >= 0)
-            result = recorded ? stnp_short_record(self, &call) : stnp_short_run(self, &call, 0, NULL);
+            result = recorded ? stnp_short_record(self, &call) : stnp_short_run_plain(self, &call);
     } else {
         PyErr_Clear(); /* the long way says it in torch's words */
     }
     stnp_short_fini(&call);
+    Py_XDECREF(args);
     return result;
 }
 

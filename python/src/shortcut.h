@@ -29,6 +29,8 @@ enum {
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
     REFUSALS,         /* exceptions for which torch is asked too */
     LAY_GRADIENTS,    /* (tensor): before a node of torch's own gets it */
+    SPREAD,           /* names of ops with a list that may come as integers one after the other */
+    NOTE_VIEWS,       /* (op, attributes, tensors, results): of results of which some are views */
     WORDS,            /* (device): {name of a dtype: the keywords of MAKE there} */
     N_PARTS
 };
@@ -86,6 +88,7 @@ typedef struct stnp_short_call {
     PyObject *handles[STN_MAX_INPUTS]; /* owned */
     int n_handles;
     stn_dtype dtype; /* of the result */
+    int is_view;     /* the same */
 } stnp_short_call;
 
 /** A ShardTensor on a handle, whose reference it takes over. */
@@ -113,14 +116,29 @@ void stnp_short_fini(stnp_short_call *call);
 /** Whether torch's graph gets a node for some of n tensors. @return -1 with an exception. */
 int stnp_short_is_recorded(stnp_shortcut *self, PyObject *const *tensors, int n);
 
+/** The attributes as a dict of its own, in which lists are copies. NULL without an exception where there is a tensor in
+ * one. */
+PyObject *stnp_short_attrs(stnp_shortcut *self, const stnp_bound *bound);
+
+/** The arguments of a function of torch, a new reference: integers one after the other, where the op wants a list, are
+ * one. */
+PyObject *stnp_short_gather(stnp_shortcut *self, PyObject *name, PyObject *args);
+
+/** Has Python know a result for a view of the first of n tensors, if it is one. @return 0 or -1. */
+int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *attrs, PyObject *const *tensors, int n,
+                    PyObject *result);
+
+/** Calls the op on the handles, outside of torch's graph. NULL without an exception: as stnp_short_attrs. */
+PyObject *stnp_short_run_plain(stnp_shortcut *self, stnp_short_call *call);
+
 /** RECORD(op, attributes, *tensors); NULL without an exception where hooks want the tensors. */
 PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call);
 
 /** Whether Python has something to say to a change of it: see _dispatch and _node. @return -1 with an exception. */
 int stnp_short_is_watched(stnp_shortcut *self, PyObject *tensor);
 
-/** A function of torch in place, above its autograd. @return NULL without an exception, or with one of `refusals`: the long
- * way. */
+/** A function of torch in place, above its autograd. @return NULL without an exception, or with one of `refusals`: the
+ * long way. */
 PyObject *stnp_short_change(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords);
 
 /** Whether one of the dicts in the list `part` holds something. */

@@ -176,6 +176,7 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
     if (stnp_invoke(call->op, &sorted, needs, outputs, pullback) < 0)
         return NULL;
     call->dtype = stn_tensor_dtype(outputs[0]);
+    call->is_view = stn_tensor_is_view(outputs[0]);
     stnp_placed placed = stnp_placed_result(call->op, &call->bound, outputs[0]);
     return stnp_short_wrap(self, call->op->context, outputs[0], &placed);
 }

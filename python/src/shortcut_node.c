@@ -35,23 +35,17 @@ PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
     int hooked = hooks != Py_None;
     Py_XDECREF(hooks);
     PyObject *args = hooked ? NULL : PyTuple_New(2 + call->bound.n_inputs);
-    PyObject *attrs = args ? PyDict_New() : NULL;
-    int failed = !attrs;
-    for (int i = 0; !failed && i < call->bound.n_attrs; i++)
-        failed = PyDict_SetItem(attrs, call->bound.names[i], call->bound.values[i]) < 0;
-    PyObject *result = NULL;
-    if (!failed) {
+    PyObject *attrs = args ? stnp_short_attrs(self, &call->bound) : NULL, *result = NULL;
+    if (attrs) {
         Py_INCREF((PyObject *)call->op);
         PyTuple_SetItem(args, 0, (PyObject *)call->op);
         PyTuple_SetItem(args, 1, attrs);
-        attrs = NULL;
         for (int i = 0; i < call->bound.n_inputs; i++) {
             Py_INCREF(call->bound.inputs[i]);
             PyTuple_SetItem(args, 2 + i, call->bound.inputs[i]);
         }
         result = PyObject_Call(self->parts[RECORD], args, NULL);
     }
-    Py_XDECREF(attrs);
     Py_XDECREF(args);
     return result;
 }
@@ -185,7 +179,8 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
         stnp_give_up_pullback(call->op->context, pullback);
     int saves = kept ? what_to_save(self, call, pullback, result) : -1;
     PyObject *saved = tensors_to_save(saves, call, bits, tensors, result);
-    if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0))
+    if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0 ||
+                   stnp_short_note(self, call, attrs, tensors, n, result) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);
     Py_XDECREF(kept);

@@ -10,6 +10,7 @@ from ._node import Call, Node, gradient, keeps_graph, makers
 from ._results import LEAST, SAVES
 from ._special import is_special
 from ._trees import is_in_place
+from ._views import note_views
 from ._world import before_gpu
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
@@ -68,6 +69,8 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         fit=fit,
         refusals=(*REFUSALS, StateError),
         lay_gradients=lay_gradients,
+        spread=SPREAD,
+        note_views=note_views,
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
         words=lambda device: {name: {"dtype": dtype, "device": torch.device(device)} for name, dtype in DTYPES.items()},
     )
@@ -83,9 +86,8 @@ def _leaf_node():
 
 
 def offer(func, op):
-    """Lets further calls of a function take the short way, where it is an op of one tensor with memory of its own."""
-    plain = not (op.returns_list or op.in_place or op.aliases or op.name in SPREAD or op.name in UNLIKE or
-                 op.name in WEIGHTED or op.name in UNMIXED)
+    """Lets further calls of a function take the short way, where it is an op of one tensor."""
+    plain = not (op.returns_list or op.in_place or op.name in UNLIKE or op.name in WEIGHTED or op.name in UNMIXED)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
 

@@ -19,7 +19,27 @@ CASES = (
     ("numbers and lists", lambda x, y: torch.amax(x * y, dim=(0, ), keepdim=True) + F.pad(y, (1, 1))[:, 1:-1]),
     ("keywords that say nothing", lambda x, y: F.relu(x, inplace=False) + F.gelu(y, approximate="tanh")),
     ("a reduction", lambda x, y: F.mse_loss(x, y, reduction="sum") * x),
+    ("views", lambda x, y: x.reshape(3, 4).t() * y.view(1, -1).expand(2, 12).sum(0).view((4, 3))),
     ("norms", lambda x, y: F.layer_norm(x, (3, ), eps=1e-3) * torch.where(y > 0, x, y)),
+)
+
+
+VIEWS = (
+    ("numbers", lambda x: x.view(2, 6)),
+    ("a tuple", lambda x: x.view((6, 2))),
+    ("a shape", lambda x: x.reshape(torch.Size([3, 4]))),
+    ("as many as there are", lambda x: x.reshape(-1)),
+    ("permute", lambda x: x.permute(1, 0)),
+    ("a function", lambda x: torch.permute(x, (1, 0))),
+    ("keywords", lambda x: x.transpose(dim0=0, dim1=-1)),
+    ("another word", lambda x: torch.swapaxes(x, 0, 1)),
+    ("unsqueeze", lambda x: x.unsqueeze(-1)),
+    ("flatten", lambda x: torch.flatten(x)),
+    ("select", lambda x: x.select(1, -1)),
+    ("narrow", lambda x: torch.narrow(x, 0, 1, 2)),
+    ("diagonal", lambda x: x.diagonal(0)),
+    ("a view of one", lambda x: x.transpose(0, 1).narrow(0, 0, 2)),
+    ("two of one", lambda x: x.unsqueeze(0).squeeze(0).select(0, 2)),
 )
 
 
@@ -129,6 +149,57 @@ class ShortWay(TestCase):
             self.assertEqual(calls, [])
             self.assertTrue(recorded.requires_grad and not recorded.is_leaf and not plain.requires_grad)
             self.assertIs(type(plain), ShardTensor)
+
+    @on_ranks(1)
+    def test_known_views_leave_python_out(self, mesh):
+        plain, X = spread(numbers(4, 3), mesh, Shard(0)), numbers(4, 3)
+        node = spread(X, mesh, Shard(0), requires_grad=True) * 1
+        for name, f in VIEWS:
+            with self.subTest(name):
+                f(plain), f(node)
+                with long_ways() as calls:
+                    views = f(plain), f(node)
+                self.assertEqual(calls, [])
+                for view in views:
+                    self.close(view, f(X))
+                self.assertEqual([view.requires_grad for view in views], [False, True])
+
+    @on_ranks(1, 2, 3)
+    def test_views_of_both_ways_are_changed_alike(self, mesh):
+        X = numbers(4, 3)
+        for name, f in VIEWS:
+            for placements in (Shard(0), Shard(1), Replicate()):
+                found = []
+                for x in X.clone().requires_grad_(), spread(X, mesh, placements, requires_grad=True):
+                    with torch.no_grad():
+                        y = x.clone()
+                        views = [f(y), f(y)]
+                        views[0].mul_(3)
+                        y.add_(1)
+                    z = x * 1
+                    recorded = [f(z), f(z)]
+                    recorded[1].mul_(3).add_(recorded[0])
+                    grad, = torch.autograd.grad((z * z).sum() + recorded[0].sum(), x)
+                    found.append((y, *views, z, *recorded, grad))
+                with self.subTest(name, placements=placements):
+                    for got, wanted in zip(*found[::-1]):
+                        self.close(got, wanted)
+
+    @on_ranks(2)
+    def test_a_view_is_taken_as_it_was_asked_for(self, mesh):
+        X, shape, dims = numbers(4, 3), [2, 6], [1, 0]
+        x = spread(X, mesh, Shard(1))
+        for way in "long", "short":
+            y, shape[:], dims[:] = x * 1, [2, 6], [1, 0]
+            views = y.reshape(shape), y.permute(dims), y.reshape([torch.tensor(2), 6])
+            shape[:], dims[:] = [3, 4], [0, 1]
+            y.add_(1)
+            for view, wanted in zip(views, ((X + 1).reshape(2, 6), (X + 1).t(), (X + 1).reshape(2, 6)), strict=True):
+                self.close(view, wanted)
+            y.view(2, 6)[:] = y.view((2, 6))  # one view, by whatever words
+            self.assertRaises((RuntimeError, TypeError), y.view, 2, "6")
+            self.assertRaises((RuntimeError, ValueError), y.view, 5, 5)
+            self.assertRaises(IndexError, y.transpose, 0, 2)
 
     @on_ranks(1)
     def test_known_functions_in_place_leave_python_out(self, mesh):
