@@ -1,7 +1,8 @@
 /* The short way of a function of torch above its autograd: from the call to the result without Python in between.
  *
- * It serves functions that Python has found to be ops of one result, called with ShardTensors alone. Whatever it does not know for certain goes the long way, which is Python's and right for everything. Of torch
- * it knows what it is handed over: the library links no torch. */
+ * It serves functions that Python has found to be ops of one result, called with ShardTensors alone. Whatever it does
+ * not know for certain goes the long way, which is Python's and right for everything. Of torch it knows what it is
+ * handed over: the library links no torch. */
 #include "shortcut.h"
 
 #include <string.h>
