@@ -83,6 +83,33 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     return result;
 }
 
+/** A step, a pair of the name of an op and its attributes, of a tensor. */
+static PyObject *one_step(stnp_shortcut *self, PyObject *tensor, PyObject *step)
+{
+    if (!PyTuple_Check(step) || PyTuple_Size(step) != 2)
+        return PyErr_Format(PyExc_TypeError, "a step is %R, wanted (name, attributes)", step);
+    PyObject *args = PyTuple_Pack(1, tensor);
+    PyObject *result = args ? short_way(self, PyTuple_GetItem(step, 0), args, PyTuple_GetItem(step, 1)) : NULL;
+    Py_XDECREF(args);
+    return result;
+}
+
+/** What the steps, of which steps_of gives a list, take of the first argument, one of the other. */
+static PyObject *steps_way(stnp_shortcut *self, PyObject *steps_of, PyObject *args, PyObject *keywords)
+{
+    PyObject *first = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : Py_None, *result = NULL;
+    PyObject *handle = (PyObject *)stnp_short_handle(self, first);
+    PyObject *steps = handle ? PyObject_CallFunctionObjArgs(steps_of, args, keywords ? keywords : Py_None, NULL) : NULL;
+    Py_XDECREF(handle);
+    for (Py_ssize_t i = 0; steps && PyList_Check(steps) && i < PyList_Size(steps) && (i == 0 || result); i++) {
+        PyObject *next = one_step(self, result ? result : first, PyList_GetItem(steps, i));
+        Py_XDECREF(result);
+        result = next;
+    }
+    Py_XDECREF(steps);
+    return result;
+}
+
 int stnp_short_users_come_first(stnp_shortcut *self, int part)
 {
     for (Py_ssize_t i = 0; i < PyList_Size(self->parts[part]); i++) {
@@ -118,8 +145,9 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     Py_XINCREF(name); /* as soon as the call gives up the interpreter, another rank may replace it */
     if (name && !stnp_short_users_come_first(self, HANDLERS)) {
         PyObject *keywords = n > 4 ? args[4] : NULL;
-        result = name == Py_None ? stnp_short_change(self, args[1], args[3], keywords)
-                                 : short_way(self, name, args[3], keywords);
+        result = name == Py_None          ? stnp_short_change(self, args[1], args[3], keywords)
+                 : PyUnicode_Check(name) ? short_way(self, name, args[3], keywords)
+                                         : steps_way(self, name, args[3], keywords);
     }
     Py_XDECREF(name);
     return result ? result : stnp_short_long_way(self, LONG_WAY, args, n);

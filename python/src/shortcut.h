@@ -10,7 +10,8 @@ enum {
     TENSOR,       /* torch.Tensor */
     MAKE,         /* torch.Tensor._make_wrapper_subclass */
     LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
-    NAMES,        /* {function of torch: name of an op, or None of one in place}: those that may come here */
+    NAMES,        /* {function of torch: name of an op, None of one in place, or steps(args, kwargs), which gives [(name of
+                     an op, its attributes), ...] or None}: those that may come here */
     HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
     BELOW,        /* as LONG_WAY, below torch's autograd */
     BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */

@@ -15,7 +15,7 @@ from ._long import long_call
 from ._node import recorded
 from ._promotion import check_promotion
 from ._properties import of_property
-from ._shortcut import REFUSALS, offer, offer_change
+from ._shortcut import REFUSALS, offer, offer_change, offer_steps
 from ._special import is_special, special
 from ._traced import is_traced, seen
 from ._trees import is_in_place, mapped, sharded, tensors
@@ -90,7 +90,10 @@ def as_op(func, args, kwargs, promotion_mode):
         return NotImplemented
     try:
         result = special(func, args, kwargs)
-        result = result if result is not NotImplemented else long_call(func, args, kwargs)
+        if result is not NotImplemented:
+            offer_steps(func)
+            return result
+        result = long_call(func, args, kwargs)
         if result is not NotImplemented:
             return result
         op, inputs, attrs = bind(func, args, kwargs)

@@ -5,7 +5,8 @@ import torch
 
 from ._memory import near
 from ._node import wrap
-from ._special import SPECIAL, ask
+from ._special import SPECIAL, ask, taken
+from ._steps import opened, steps_of
 from ._traced import is_traced
 from ._world import world
 
@@ -112,13 +113,7 @@ def basic(index, ndim):
             isinstance(i, slice) and any(isinstance(v, torch.Tensor) for v in (i.start, i.stop, i.step))
             for i in index):
         return None
-    wanted = sum(i is not None and i is not Ellipsis for i in index)
-    if wanted > ndim:
-        raise IndexError("too many indices for tensor of dimension %d" % ndim)
-    if Ellipsis in index:
-        at = index.index(Ellipsis)
-        index = index[:at] + (slice(None),) * (ndim - wanted) + index[at + 1:]
-    return index
+    return opened(index, ndim)
 
 
 def getitem(func, args, kwargs):
@@ -130,22 +125,8 @@ def getitem(func, args, kwargs):
     index = basic(places, tensor.ndim)
     if index is None:
         return NotImplemented
-    out, dim = tensor, 0
-    for i in index:
-        if i is None:
-            out, dim = ask("unsqueeze", [out], dim=dim), dim + 1
-        elif isinstance(i, slice):
-            start, stop, step = i.indices(out.shape[dim])
-            if step < 1:
-                raise ValueError("step must be greater than zero")
-            if (start, stop, step) != (0, out.shape[dim], 1):
-                out = ask("slice", [out], dim=dim, start=start, end=max(start, stop), step=step)
-            dim += 1
-        else:
-            if not -out.shape[dim] <= i < out.shape[dim]:
-                raise IndexError("index %d is out of bounds for dimension %d with size %d" % (i, dim, out.shape[dim]))
-            out = ask("select", [out], dim=dim, index=i)
-    return out.view_as(out) if out is tensor else out
+    steps = steps_of(index, tensor.shape)
+    return taken(tensor, steps) if steps else tensor.view_as(tensor)
 
 
 def unique(func, args, kwargs):

@@ -9,6 +9,7 @@ from ._moves import lay_gradients
 from ._node import Call, Node, gradient, keeps_graph, makers
 from ._results import LEAST, SAVES
 from ._special import is_special
+from ._steps import STEPS
 from ._trees import is_in_place
 from ._views import note_views
 from ._world import before_gpu
@@ -17,7 +18,8 @@ from ._world import before_gpu
 # why not.
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
-# function of torch: name of its op, None of one in place; those in which autocast has a say are not among them
+# function of torch: name of its op, None of one in place, or what gives its steps; those in which autocast has a say are
+# not among them
 _names = {}
 before_gpu.append(_names.clear)
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
@@ -90,6 +92,12 @@ def offer(func, op):
     plain = not (op.returns_list or op.in_place or op.name in UNLIKE or op.name in WEIGHTED or op.name in UNMIXED)
     if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = op.name
+
+
+def offer_steps(func):
+    """The same for a view that is one op or more by the table of these."""
+    if getattr(func, "__name__", "") in STEPS and not isinstance(func, torch._ops.OpOverload):
+        _names[func] = STEPS[func.__name__]
 
 
 def offer_change(func):

@@ -9,6 +9,7 @@ from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
+from ._steps import STEPS
 from ._trees import mapped
 from ._views import is_strided
 from ._world import is_here
@@ -77,11 +78,16 @@ def resolved(func, args, kwargs):
     return args[0].clone() if getattr(args[0], "_gathered_view", False) else NotImplemented
 
 
-def shaped_as(name):
-    """x.view_as(other) and its like."""
+def taken(tensor, steps):
+    for name, attrs in steps:
+        tensor = ask(name, [tensor], **attrs)
+    return tensor
+
+
+def by_steps(name):
     def run(func, args, kwargs):
-        other = args[1] if len(args) > 1 else kwargs["other"]
-        return ask(name, [args[0]], shape=list(other.shape))
+        steps = STEPS[name](args, kwargs)
+        return NotImplemented if steps is None else taken(args[0], steps)
 
     return run
 
@@ -400,12 +406,9 @@ SPECIAL = {
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "real": of_real, "conj": of_real, "resolve_conj": resolved, "diff": difference,
     "any": truths, "all": truths,
-    "view_as": shaped_as("view"), "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
+    "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
     "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),
-    "ravel": lambda func, args, kwargs: ask("reshape", [args[0]], shape=[-1]),
-    "reshape_as": shaped_as("reshape"),
-    "expand_as": shaped_as("expand"),
-    "t": lambda func, args, kwargs: ask("transpose", [args[0]], dim0=0, dim1=1) if args[0].ndim == 2 else NotImplemented
+    **{name: by_steps(name) for name in ("t", "view_as", "reshape_as", "expand_as", "ravel")}
 }
 SPECIAL.update({
     name: cast

@@ -6,6 +6,7 @@ import threading
 import unittest
 from unittest import mock
 
+import numpy as np
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
 import torch.nn.functional as F
 
@@ -38,6 +39,13 @@ VIEWS = (
     ("select", lambda x: x.select(1, -1)),
     ("narrow", lambda x: torch.narrow(x, 0, 1, 2)),
     ("diagonal", lambda x: x.diagonal(0)),
+    ("t", lambda x: x.t()),
+    ("as another", lambda x: x.view_as(x.t())),
+    ("ravel", lambda x: torch.ravel(x)),
+    ("an integer", lambda x: x[-2]),
+    ("a slice", lambda x: x[1:3]),
+    ("integers", lambda x: x[3, -1]),
+    ("an index of a bit of all", lambda x: x[..., None, 1:][1::2, 0]),
     ("a view of one", lambda x: x.transpose(0, 1).narrow(0, 0, 2)),
     ("two of one", lambda x: x.unsqueeze(0).squeeze(0).select(0, 2)),
 )
@@ -200,6 +208,15 @@ class ShortWay(TestCase):
             self.assertRaises((RuntimeError, TypeError), y.view, 2, "6")
             self.assertRaises((RuntimeError, ValueError), y.view, 5, 5)
             self.assertRaises(IndexError, y.transpose, 0, 2)
+            for index in (4, (0, -4), (0, 0, 0), (..., 3)):
+                self.assertRaises(IndexError, y.__getitem__, index)
+            self.assertRaises(ValueError, y.__getitem__, slice(None, None, -1))
+            self.assertRaises(TypeError, y.t, 1)
+            self.assertRaises((AttributeError, TypeError), y.view_as, 3)
+            places = [0, 2], torch.tensor([1]), torch.tensor(1), X > 0, y > 1, True, (slice(torch.tensor(1), 3), 0)
+            for index in (*places, slice(None), ..., np.int64(2), (None, np.int32(1), slice(0, 4, 2))):
+                other = full(index) if isinstance(index, ShardTensor) else index
+                self.close(y[index], (X + 1)[other])
 
     @on_ranks(1)
     def test_known_functions_in_place_leave_python_out(self, mesh):

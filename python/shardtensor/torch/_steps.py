@@ -1,0 +1,86 @@
+"""Views that torch spells in ways of its own: the ops that give them, each of the last one's result. The long way asks
+here, and the short way, which knows such a function by the same table."""
+
+STEPS = {}  # name of a function: (args, kwargs) -> [(name of an op, attributes), ...], or None: that is not all
+
+
+def shape_of(tensor):
+    handle = getattr(tensor, "_handle", None)  # to ask torch is a call of it
+    return tensor.shape if handle is None else handle.shape
+
+
+def turned(args, kwargs):
+    return [("transpose", {"dim0": 0, "dim1": 1})] if len(args) == 1 and len(shape_of(args[0])) == 2 else None
+
+
+def shaped_as(name):
+    """x.view_as(other) and its like."""
+    def steps(args, kwargs):
+        other = args[1] if len(args) > 1 else (kwargs or {}).get("other")
+        return None if other is None else [(name, {"shape": list(shape_of(other))})]
+
+    return steps
+
+
+def raveled(args, kwargs):
+    return [("reshape", {"shape": [-1]})]
+
+
+# Indices
+
+
+def opened(index, ndim):
+    """An index of integers, slices, None and ..., with slices in the place of ..."""
+    wanted = sum(i is not None and i is not Ellipsis for i in index)
+    if wanted > ndim:
+        raise IndexError("too many indices for tensor of dimension %d" % ndim)
+    if Ellipsis not in index:
+        return index
+    at = index.index(Ellipsis)
+    return index[:at] + (slice(None), ) * (ndim - wanted) + index[at + 1:]
+
+
+def steps_of(index, shape):
+    """Those of x[index], of an index as opened gives it: none where it is the whole."""
+    steps, dim, sizes = [], 0, iter(shape)
+    for i in index:
+        if i is None:
+            steps.append(("unsqueeze", {"dim": dim}))
+            dim += 1
+            continue
+        n = next(sizes)
+        if isinstance(i, slice):
+            start, stop, step = i.indices(n)
+            if step < 1:
+                raise ValueError("step must be greater than zero")
+            if (start, stop, step) != (0, n, 1):
+                steps.append(("slice", {"dim": dim, "start": start, "end": max(start, stop), "step": step}))
+            dim += 1
+        elif -n <= i < n:
+            steps.append(("select", {"dim": dim, "index": i}))
+        else:
+            raise IndexError("index %d is out of bounds for dimension %d with size %d" % (i, dim, n))
+    return steps
+
+
+def is_plain(entry):
+    """Whether an entry says by itself what it is, as integers of Python's do."""
+    if type(entry) is slice:
+        return all(v is None or type(v) is int for v in (entry.start, entry.stop, entry.step))
+    return entry is None or entry is Ellipsis or type(entry) is int
+
+
+def indexed(args, kwargs):
+    """Those of an index that is plain; of others _index.py says more."""
+    tensor, index = args
+    index = index if type(index) is tuple else (index, )
+    if not all(map(is_plain, index)) or index.count(Ellipsis) > 1:
+        return None
+    shape = shape_of(tensor)
+    return steps_of(opened(index, len(shape)), shape) or None
+
+
+STEPS.update({
+    "__getitem__": indexed, "t": turned, "view_as": shaped_as("view"), "reshape_as": shaped_as("reshape"),
+    "expand_as": shaped_as("expand"), "ravel": raveled
+})
