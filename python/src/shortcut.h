@@ -25,7 +25,7 @@ enum {
     KEEPS_GRAPH,      /* whether the backward that runs retains its graph */
     SAVES,            /* {name of an op: what its nodes save}: those that may save else than their inputs */
     LEAST,            /* numbers in a result that is saved in their place */
-    GENERAL_BACKWARD, /* (node, cotangent): gradients, where the short way does not serve */
+    GENERAL_BACKWARD, /* (node, *cotangents): gradients, where the short way does not serve */
     FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
     REFUSALS,         /* exceptions for which torch is asked too */
@@ -88,8 +88,8 @@ typedef struct stnp_short_call {
     stnp_bound bound;
     PyObject *handles[STN_MAX_INPUTS]; /* owned */
     int n_handles;
-    stn_dtype dtype; /* of the result */
-    int is_view;     /* the same */
+    stn_dtype dtype; /* of the result, or of all in its list */
+    int is_view;     /* the same, or of one of them */
 } stnp_short_call;
 
 /** A ShardTensor on a handle, whose reference it takes over. */
@@ -109,7 +109,7 @@ int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n
 /** The library's call of the handles and attributes. @return 0 or -1. */
 int stnp_short_fill(stnp_short_call *call, stnp_call *sorted);
 
-/** Calls the op on the handles. */
+/** Calls the op on the handles. A ShardTensor, or a list of them where the op returns one. */
 PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback);
 
 void stnp_short_fini(stnp_short_call *call);
@@ -125,7 +125,7 @@ PyObject *stnp_short_attrs(stnp_shortcut *self, const stnp_bound *bound);
  * one. */
 PyObject *stnp_short_gather(stnp_shortcut *self, PyObject *name, PyObject *args);
 
-/** Has Python know a result for a view of the first of n tensors, if it is one. @return 0 or -1. */
+/** Has Python know a result, or those of a list, for a view of the first of n tensors, if it is one. @return 0 or -1. */
 int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *attrs, PyObject *const *tensors, int n,
                     PyObject *result);
 

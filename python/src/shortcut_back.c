@@ -157,10 +157,12 @@ static PyObject *applied(application *a)
     return result;
 }
 
-/** -1 with an exception; 0: the general way, for a cotangent that is plain or zero, and where torch records. */
-static int is_short(stnp_shortcut *self, PyObject *kept, PyObject *cotangent)
+/** -1 with an exception; 0: the general way, for several cotangents, one that is plain or zero, and where torch
+ * records. */
+static int is_short(stnp_shortcut *self, PyObject *kept, PyObject *cotangents)
 {
-    if (!PyObject_TypeCheck(cotangent, (PyTypeObject *)self->parts[SHARD_TENSOR]) ||
+    PyObject *cotangent = PyTuple_GetItem(cotangents, 0);
+    if (PyTuple_Size(cotangents) != 1 || !PyObject_TypeCheck(cotangent, (PyTypeObject *)self->parts[SHARD_TENSOR]) ||
         !PyObject_TypeCheck(PyTuple_GetItem(kept, STNP_KEPT_PULLBACK), stnp_pullback_type))
         return 0;
     PyObject *enabled = PyObject_CallNoArgs(self->parts[GRAD_ENABLED]);
@@ -169,13 +171,23 @@ static int is_short(stnp_shortcut *self, PyObject *kept, PyObject *cotangent)
     return records < 0 ? -1 : !records;
 }
 
-static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangent)
+static PyObject *general_backward(stnp_shortcut *self, PyObject *node, PyObject *cotangents)
+{
+    PyObject *one = PyTuple_Pack(1, node), *args = one ? PySequence_Concat(one, cotangents) : NULL;
+    PyObject *result = args ? PyObject_CallObject(self->parts[GENERAL_BACKWARD], args) : NULL;
+    Py_XDECREF(args);
+    Py_XDECREF(one);
+    return result;
+}
+
+static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangents)
 {
     stnp_shortcut *self = (stnp_shortcut *)PyTuple_GetItem(kept, STNP_KEPT_SHORTCUT);
-    int is = is_short(self, kept, cotangent);
+    PyObject *cotangent = PyTuple_GetItem(cotangents, 0);
+    int is = is_short(self, kept, cotangents);
     PyObject *handle = is > 0 ? PyObject_GetAttr(cotangent, self->names[STNP_HANDLE]) : NULL, *result = NULL;
     if (is == 0) {
-        result = PyObject_CallFunctionObjArgs(self->parts[GENERAL_BACKWARD], node, cotangent, NULL);
+        result = general_backward(self, node, cotangents);
     } else if (handle && stnp_want(handle, stnp_tensor_type, "cotangent") == 0) {
         application a = {.self = self,
                          .node = node,
@@ -191,21 +203,21 @@ static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangent)
     return result;
 }
 
-/** node.apply(cotangent), by which torch's engine calls a node. */
+/** node.apply(*cotangents), by which torch's engine calls a node. */
 static PyObject *apply(PyObject *node, PyObject *args)
 {
     PyObject *kept = PyObject_GetAttrString(node, "kept"), *result = NULL;
-    if (kept && (!PyTuple_Check(kept) || PyTuple_Size(kept) != STNP_N_KEPT || PyTuple_Size(args) != 1))
-        PyErr_SetString(PyExc_TypeError, "apply: wanted one cotangent, and a node that its forward has been through");
+    if (kept && (!PyTuple_Check(kept) || PyTuple_Size(kept) != STNP_N_KEPT || PyTuple_Size(args) < 1))
+        PyErr_SetString(PyExc_TypeError, "apply: wanted cotangents, and a node that its forward has been through");
     else if (kept)
-        result = back(node, kept, PyTuple_GetItem(args, 0));
+        result = back(node, kept, args);
     Py_XDECREF(kept);
     return result;
 }
 
 PyObject *stnp_short_put_backward(PyObject *self, PyObject *type)
 {
-    static PyMethodDef method = {"apply", apply, METH_VARARGS, "apply(cotangent): gradients of what it was given."};
+    static PyMethodDef method = {"apply", apply, METH_VARARGS, "apply(*cotangents): gradients of what it was given."};
     (void)self;
     if (stnp_want(type, &PyType_Type, "nodes") < 0)
         return NULL;

@@ -167,6 +167,27 @@ int stnp_short_fill(stnp_short_call *call, stnp_call *sorted)
     return -1;
 }
 
+static PyObject *wrap_output(stnp_shortcut *self, const stnp_short_call *call, stn_tensor *output)
+{
+    stnp_placed placed = stnp_placed_result(call->op, &call->bound, output);
+    return stnp_short_wrap(self, call->op->context, output, &placed);
+}
+
+static PyObject *wrap_all(stnp_shortcut *self, stnp_short_call *call, stn_tensor **outputs)
+{
+    int n = call->op->n_outputs;
+    while (n > 1 && !outputs[n - 1])
+        n--;
+    PyObject *list = PyList_New(n);
+    for (int i = 0; i < n; i++) {
+        call->is_view |= stn_tensor_is_view(outputs[i]);
+        PyObject *tensor = wrap_output(self, call, outputs[i]);
+        if (!list || !tensor || PyList_SetItem(list, i, tensor) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback)
 {
     stnp_call sorted;
@@ -177,8 +198,7 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
         return NULL;
     call->dtype = stn_tensor_dtype(outputs[0]);
     call->is_view = stn_tensor_is_view(outputs[0]);
-    stnp_placed placed = stnp_placed_result(call->op, &call->bound, outputs[0]);
-    return stnp_short_wrap(self, call->op->context, outputs[0], &placed);
+    return call->op->returns_list ? wrap_all(self, call, outputs) : wrap_output(self, call, outputs[0]);
 }
 
 void stnp_short_fini(stnp_short_call *call)

@@ -46,6 +46,11 @@ PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
         }
         result = PyObject_Call(self->parts[RECORD], args, NULL);
     }
+    if (result && call->op->returns_list) {
+        PyObject *tuple = result;
+        result = PySequence_List(tuple);
+        Py_DECREF(tuple);
+    }
     Py_XDECREF(args);
     return result;
 }
@@ -98,8 +103,12 @@ static int mark(PyObject *node, PyObject *result, stn_dtype dtype)
 {
     if (stn_dtype_is_differentiable(dtype))
         return 0;
-    PyObject *done = PyObject_CallMethod(node, "mark_non_differentiable", "O", result);
+    PyObject *method = PyObject_GetAttrString(node, "mark_non_differentiable");
+    PyObject *all = PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result);
+    PyObject *done = method && all ? PyObject_CallObject(method, all) : NULL;
     Py_XDECREF(done);
+    Py_XDECREF(all);
+    Py_XDECREF(method);
     return done ? 0 : -1;
 }
 
@@ -184,6 +193,11 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
         Py_CLEAR(result);
     Py_XDECREF(saved);
     Py_XDECREF(kept);
+    if (result && PyList_Check(result)) { /* torch takes a tuple for many results */
+        PyObject *list = result;
+        result = PyList_AsTuple(list);
+        Py_DECREF(list);
+    }
     return result;
 }
 

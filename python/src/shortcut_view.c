@@ -53,7 +53,8 @@ int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *
 {
     if (!call->is_view)
         return 0;
-    PyObject *values = PyTuple_New(n), *results = PyTuple_Pack(1, result), *done = NULL;
+    PyObject *values = PyTuple_New(n), *done = NULL;
+    PyObject *results = PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result);
     for (int i = 0; values && i < n; i++) {
         Py_INCREF(tensors[i]);
         PyTuple_SetItem(values, i, tensors[i]);

@@ -30,13 +30,13 @@ class ShortNode(Node):
     for what general_backward does."""
 
 
-def general_backward(ctx, cotangent):
-    """That of a Node: of a cotangent that is plain or zero, and one that is a node itself."""
+def general_backward(ctx, *cotangents):
+    """That of a Node: of several cotangents, of one that is plain or zero, and one that is a node itself."""
     op, attrs, specs, ctx.pullback, ctx.bits, _, ctx.saves = ctx.kept
     ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
     ctx.form = tuple((spec, False) for spec in specs)
-    ctx.gave, ctx.repeats, ctx.addresses = (True, ), False, ()
-    return Node.backward(ctx, cotangent)
+    ctx.gave, ctx.repeats, ctx.addresses = (True, ) * len(cotangents), False, ()
+    return Node.backward(ctx, *cotangents)
 
 
 def fit(grad, spec, is_leaf, cotangent):
@@ -88,10 +88,11 @@ def _leaf_node():
 
 
 def offer(func, op):
-    """Lets further calls of a function take the short way, where it is an op of one tensor."""
-    plain = not (op.returns_list or op.in_place or op.name in UNLIKE or op.name in WEIGHTED or op.name in UNMIXED)
-    if plain and op.n_outputs == 1 and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
-        _names[func] = op.name
+    """Lets further calls of a function take the short way, where it is an op of one tensor, or of a list of views."""
+    plain = not (op.in_place or op.name in UNLIKE or op.name in WEIGHTED or op.name in UNMIXED)
+    fits = op.aliases if op.returns_list else op.n_outputs == 1
+    if plain and fits and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
+        _names[func] = STEPS.get(func.__name__, op.name)
 
 
 def offer_steps(func):

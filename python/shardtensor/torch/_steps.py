@@ -1,6 +1,8 @@
 """Views that torch spells in ways of its own: the ops that give them, each of the last one's result. The long way asks
 here, and the short way, which knows such a function by the same table."""
 
+from ._binding import split_words
+
 STEPS = {}  # name of a function: (args, kwargs) -> [(name of an op, attributes), ...], or None: that is not all
 
 
@@ -24,6 +26,12 @@ def shaped_as(name):
 
 def raveled(args, kwargs):
     return [("reshape", {"shape": [-1]})]
+
+
+def cut(args, kwargs):
+    """torch has one argument for a size and for a list of them."""
+    args, kwargs = split_words(args, kwargs or {})
+    return [("split", kwargs)] if len(args) == 1 else None
 
 
 # Indices
@@ -82,5 +90,6 @@ def indexed(args, kwargs):
 
 STEPS.update({
     "__getitem__": indexed, "t": turned, "view_as": shaped_as("view"), "reshape_as": shaped_as("reshape"),
-    "expand_as": shaped_as("expand"), "ravel": raveled
+    "expand_as": shaped_as("expand"), "ravel": raveled,
+    "split": cut, "split_with_sizes": cut
 })

@@ -21,6 +21,9 @@ CASES = (
     ("keywords that say nothing", lambda x, y: F.relu(x, inplace=False) + F.gelu(y, approximate="tanh")),
     ("a reduction", lambda x, y: F.mse_loss(x, y, reduction="sum") * x),
     ("views", lambda x, y: x.reshape(3, 4).t() * y.view(1, -1).expand(2, 12).sum(0).view((4, 3))),
+    ("parts", lambda x, y: torch.cat(x.chunk(2)[::-1]) * torch.stack(y.unbind(1)[1:] + x.unbind(1)[:1], 1)),
+    ("parts that are not used", lambda x, y: x.split(3)[0] * x.split([1, 3])[1] * y.split(1, dim=1)[2][1:]),
+    ("truths in parts", lambda x, y: torch.where((y > 0).chunk(2, 0)[0], x[:2], y[2:])),
     ("norms", lambda x, y: F.layer_norm(x, (3, ), eps=1e-3) * torch.where(y > 0, x, y)),
 )
 
@@ -48,6 +51,14 @@ VIEWS = (
     ("an index of a bit of all", lambda x: x[..., None, 1:][1::2, 0]),
     ("a view of one", lambda x: x.transpose(0, 1).narrow(0, 0, 2)),
     ("two of one", lambda x: x.unsqueeze(0).squeeze(0).select(0, 2)),
+)
+
+
+PARTS = (  # of which torch lets none be changed where its graph records
+    ("a chunk", lambda x: x.chunk(2)[1]),
+    ("a part", lambda x: torch.split(x, [1, 3])[1]),
+    ("one of parts along a dim", lambda x: x.split(split_size=2, dim=-1)[1]),
+    ("one of all", lambda x: x.unbind(1)[0]),
 )
 
 
@@ -162,7 +173,7 @@ class ShortWay(TestCase):
     def test_known_views_leave_python_out(self, mesh):
         plain, X = spread(numbers(4, 3), mesh, Shard(0)), numbers(4, 3)
         node = spread(X, mesh, Shard(0), requires_grad=True) * 1
-        for name, f in VIEWS:
+        for name, f in VIEWS + PARTS:
             with self.subTest(name):
                 f(plain), f(node)
                 with long_ways() as calls:
@@ -175,7 +186,7 @@ class ShortWay(TestCase):
     @on_ranks(1, 2, 3)
     def test_views_of_both_ways_are_changed_alike(self, mesh):
         X = numbers(4, 3)
-        for name, f in VIEWS:
+        for name, f in VIEWS + PARTS:
             for placements in (Shard(0), Shard(1), Replicate()):
                 found = []
                 for x in X.clone().requires_grad_(), spread(X, mesh, placements, requires_grad=True):
@@ -186,12 +197,37 @@ class ShortWay(TestCase):
                         y.add_(1)
                     z = x * 1
                     recorded = [f(z), f(z)]
-                    recorded[1].mul_(3).add_(recorded[0])
+                    if (name, f) in VIEWS:
+                        recorded[1].mul_(3).add_(recorded[0])
                     grad, = torch.autograd.grad((z * z).sum() + recorded[0].sum(), x)
                     found.append((y, *views, z, *recorded, grad))
                 with self.subTest(name, placements=placements):
                     for got, wanted in zip(*found[::-1]):
                         self.close(got, wanted)
+
+    @on_ranks(1, 2)
+    def test_parts_are_as_many_as_torch_gives(self, mesh):
+        X, Y = numbers(40, 2), numbers(8, 2)
+        x, y = (spread(t, mesh, Shard(0), requires_grad=True) for t in (X, Y))
+        for f in (lambda t: t.unbind(0), lambda t: t.split(1), lambda t: t.chunk(8), lambda t: t.split([2] * 4, 0),
+                  lambda t: t.chunk(1), lambda t: t.split(100), lambda t: t.split([t.shape[0]])):
+            for t in y, x, y, x:
+                whole = Y if t is y else X
+                try:
+                    wanted = f(whole)
+                except RuntimeError as error:
+                    self.assertIn("split", str(error))
+                    self.assertRaises((RuntimeError, ValueError), f, t)
+                    continue
+                with torch.no_grad():
+                    parts = f(t)
+                for got in parts, f(t):
+                    self.assertEqual(len(got), len(wanted))
+                    for one, other in zip(got, wanted):
+                        self.close(one, other)
+                grad, = torch.autograd.grad(sum(k * part.sum() for k, part in enumerate(f(t))), t, allow_unused=True)
+                for k, part in enumerate(f(grad)):
+                    self.close(part, torch.full_like(wanted[k], k))
 
     @on_ranks(2)
     def test_a_view_is_taken_as_it_was_asked_for(self, mesh):
@@ -449,7 +485,7 @@ class ShortWay(TestCase):
         node = _shortcut.ShortNode._backward_cls()
         self.assertRaises(AttributeError, node.apply, None)
         node.kept = ()
-        self.assertRaisesRegex(TypeError, "one cotangent", node.apply, None)
+        self.assertRaisesRegex(TypeError, "wanted cotangents", node.apply, None)
         self.assertRaises(TypeError, _tensor._shortcut.put_backward, None)
 
 
