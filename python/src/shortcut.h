@@ -10,8 +10,8 @@ enum {
     TENSOR,       /* torch.Tensor */
     MAKE,         /* torch.Tensor._make_wrapper_subclass */
     LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
-    NAMES,        /* {function of torch: name of an op, None of one in place, or steps(args, kwargs), which gives [(name of
-                     an op, its attributes), ...] or None}: those that may come here */
+    NAMES,        /* {function of torch: name of an op, None of one in place, or steps(args, kwargs), which gives
+                     [(name of an op, its attributes), ...] or None}: those that may come here */
     HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
     BELOW,        /* as LONG_WAY, below torch's autograd */
     BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
@@ -125,7 +125,8 @@ PyObject *stnp_short_attrs(stnp_shortcut *self, const stnp_bound *bound);
  * one. */
 PyObject *stnp_short_gather(stnp_shortcut *self, PyObject *name, PyObject *args);
 
-/** Has Python know a result, or those of a list, for a view of the first of n tensors, if it is one. @return 0 or -1. */
+/** Has Python know a result, or those of a list, for a view of the first of n tensors, if it is one.
+ * @return 0 or -1. */
 int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *attrs, PyObject *const *tensors, int n,
                     PyObject *result);
 

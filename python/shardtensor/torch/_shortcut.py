@@ -18,8 +18,8 @@ from ._world import before_gpu
 # why not.
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
-# function of torch: name of its op, None of one in place, or what gives its steps; those in which autocast has a say are
-# not among them
+# function of torch: name of its op, None of one in place, or what gives its steps (_steps.py). Those in which autocast
+# has a say are not among them.
 _names = {}
 before_gpu.append(_names.clear)
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)

@@ -12,7 +12,10 @@ def shape_of(tensor):
 
 
 def turned(args, kwargs):
-    return [("transpose", {"dim0": 0, "dim1": 1})] if len(args) == 1 and len(shape_of(args[0])) == 2 else None
+    ndim = len(shape_of(args[0]))
+    if ndim > 2:
+        raise RuntimeError("t() expects a tensor with <= 2 dimensions, but self is %dD" % ndim)
+    return [("transpose", {"dim0": 0, "dim1": 1})] if ndim == 2 and len(args) == 1 else None
 
 
 def shaped_as(name):

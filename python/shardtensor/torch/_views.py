@@ -25,11 +25,12 @@ def note_views(op, attrs, values, results):
             note_copy(view, values)
             continue
         base = values[0]
+        handle = getattr(base, "_handle", None)
         view._node_view = True
         view._shown = None, False
-        if getattr(base, "_handle", None) is not None:
-            view._shown = base._handle.spec, hasattr(base, "_path")
+        if handle is not None:
             first, spec, steps = path_of(base)
+            view._shown = handle.spec, hasattr(base, "_path")
             view._path = first, spec, (*steps, (op, attrs, at))
             view._detached = getattr(base, "_detached", False)
             note_view(view, base)
@@ -42,9 +43,10 @@ def path_of(tensor):
 
 def note_view(view, base):
     """Has a tensor, and the first one that it is of, know a view."""
-    for shown in {id(t): t for t in (base, path_of(base)[0]) if t is not None}.values():
+    life, first = weakref.ref(view), getattr(base, "_path", (None, ))[0]
+    for shown in (base, ) if first is None or first is base else (base, first):
         known = known_views(shown)
-        known[:] = [*(v for v in known if v() is not None), weakref.ref(view)]
+        known[:] = [*[v for v in known if v() is not None], life]
 
 
 def known_views(tensor):

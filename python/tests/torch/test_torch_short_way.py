@@ -248,6 +248,8 @@ class ShortWay(TestCase):
                 self.assertRaises(IndexError, y.__getitem__, index)
             self.assertRaises(ValueError, y.__getitem__, slice(None, None, -1))
             self.assertRaises(TypeError, y.t, 1)
+            self.assertRaisesRegex(RuntimeError, "self is 3D", y[None].t)
+            self.close(torch.ravel(input=y), (X + 1).ravel())
             self.assertRaises((AttributeError, TypeError), y.view_as, 3)
             places = [0, 2], torch.tensor([1]), torch.tensor(1), X > 0, y > 1, True, (slice(torch.tensor(1), 3), 0)
             for index in (*places, slice(None), ..., np.int64(2), (None, np.int32(1), slice(0, 4, 2))):
