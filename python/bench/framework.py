@@ -1,6 +1,6 @@
 """18. What one call costs through Python, in processes of gloo: add of 4 numbers on handles of the library, as a
-ShardTensor, and with a gradient, beside torch.add and torch's DTensor. Where the build has the communicator in C++, also
-what an all-reduce and a step of a small model take through it, beside the one in Python.
+ShardTensor, and with a gradient, a view and a change of them, beside torch.add and torch's DTensor. Where the build has
+the communicator in C++, also what an all-reduce and a step of a small model take through it, beside the one in Python.
 
 usage: framework.py [--json] [--short] [--ranks N]
 
@@ -61,6 +61,7 @@ def cases(mesh):
     w.requires_grad_()
     handle, add = x._handle, world().op("add")
     ones, peer_ones = torch.add(x, x), torch.add(d, d)
+    changed, peer_changed, viewed = torch.add(x, x), torch.add(d, d), torch.add(x, x)
 
     def both(f, cotangent):
         return lambda: f().backward(cotangent)
@@ -70,6 +71,8 @@ def cases(mesh):
         ("add, against torch.add", lambda: torch.add(x, x), lambda: torch.add(plain, plain), None),
         ("add, against DTensor", lambda: torch.add(x, x), lambda: torch.add(d, d), 2),
         ("x + number, against DTensor", lambda: x + 2.5, lambda: d + 2.5, None),
+        ("view, against DTensor", lambda: viewed.view(2, 2), lambda: d.view(2, 2), 2),
+        ("change in place, against DTensor", lambda: changed.mul_(x), lambda: peer_changed.mul_(d), None),
         ("add, recorded, against torch.add", lambda: torch.add(w, x), lambda: torch.add(leaf, plain), None),
         ("add, recorded, against DTensor", lambda: torch.add(w, x), lambda: torch.add(peer_leaf, d), 1),
         ("add and its backward, against DTensor", both(lambda: torch.add(w, x), ones),
