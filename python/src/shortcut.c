@@ -145,7 +145,7 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     Py_XINCREF(name); /* as soon as the call gives up the interpreter, another rank may replace it */
     if (name && !stnp_short_users_come_first(self, HANDLERS)) {
         PyObject *keywords = n > 4 ? args[4] : NULL;
-        result = name == Py_None          ? stnp_short_change(self, args[1], args[3], keywords)
+        result = name == Py_None         ? stnp_short_change(self, args[1], args[3], keywords)
                  : PyUnicode_Check(name) ? short_way(self, name, args[3], keywords)
                                          : steps_way(self, name, args[3], keywords);
     }

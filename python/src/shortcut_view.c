@@ -60,8 +60,8 @@ int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *
         PyTuple_SetItem(values, i, tensors[i]);
     }
     if (values && results)
-        done = PyObject_CallFunctionObjArgs(self->parts[NOTE_VIEWS], (PyObject *)call->op, attrs, values, results,
-                                            NULL);
+        done =
+            PyObject_CallFunctionObjArgs(self->parts[NOTE_VIEWS], (PyObject *)call->op, attrs, values, results, NULL);
     Py_XDECREF(done);
     Py_XDECREF(results);
     Py_XDECREF(values);
