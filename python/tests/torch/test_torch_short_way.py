@@ -6,8 +6,8 @@ import threading
 import unittest
 from unittest import mock
 
-import numpy as np
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
+import numpy as np
 import torch.nn.functional as F
 
 import shardtensor as st
