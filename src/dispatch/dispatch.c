@@ -327,8 +327,11 @@ INLINE stn_status walk(const stn_op *op, int n_in, stn_tensor *const *in, const 
     const unsigned steps = w.placed->steps;
     if (steps & STNI_STEP_REPORTS)
         op->context->may_have_values = 1;
-    if (steps & STNI_STEP_MOVE)
+    if (steps & STNI_STEP_MOVE) {
+        if (steps & STNI_STEP_IN_PLACE)
+            STNI_TRY(stni_in_place_check(&w));
         STNI_TRY_GOTO(stni_inputs_move(&w, in), moved);
+    }
     STNI_TRY_GOTO(steps & STNI_STEP_MAKE ? make(&w, steps) : begin_outputs(&w, steps), made);
     STNI_TRY_GOTO(run(&w, steps), made);
     if (steps & STNI_STEP_ALIAS)

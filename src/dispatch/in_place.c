@@ -34,8 +34,9 @@ static const char *why_not(const struct stni_walk *w)
     return NULL;
 }
 
-static stn_status check_in_place(const struct stni_walk *w)
+stn_status stni_in_place_check(const struct stni_walk *w)
 {
+    STNI_TRY(stni_tensor_before_write(w->in[0]));
     const char *why = why_not(w);
     return why ? stni_fail(w->call.context, STN_ERR_STATE, "%s: '%s' %s and cannot be changed in place", w->desc->name,
                            stni_input_name(w->desc, 0).text, why)
@@ -87,8 +88,7 @@ static stn_status keep_overwritten(struct stni_walk *w)
 stn_status stni_in_place_begin(struct stni_walk *w)
 {
     w->out[0] = w->in[0];
-    STNI_TRY(stni_tensor_before_write(w->in[0]));
-    STNI_TRY(check_in_place(w));
+    STNI_TRY(stni_in_place_check(w));
     STNI_TRY(keep_overlapping(w));
     return keep_overwritten(w);
 }

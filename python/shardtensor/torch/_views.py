@@ -4,7 +4,7 @@ import weakref
 
 import torch
 
-from .. import StateError, allow_stale_views
+from .. import StateError, allow_stale_views, no_grad
 from ._dtypes import DTYPES
 from ._layout import complete, is_pending
 from ._world import world
@@ -253,12 +253,13 @@ def set_aside(tensor, write):
 
 def write_beside_views(tensor, write):
     """Has write() change a tensor's memory although views of that live which need not share it. Whether it could: not
-    where the tensor is such a view itself, or where there are views that nobody can take again."""
+    where the tensor is such a view itself, or where there are views that nobody can take again. The graph is torch's:
+    that a pullback read the tensor is no hindrance."""
     first = path_of(tensor)[0]
     if first is None or any(life() is not None for t in (tensor, first) for life in getattr(t, "_beside", [])):
         return False
     try:
-        with allow_stale_views(world()):
+        with allow_stale_views(world()), no_grad(world()):
             write()
     except StateError:
         return False

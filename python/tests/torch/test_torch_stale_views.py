@@ -30,6 +30,25 @@ class StaleViews(TestCase):
             for wanted, got in zip(*found):
                 self.close(got, wanted)
 
+    @on_ranks(2, 3)
+    def test_operands_that_move_do_so_once(self, mesh):
+        """A change that one rank alone finds views in the way of is called again there, having sent nothing before."""
+        changes = (lambda x: x.add_(x.sum(0)), lambda x: x.mul_(x.mean(-1, keepdim=True)), lambda x: x.sub_(x.flip(1)),
+                   lambda x: x.copy_(x.sum(1, keepdim=True)), lambda x: x[1:].add_(x.sum((0, 1))))
+        shows = VIEWS["flat"], VIEWS["t"], lambda x: x.view(-1, 3)
+        for placements, follows, show, change in itertools.product(layouts(mesh), (False, True), shows, changes):
+            X, found = numbers(*SHAPE).requires_grad_(follows), []
+            for x in X, spread(X.detach(), mesh, *placements, requires_grad=follows):
+                y = x * 1
+                held = [show(y)]
+                if mesh.coordinate != (0, ):
+                    held.clear()
+                for _ in range(2):
+                    change(y)
+                found.append((y, *(torch.autograd.grad(y.square().sum(), x) if follows else ())))
+            for wanted, got in zip(*found):
+                self.close(got, wanted)
+
     @on_ranks(1, 3)
     def test_views_show_what_was_last_written(self, mesh):
         """Several changes are seen at once, whatever grad mode is on then, by calls of any kind."""

@@ -48,6 +48,46 @@ static void in_place_ops_keep_handle_and_spec_on_every_layout(void)
     test_ranks(3, in_place, NULL);
 }
 
+/* Views of a tensor may live on one rank alone: what is refused there for them has sent nothing. */
+static stn_status refused(stn_context *context, void *arg)
+{
+    (void)arg;
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    struct elements e = drawn(STN_DTYPE_F32, 2, (int64_t[]){6, 4}, 8);
+    const stn_placement rows = stn_shard(0);
+    stn_stats before = {.size = sizeof before}, after = {.size = sizeof after};
+    stn_scope_begin(context);
+    stn_tensor *x = layout_tensor_placed(context, mesh, &e, &rows);
+    stn_tensor *sums = stn_sum(x, 1, (int[]){0}, 0); /* pending, so that it is reduced before it is added */
+    const stn_tensor *view = stn_context_rank(context) == 1 ? stn_view(x, 1, (int64_t[]){24}) : NULL;
+    char text[300] = "";
+    if (view) {
+        stn_context_stats(context, &before);
+        CHECK(stn_tensor_is_error(stn_add_(x, sums, 1)));
+        stn_context_stats(context, &after);
+        CHECK_STATUS(stn_context_take_error(context, text, sizeof text), STN_ERR_STATE);
+        CHECK_I64(after.collectives - before.collectives, 0);
+        stn_allow_stale_views_begin(context);
+    }
+    CHECK(stn_add_(x, sums, 1) == x);
+    if (view)
+        stn_allow_stale_views_end(context);
+    for (int64_t k = 0; k < 4; k++) {
+        double sum = 0;
+        for (int64_t i = k; i < e.n; i += 4)
+            sum += creal(e.v[i]);
+        for (int64_t i = k; i < e.n; i += 4)
+            e.v[i] += sum;
+    }
+    layout_check(x, &e, "add_");
+    return stn_scope_end(context);
+}
+
+static void what_is_refused_has_sent_nothing(void)
+{
+    test_ranks(3, refused, NULL);
+}
+
 /* Running means stay as they are where weight is 0, and end where it is 1, also where the difference is too large to
  * be exact. */
 static stn_status ends_of_lerp(stn_context *context, void *arg)
@@ -288,6 +328,7 @@ static void sums_stay_pending_where_the_op_is_linear(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"what_is_refused_has_sent_nothing", what_is_refused_has_sent_nothing},
         {"what_is_computed_in_a_wider_dtype_is_rounded_once", what_is_computed_in_a_wider_dtype_is_rounded_once},
         {"categories_are_not_left_in_place", categories_are_not_left_in_place},
         {"in_place_ops_keep_handle_and_spec_on_every_layout", in_place_ops_keep_handle_and_spec_on_every_layout},
