@@ -285,7 +285,7 @@ stn_status stn_set_requires_grad(stn_tensor *tensor, int requires_grad)
     tensor->flags = requires_grad ? tensor->flags | STNI_TENSOR_REQUIRES_GRAD
                                   : tensor->flags & ~(uint32_t)STNI_TENSOR_REQUIRES_GRAD;
     if (requires_grad) /* what others have of the memory may require it all the same */
-        stni_tensor_root(tensor)->has_grad = 1;
+        stni_storage_note_grad(stni_tensor_root(tensor));
     return STN_OK;
 }
 

@@ -188,6 +188,40 @@ static void steps_and_immutability_are_each_tensors_own(void)
     test_ranks(3, others_body, NULL);
 }
 
+/* A part of what was detached follows nothing, whatever else was made of the leaf and is gone, or was moved by a
+ * redistribution that had nothing to move in some layouts. */
+static void check_detached(stn_context *context, stn_placement from, stn_placement to)
+{
+    stn_scope_begin(context);
+    stn_tensor *x = source(context, from), *same = stn_detach(x);
+    CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+    CHECK(!stn_tensor_is_error(stn_mul_number_(stn_slice(same, 0, 0, 5, 1), 2)));
+    stn_scope_begin(context);
+    moved(x, to);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    CHECK(!stn_tensor_is_error(stn_mul_number_(stn_slice(same, 0, 0, 5, 1), 2)));
+    stn_tensor *y = moved(x, to);
+    CHECK(!stn_tensor_is_error(stn_mul_number_(stn_slice(same, 0, 0, 5, 1), 2)));
+    is_counted(same, 8);
+    is_counted(stn_detach(y), 4);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+}
+
+static stn_status detached_body(stn_context *context, void *arg)
+{
+    const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(1)};
+    (void)arg;
+    for (int from = 0; from < 3; from++)
+        for (int to = 0; to < 3; to++)
+            check_detached(context, places[from], places[to]);
+    return STN_OK;
+}
+
+static void parts_of_what_was_detached_are_changed_in_every_layout(void)
+{
+    test_worlds(detached_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -196,6 +230,8 @@ int main(int argc, char **argv)
         {"values_outlive_each_other", values_outlive_each_other},
         {"what_backward_kept_stays", what_backward_kept_stays},
         {"steps_and_immutability_are_each_tensors_own", steps_and_immutability_are_each_tensors_own},
+        {"parts_of_what_was_detached_are_changed_in_every_layout",
+         parts_of_what_was_detached_are_changed_in_every_layout},
     };
     return TEST_MAIN(argc, argv, cases);
 }

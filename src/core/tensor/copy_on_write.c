@@ -6,9 +6,11 @@
 
 void stni_tensor_show_as_value(stn_tensor *tensor, const stn_tensor *base)
 {
-    stni_tensor_show(tensor, base);
-    if (stni_tensor_is_apart(base) || (tensor->flags & STNI_TENSOR_MOVED))
+    if (stni_tensor_is_apart(base) || (tensor->flags & STNI_TENSOR_MOVED)) {
+        stni_tensor_show(tensor, base);
         return;
+    }
+    stni_tensor_show_elements(tensor, base);
     atomic_fetch_sub_explicit(&tensor->shown->apart, 1, memory_order_relaxed);
     tensor->next_copy = tensor->context->copies;
     tensor->context->copies = tensor;

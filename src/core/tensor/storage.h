@@ -111,4 +111,12 @@ static inline void stni_storage_free(struct stni_storage *storage)
 void stni_storage_add_view(struct stni_storage *storage);
 void stni_storage_drop_view(stn_context *context, struct stni_storage *storage);
 
+/* One of those that have a storage's elements, or views of them, requires grad. While there are no views nobody asks,
+ * and the first that comes says it anew. */
+static inline void stni_storage_note_grad(struct stni_storage *storage)
+{
+    if (atomic_load_explicit(&storage->views, memory_order_relaxed) > 0)
+        storage->has_grad = 1;
+}
+
 #endif

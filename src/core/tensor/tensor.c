@@ -81,15 +81,21 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
     return STN_OK;
 }
 
-void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base)
+void stni_tensor_show_elements(stn_tensor *tensor, const stn_tensor *base)
 {
     struct stni_storage *root = stni_tensor_root(base);
     stni_storage_add_view(root);
     stni_tensor_show_nothing(tensor);
     atomic_fetch_add_explicit(&root->apart, 1, memory_order_relaxed);
-    root->has_grad |= base->flags & STNI_TENSOR_REQUIRES_GRAD;
     tensor->shown = root;
     tensor->flags |= STNI_TENSOR_VIEW;
+}
+
+void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base)
+{
+    stni_tensor_show_elements(tensor, base);
+    if (base->flags & STNI_TENSOR_REQUIRES_GRAD)
+        stni_storage_note_grad(tensor->shown);
 }
 
 void stni_tensor_share(stn_tensor *tensor, const stn_tensor *base)

@@ -62,6 +62,9 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
  * the program and not from the layout: a chunk that had to move, or is empty on this rank, is one in memory of its
  * own. */
 void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base);
+
+/* As stni_tensor_show, of what goes before a change and so hinders none: whether `base` requires grad does not count. */
+void stni_tensor_show_elements(stn_tensor *tensor, const stn_tensor *base);
 void stni_tensor_show_nothing(stn_tensor *tensor);
 
 /* As stni_tensor_show, of a view that shares `base`'s memory on every rank, unless its chunk is empty there: what is
