@@ -102,12 +102,12 @@ static stn_status zero_missing(struct stni_node *node)
     return STN_OK;
 }
 
-/* A saved output gets its history back while a graph of the backward is being made. */
+/* A saved output gets its history back while a graph of the backward is being made; indices have none. */
 static stn_status unpack_outputs(const struct stni_pass *pass, struct stni_node *node, stn_tensor **out)
 {
     for (int k = 0; k < node->n_out; k++) {
         stn_tensor *t = out[k] = node->saved_out[k].tensor;
-        if (!t || !pass->create_graph)
+        if (!t || !pass->create_graph || !stn_dtype_is_differentiable(t->spec->layout.dtype))
             continue;
         STNI_TRY(stni_tensor_on(node->context, t->spec, t->storage, t->data, t->strides, STNI_TENSOR_REQUIRES_GRAD,
                                 &out[k]));

@@ -130,12 +130,62 @@ static void no_points_at_all_pull_nowhere(void)
     test_ranks(2, nowhere_body, NULL);
 }
 
+/* Second derivatives with respect to one side alone are those that it has beside the other: the indices that backward
+ * keeps follow nothing. */
+static stn_status sides_body(stn_context *context, void *arg)
+{
+    const struct random_shape shapes[] = {{2, {6, 2}}, {2, {5, 2}}};
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    const stn_placement cut = stn_shard(0);
+    uint64_t state = 8;
+    double *values[] = {against_one_draw(&state, 12), against_one_draw(&state, 10)}, want[2][12];
+    (void)arg;
+    for (int sides = 3; sides > 0; sides--) {
+        stn_tensor *in[2], *distances, *asked[2], *grads[2], *squares[2];
+        int n = 0, of[2];
+        stn_scope_begin(context);
+        for (int k = 0; k < 2; k++) {
+            const stn_spec *spec;
+            CHECK_STATUS(stn_spec_create(context, mesh, &cut, STN_DTYPE_F64, 2, shapes[k].shape, NULL, &spec), STN_OK);
+            in[k] = against_one_tensor(context, spec, values[k]);
+            stn_spec_release(&spec);
+            CHECK_STATUS(stn_set_requires_grad(in[k], sides >> k & 1), STN_OK);
+            if (sides >> k & 1) {
+                of[n] = k;
+                asked[n++] = in[k];
+            }
+        }
+        stn_knn(in[0], in[1], 3, &distances);
+        stn_tensor *sum = stn_sum(stn_mul(distances, distances), 0, NULL, 0);
+        CHECK_STATUS(stn_grad(context, 1, &sum, NULL, n, asked, 1, 1, grads), STN_OK);
+        for (int i = 0; i < n; i++) { /* of one side at a time */
+            squares[i] = stn_sum(stn_mul(grads[i], grads[i]), 0, NULL, 0);
+            stn_tensor *again;
+            CHECK_STATUS(stn_grad(context, 1, &squares[i], NULL, 1, &asked[i], 1, 0, &again), STN_OK);
+            if (n == 2)
+                test_read(again, want[of[i]], of[i] ? 10 : 12);
+            else
+                against_one_compare(again, want[of[i]], 1e-12);
+        }
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    free(values[0]), free(values[1]);
+    return STN_OK;
+}
+
+static void one_side_has_the_second_derivatives_that_it_has_beside_the_other(void)
+{
+    test_worlds(sides_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"random_layouts_give_the_gradients_of_one_process", random_layouts_give_the_gradients_of_one_process},
         {"no_distance_and_no_point_pull_nowhere", no_distance_and_no_point_pull_nowhere},
         {"no_points_at_all_pull_nowhere", no_points_at_all_pull_nowhere},
+        {"one_side_has_the_second_derivatives_that_it_has_beside_the_other",
+         one_side_has_the_second_derivatives_that_it_has_beside_the_other},
     };
     return TEST_MAIN(argc, argv, cases);
 }
