@@ -381,6 +381,15 @@ static stn_status settle_all(struct stni_walk *w)
     return status;
 }
 
+/* Once what was made on the way is gone. */
+static stn_status settle_late(struct stni_walk *w)
+{
+    stn_status status = STN_OK;
+    for (int k = 0; k < w->call.n_out && status == STN_OK; k++)
+        status = stni_settle_late(w, k);
+    return status;
+}
+
 /* An op made of others: a scope of its own releases what they make on the way. */
 ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, const void *attrs, int n_out,
                          stn_tensor **out)
@@ -400,8 +409,12 @@ ASIDE stn_status compose(const stn_op *op, int n_in, stn_tensor *const *in, cons
     STNI_TRY_GOTO(stni_check_n_out(&w, "compose"), left);
     STNI_TRY_GOTO(settle_all(&w), settled);
     stni_scope_leave(context);
-    publish(&w, w.desc->flags & STN_OP_IN_PLACE, n_out, out);
-    return STN_OK;
+    status = settle_late(&w);
+    if (status == STN_OK)
+        publish(&w, w.desc->flags & STN_OP_IN_PLACE, n_out, out);
+    else
+        drop_outputs(&w, 0);
+    return status;
 settled:
     drop_outputs(&w, 0);
 left:

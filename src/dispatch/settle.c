@@ -90,6 +90,21 @@ static stn_status take_own(const struct stni_walk *w, int k, stn_tensor *made, s
     return STN_OK;
 }
 
+stn_status stni_settle_late(struct stni_walk *w, int k)
+{
+    stn_tensor *made = w->out[k], *own;
+    if (!(made->flags & STNI_TENSOR_VIEW) || (w->desc->flags & STN_OP_ALIAS) || (kinship_of(w, made) & SHOWS))
+        return STN_OK;
+    if (!is_known_to_others(made)) {
+        stni_tensor_show_nothing(made);
+        return STN_OK;
+    }
+    STNI_TRY(stni_copy_with_history(made, &own));
+    stni_tensor_drop(&w->out[k]);
+    w->out[k] = own;
+    return STN_OK;
+}
+
 stn_status stni_settle(struct stni_walk *w, int k)
 {
     stn_tensor *made = w->out[k];

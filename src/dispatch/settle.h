@@ -9,6 +9,10 @@
  * @return STN_ERR_INTERNAL (no output), STN_ERR_MEMORY. */
 stn_status stni_settle(struct stni_walk *w, int k);
 
+/* What stni_settle left a view, as others had its memory on the way, is none where they are gone; where a graph keeps
+ * one of them, it gets memory of its own. @return STN_ERR_MEMORY. */
+stn_status stni_settle_late(struct stni_walk *w, int k);
+
 /* The same logical value in memory of its own, with the same history: one reference, the caller's. */
 stn_status stni_copy_with_history(stn_tensor *tensor, stn_tensor **copy);
 

@@ -299,11 +299,86 @@ static void copies_of_leaves_are_none(void)
     test_ranks(3, gradient_body, NULL);
 }
 
+/* An op made of others, whose first result is a transposed tensor of which a graph keeps another view. */
+static stn_status turn_and_square(stn_op_call *call)
+{
+    stn_tensor *twice = stn_mul_number(call->in[0], 2);
+    call->out[0] = stn_transpose(twice, 0, 1);
+    stn_tensor *seen = stn_transpose(twice, 0, 1);
+    call->out[1] = stn_mul(seen, seen);
+    return stn_context_status(call->context);
+}
+
+static stn_status kept_body(stn_context *context, void *arg)
+{
+    static const stn_input_schema inputs[] = {{.name = "input"}};
+    static const stn_op_impl impl = {.compose = turn_and_square};
+    static const stn_op_desc desc = {
+        .size = sizeof desc, .name = "turn_and_square", STN_INPUTS(inputs), .n_outputs = 2, .impl = &impl};
+    const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(3)};
+    const stn_op *op;
+    double got[N];
+    (void)arg;
+    CHECK_STATUS(stn_op_register(context, &desc, &op), STN_OK);
+    for (int p = 0; p < 3; p++) {
+        stn_tensor *out[2] = {NULL}, *grad = NULL;
+        stn_scope_begin(context);
+        stn_tensor *x = test_tensor(context, test_mesh(context, stn_context_size(context), 0), &places[p],
+                                    STN_DTYPE_F64, 4, shape, NULL, counted);
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        CHECK_STATUS(stn_call(context, "turn_and_square", 1, &x, 0, NULL, 2, out), STN_OK);
+        CHECK(!stn_tensor_is_view(out[0]) && stn_mul_number_(out[0], 3) == out[0]);
+        CHECK_STATUS(stn_backward(stn_sum(stn_add(out[0], out[1]), 0, NULL, 0)), STN_OK);
+        CHECK_STATUS(stn_grad_of(x, &grad), STN_OK);
+        test_read(grad, got, N);
+        for (int i = 0; i < N; i++)
+            CHECK_NEAR(got[i], 6 + 8 * counted(i), 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void results_whose_memory_a_graph_keeps_have_their_own(void)
+{
+    test_ranks(1, kept_body, NULL);
+    test_ranks(3, kept_body, NULL);
+}
+
+/* What an op saw on the way is gone when it returns: its results may be changed where a gradient follows, too. */
+static stn_status way_body(stn_context *context, void *arg)
+{
+    const int64_t sizes[] = {2, 4};
+    (void)arg;
+    for (int placed = 0; placed < 9; placed++)
+        for (int dim = 0; dim < 2; dim++) {
+            const stn_placement all[] = {stn_replicate(), stn_shard(0), stn_shard(1)};
+            const stn_placement places[] = {all[placed / 3], all[placed % 3]};
+            stn_scope_begin(context);
+            stn_tensor *x = test_tensor(context, test_mesh(context, 2, 3), places, STN_DTYPE_F64, 2, sizes, NULL,
+                                        counted);
+            CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+            stn_tensor *made[] = {stn_sort(x, dim, 1, NULL), stn_topk(x, 2, dim, 1, NULL), stn_cumsum(x, dim),
+                                  stn_softmax(x, dim), stn_roll(x, 1, (int64_t[]){1}, &dim)};
+            for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+                CHECK(!stn_tensor_is_view(made[i]) && stn_mul_number_(made[i], 2) == made[i]);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void results_made_by_way_of_views_are_changed_where_gradients_follow(void)
+{
+    test_ranks(6, way_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"results_that_are_no_views_have_memory_of_their_own", results_that_are_no_views_have_memory_of_their_own},
         {"copies_of_leaves_are_none", copies_of_leaves_are_none},
+        {"results_whose_memory_a_graph_keeps_have_their_own", results_whose_memory_a_graph_keeps_have_their_own},
+        {"results_made_by_way_of_views_are_changed_where_gradients_follow",
+         results_made_by_way_of_views_are_changed_where_gradients_follow},
     };
     return TEST_MAIN(argc, argv, cases);
 }
