@@ -98,6 +98,53 @@ static void changed_answers_are_found(void)
     }
 }
 
+/* A program whose leaves' gradients are differentiated, too. */
+static struct program *drawn_twice(const char *op, int leaves)
+{
+    for (uint64_t seed = 0;; seed += 3) {
+        struct program *p = drawn(seed, op);
+        int n = 0;
+        for (int t = 0; t < p->n_terms; t++)
+            n += p->terms[t].step == GIVEN && p->terms[t].requires_grad && term_numel(&p->terms[t]) > 0;
+        if (p->n_steps > 0 && n >= leaves)
+            return p;
+        free(p);
+    }
+}
+
+static void second_derivatives_come_to_the_gradients(void)
+{
+    struct program *p = drawn_twice("square", 2);
+    struct answers once, both;
+    struct finding finding;
+    int differ = 0;
+    CHECK(program_goes_twice(p) && check_program(p, &finding));
+    CHECK(execute_alone(p, &both, &finding));
+    p->seed++;
+    CHECK(!program_goes_twice(p) && execute_alone(p, &once, &finding));
+    for (int t = 0; t < p->n_terms; t++)
+        differ += once.grad[t] && memcmp(once.grad[t], both.grad[t],
+                                         (size_t)term_numel(&p->terms[t]) * stn_dtype_size(p->terms[t].dtype)) != 0;
+    CHECK(differ > 0);
+    answers_free(&once);
+    answers_free(&both);
+    free(p);
+}
+
+static void refused_second_derivatives_are_compared(void)
+{
+    struct program *p = drawn_twice("cdist", 2);
+    struct answers answers;
+    struct finding finding;
+    CHECK(execute_alone(p, &answers, &finding));
+    CHECK_STR(answers.refusal, "stn_grad: the backward of cdist cannot be differentiated again");
+    CHECK(execute_compare(p, &answers, &finding));
+    answers.refusal[0] = '\0';
+    CHECK(!execute_compare(p, &answers, &finding) && strstr(finding.text, "a second derivative") != NULL);
+    answers_free(&answers);
+    free(p);
+}
+
 static void compacting_keeps_what_a_program_does(void)
 {
     struct program *p = drawn(31, NULL);
@@ -142,6 +189,8 @@ int main(int argc, char **argv)
         {"a_seed_draws_the_same_program", a_seed_draws_the_same_program},
         {"programs_change_tensors_in_place", programs_change_tensors_in_place},
         {"changed_answers_are_found", changed_answers_are_found},
+        {"second_derivatives_come_to_the_gradients", second_derivatives_come_to_the_gradients},
+        {"refused_second_derivatives_are_compared", refused_second_derivatives_are_compared},
         {"compacting_keeps_what_a_program_does", compacting_keeps_what_a_program_does},
         {"a_program_is_printed_as_c", a_program_is_printed_as_c},
     };

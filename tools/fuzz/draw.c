@@ -106,7 +106,7 @@ int draw_leaf(struct draft *d, enum fill fill, int ndim, const int64_t *shape, d
     *term = (struct term){.step = GIVEN, .dtype = dtype_of(d, fill), .ndim = ndim, .fill = fill, .lo = lo, .hi = hi};
     for (int i = 0; i < ndim; i++)
         term->shape[i] = shape[i];
-    term->requires_grad = fill == FILL_REAL && draw_below(d, 8) > 0;
+    term->requires_grad = fill == FILL_REAL && draw_below(d, d->p->seed % 2 ? 2 : 8) > 0;
     term->seed = rng_mix(d->rng.seed, d->rng.next++);
     draw_layout(d, term, &term->layout);
     d->e.tensor[t] = execute_given(&d->e, t);

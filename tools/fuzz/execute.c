@@ -80,9 +80,8 @@ static stn_status spec_of(struct execution *e, const struct term *term, const st
     return parts_spec(e->context, e->mesh, layout, term->dtype, term->ndim, term->shape, out);
 }
 
-stn_tensor *execute_given(struct execution *e, int number)
+static stn_tensor *give(struct execution *e, const struct term *term)
 {
-    const struct term *term = &e->program->terms[number];
     const stn_spec *spec;
     if (spec_of(e, term, &term->layout, &spec) != STN_OK)
         return NULL;
@@ -94,6 +93,13 @@ stn_tensor *execute_given(struct execution *e, int number)
     }
     free(data);
     stn_spec_release(&spec);
+    return tensor;
+}
+
+stn_tensor *execute_given(struct execution *e, int number)
+{
+    const struct term *term = &e->program->terms[number];
+    stn_tensor *tensor = give(e, term);
     if (tensor != NULL && term->step == GIVEN && term->requires_grad)
         stn_set_requires_grad(tensor, 1);
     return tensor;
@@ -165,8 +171,46 @@ static int forward(struct execution *e)
     return 1;
 }
 
+/* Gradients of the leaves' gradients, into the leaves. */
+static stn_status differentiate_twice(struct execution *e, int n, stn_tensor **losses, stn_tensor **cotangents)
+{
+    stn_tensor *leaves[MAX_TERMS], *grads[MAX_TERMS], *second[MAX_TERMS], *theirs[MAX_TERMS];
+    int of[MAX_TERMS], n_leaves = 0, n_second = 0;
+    for (int t = 0; t < e->program->n_terms; t++)
+        if (e->program->terms[t].step == GIVEN && e->program->terms[t].requires_grad) {
+            of[n_leaves] = t;
+            leaves[n_leaves++] = e->tensor[t];
+        }
+    const stn_status status = stn_grad(e->context, n, losses, cotangents, n_leaves, leaves, 1, 1, grads);
+    for (int i = 0; i < n_leaves && status == STN_OK; i++) {
+        const struct term term = program_second_cotangent(&e->program->terms[of[i]]);
+        if (!stn_requires_grad(grads[i]))
+            continue;
+        second[n_second] = grads[i];
+        theirs[n_second++] = give(e, &term);
+    }
+    return n_second > 0 ? stn_backward_many(e->context, n_second, second, theirs, 1) : status;
+}
+
+/* Who refuses it says so on one rank as on many, and leaves a graph that goes backward once. */
+static int twice(struct execution *e, int n, stn_tensor **losses, stn_tensor **cotangents, struct answers *answers)
+{
+    char text[sizeof answers->refusal] = "";
+    if (differentiate_twice(e, n, losses, cotangents) != STN_OK) {
+        stn_context_take_error(e->context, text, sizeof text);
+        for (int t = 0; t < e->program->n_terms; t++)
+            if (e->program->terms[t].step == GIVEN && e->program->terms[t].requires_grad)
+                stn_zero_grad(e->tensor[t]);
+    }
+    if (e->mesh == NULL)
+        snprintf(answers->refusal, sizeof answers->refusal, "%s", text);
+    if (strcmp(text, answers->refusal) != 0)
+        return wrong(e, "a second derivative: expected '%s', got '%s'", answers->refusal, text);
+    return 1;
+}
+
 /* Differentiated is what nothing reads. */
-static int backward(struct execution *e)
+static int backward(struct execution *e, struct answers *answers)
 {
     stn_tensor *losses[MAX_TERMS], *cotangents[MAX_TERMS];
     int n = 0;
@@ -175,6 +219,8 @@ static int backward(struct execution *e)
             losses[n] = e->tensor[t];
             cotangents[n++] = execute_given(e, t);
         }
+    if (n > 0 && program_goes_twice(e->program) && !twice(e, n, losses, cotangents, answers))
+        return 0;
     if (n > 0 && stn_backward_many(e->context, n, losses, cotangents, 0) != STN_OK)
         return failed(e, "backward", "the program");
     return 1;
@@ -263,7 +309,7 @@ int execute_alone(struct program *p, struct answers *answers, struct finding *fi
     int good = forward(&e);
     if (good) {
         note_shapes(&e, p);
-        good = backward(&e) && keep(&e, p, answers);
+        good = backward(&e, answers) && keep(&e, p, answers);
         finding->alone = !good;
     }
     stn_scope_end(e.context);
@@ -352,7 +398,7 @@ static void compare_gradient(struct execution *e, int t, const struct answers *a
 
 struct comparing {
     struct program *program;
-    const struct answers *answers;
+    struct answers *answers;   /* read */
     struct finding *findings; /* one per rank */
 };
 
@@ -379,7 +425,7 @@ static stn_status rank_main(stn_context *context, void *arg)
     for (int t = 0; t < p->n_terms && stn_context_rank(context) == 0; t++)
         if (p->terms[t].step >= 0 && e.tensor[t] && !stn_tensor_is_error(e.tensor[t]))
             parts_layout(stn_tensor_spec(e.tensor[t]), &p->terms[t].came);
-    if (went && backward(&e))
+    if (went && backward(&e, c->answers))
         for (int t = 0; t < p->n_terms; t++) {
             if (p->terms[t].step == LOST || p->terms[t].is_changed)
                 continue;
@@ -393,7 +439,7 @@ static stn_status rank_main(stn_context *context, void *arg)
     return STN_OK;
 }
 
-int execute_compare(struct program *p, const struct answers *answers, struct finding *finding)
+int execute_compare(struct program *p, struct answers *answers, struct finding *finding)
 {
     struct finding findings[GRID_MAX_RANKS] = {{{0}, 0, 0}};
     struct comparing comparing = {p, answers, findings};

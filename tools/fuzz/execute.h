@@ -11,7 +11,8 @@ enum { FINDING_TEXT = 640 };
 /** What one rank gave. */
 struct answers {
     void *value[MAX_TERMS], *grad[MAX_TERMS];
-    double largest; /* of the gradients */
+    double largest;    /* of the gradients */
+    char refusal[256]; /* of a second derivative */
 };
 
 /** What is wrong; `text` is "" if nothing is. */
@@ -47,6 +48,6 @@ void answers_free(struct answers *answers);
 
 /** The whole program on its mesh and queue, compared with the answers. @return 1 where all is the same, else 0 with the
  * first rank's finding; what steps made then has in `p` the layout that it came in. */
-int execute_compare(struct program *p, const struct answers *answers, struct finding *finding);
+int execute_compare(struct program *p, struct answers *answers, struct finding *finding);
 
 #endif

@@ -251,6 +251,29 @@ static void print_leaves(FILE *out, const struct program *p)
         }
 }
 
+/* Gradients of the leaves' gradients, as execute.c makes them. */
+static void print_twice(FILE *out, const struct program *p)
+{
+    fprintf(out,
+            "    stn_tensor *leaves[%d], *firsts[%d], *seconds[%d], *theirs[%d];\n    int leaf = 0, m = 0;\n",
+            p->n_terms, p->n_terms, p->n_terms, p->n_terms);
+    for (int t = 0; t < p->n_terms; t++)
+        if (p->terms[t].step == GIVEN && p->terms[t].requires_grad)
+            fprintf(out, "    leaves[leaf++] = t[%d];\n", t);
+    fprintf(out, "    stn_grad(c, n, losses, cotangents, leaf, leaves, 1, 1, firsts);\n    leaf = 0;\n");
+    for (int t = 0; t < p->n_terms; t++)
+        if (p->terms[t].step == GIVEN && p->terms[t].requires_grad) {
+            const struct term term = program_second_cotangent(&p->terms[t]);
+            fprintf(out, "    if (stn_requires_grad(firsts[leaf++])) {\n        seconds[m] = firsts[leaf - 1];\n"
+                         "        theirs[m++] = tensor(c, mesh, ");
+            print_given(out, &term, 0);
+            fprintf(out, ",\n            ");
+            print_layout(out, p, &term.layout, term.ndim);
+            fprintf(out, ";\n    }\n");
+        }
+    fprintf(out, "    stn_backward_many(c, m, seconds, theirs, 1);\n");
+}
+
 static void print_backward(FILE *out, const struct program *p)
 {
     fprintf(out, "    stn_tensor *losses[%d], *cotangents[%d], *g;\n    static double *grads[%d];\n    int n = 0;\n",
@@ -266,6 +289,8 @@ static void print_backward(FILE *out, const struct program *p)
             print_layout(out, p, &p->terms[t].layout, p->terms[t].ndim);
             fprintf(out, ";\n    }\n");
         }
+    if (program_goes_twice(p))
+        print_twice(out, p);
     fprintf(out, "    stn_backward_many(c, n, losses, cotangents, 0);\n");
     for (int t = 0; t < p->n_terms; t++)
         if (p->terms[t].step == GIVEN && p->terms[t].requires_grad)

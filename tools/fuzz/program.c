@@ -53,3 +53,17 @@ int program_goes_round(const struct program *p)
 {
     return p->seed % 2 != 0;
 }
+
+int program_goes_twice(const struct program *p)
+{
+    return p->seed % 3 == 0;
+}
+
+struct term program_second_cotangent(const struct term *leaf)
+{
+    struct term term = *leaf;
+    term.seed = rng_mix(leaf->seed, 2);
+    term.lo = -1;
+    term.hi = 1;
+    return term;
+}

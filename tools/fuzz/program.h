@@ -71,4 +71,10 @@ int64_t term_numel(const struct term *term);
 /** Whether keys of attention go round, however short: in every other program. */
 int program_goes_round(const struct program *p);
 
+/** Whether its gradients are differentiated, too: of one program in three. */
+int program_goes_twice(const struct program *p);
+
+/** The cotangent of a leaf's gradient there, in the leaf's layout. */
+struct term program_second_cotangent(const struct term *leaf);
+
 #endif
