@@ -166,7 +166,8 @@ STN_API stn_status stn_add_tensor_hook(stn_tensor *tensor, stn_tensor_hook hook,
 STN_API stn_status stn_remove_hook(stn_context *context);
 
 /** Lets the result of an op keep its gradient, as a leaf does: stn_grad_of gives it once a stn_backward has reached the
- *  tensor, complete, as hooks left it; further ones add to it, stn_zero_grad forgets it. Completing it is collective
+ *  tensor, complete, as hooks left it; further ones add to it, stn_zero_grad forgets it. It goes on where the tensor
+ *  is changed in place, with the gradient of what it is then; hooks stay with what it was. Completing it is collective
  *  over its mesh, so that every rank of that says it, or none. Nothing happens to a leaf. Local.
  *  @return STN_ERR_STATE (it does not require grad), STN_ERR_MEMORY. */
 STN_API stn_status stn_retain_grad(stn_tensor *tensor);

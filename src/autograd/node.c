@@ -133,6 +133,8 @@ stn_status stni_node_save(struct stni_node *node, const stn_op_call *call)
 static void set_history(stn_tensor *tensor, struct stni_node *node, int output)
 {
     struct stni_node *before = tensor->node;
+    if (before && before->hooks && node)
+        stni_tensor_hooks_follow(&before->hooks, tensor->output, &node->hooks, output);
     tensor->node = node ? stni_node_retain(node) : NULL;
     tensor->output = output;
     tensor->flags |= STNI_TENSOR_REQUIRES_GRAD;

@@ -101,6 +101,19 @@ struct stni_tensor_hooks *stni_tensor_hooks_keeper(struct stni_tensor_hooks *hoo
     return hooks;
 }
 
+void stni_tensor_hooks_follow(struct stni_tensor_hooks **from, int output, struct stni_tensor_hooks **to, int at)
+{
+    struct stni_tensor_hooks *keeper = stni_tensor_hooks_keeper(*from, output);
+    if (!keeper)
+        return;
+    while (*from != keeper)
+        from = &(*from)->next;
+    *from = keeper->next;
+    keeper->output = at;
+    keeper->next = *to;
+    *to = keeper;
+}
+
 static void destroy_first(struct stni_tensor_hooks **hooks)
 {
     struct stni_tensor_hooks *entry = *hooks;

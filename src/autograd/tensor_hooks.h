@@ -25,6 +25,10 @@ stn_status stni_tensor_hooks_run(struct stni_tensor_hooks *hooks, int output, co
 /* The entry that keeps an output's gradient; NULL if none does. */
 struct stni_tensor_hooks *stni_tensor_hooks_keeper(struct stni_tensor_hooks *hooks, int output);
 
+/* A tensor has another history since it was changed in place: what keeps its gradient goes with it, to an output of the
+ * new node. Hooks stay with what it was. */
+void stni_tensor_hooks_follow(struct stni_tensor_hooks **from, int output, struct stni_tensor_hooks **to, int at);
+
 void stni_tensor_hooks_destroy(struct stni_tensor_hooks **hooks);
 
 /* Which word a hook that removes itself sets: around its call, with the outer one to come back to. */

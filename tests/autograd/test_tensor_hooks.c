@@ -424,6 +424,23 @@ static stn_status keep_layout_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+/* A change in place makes another tensor of it, which keeps on: hooks see what it was. */
+static stn_status keep_in_place_body(stn_context *context, void *arg)
+{
+    struct heard heard = {.scale = 1};
+    stn_scope_begin(context);
+    stn_tensor *y = stn_mul_number(leaf(context, *(stn_placement *)arg), 2), *loss = sum(stn_mul_number(y, 5));
+    CHECK_STATUS(stn_retain_grad(y), STN_OK);
+    CHECK_STATUS(stn_add_tensor_hook(y, hear, &heard, NULL), STN_OK);
+    CHECK_STATUS(stn_backward_many(context, 1, &loss, NULL, 1), STN_OK);
+    CHECK(stn_mul_number_(y, 3) == y);
+    check_grad(y, 5, 0);
+    CHECK_STATUS(stn_backward(sum(stn_mul_number(y, 7))), STN_OK);
+    check_grad(y, 5 + 7, 0);
+    CHECK(heard.calls == 2 && heard.seen == 3 * 7);
+    return stn_scope_end(context);
+}
+
 static void results_keep_their_gradients_where_told_to(void)
 {
     stn_placement placements[] = {stn_replicate(), stn_shard(0), stn_partial(STN_SUM)};
@@ -431,6 +448,7 @@ static void results_keep_their_gradients_where_told_to(void)
         for (int p = 0; p < 3; p++) {
             test_ranks(ranks, keep_body, &placements[p]);
             test_ranks(ranks, keep_layout_body, &placements[p]);
+            test_ranks(ranks, keep_in_place_body, &placements[p]);
         }
 }
 
