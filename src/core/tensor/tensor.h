@@ -63,7 +63,7 @@ stn_status stni_tensor_on(stn_context *context, const stn_spec *spec, struct stn
  * own. */
 void stni_tensor_show(stn_tensor *tensor, const stn_tensor *base);
 
-/* As stni_tensor_show, of what goes before a change and so hinders none: whether `base` requires grad does not count. */
+/* As stni_tensor_show, of what is copied before a change and so hinders none, whether `base` requires grad or not. */
 void stni_tensor_show_elements(stn_tensor *tensor, const stn_tensor *base);
 void stni_tensor_show_nothing(stn_tensor *tensor);
 
