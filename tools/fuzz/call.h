@@ -94,6 +94,9 @@ void call_fill_struct(const struct call *call, char *attrs);
 /** Whether keys of attention go round, however short: in every other call of it. */
 int call_goes_round(const struct call *call);
 
+/** Whether gradients are differentiated, too: of one call in three. */
+int call_goes_twice(const struct call *call);
+
 /** Writes a C program that makes the call on one rank and in its world, whose ranks have a platform. */
 void call_print(FILE *out, const struct call *call, const struct platform *platform);
 

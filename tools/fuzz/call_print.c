@@ -312,31 +312,56 @@ static void print_call(FILE *out, const struct call *c)
                  "stn_context_error_text(c));\n");
 }
 
+/* A tensor becomes one more that is differentiated, with a cotangent of its own; `k` tells them apart. */
+static void print_loss(FILE *out, const char *tensor, const char *k)
+{
+    fprintf(out,
+            "            struct given like = {stn_tensor_dtype(%s), stn_tensor_ndim(%s), {0}, REAL, "
+            "99 + (uint64_t)(%s), 0};\n            for (int d = 0; d < like.ndim; d++)\n"
+            "                like.shape[d] = stn_tensor_shape(%s)[d];\n",
+            tensor, tensor, k, tensor);
+    fprintf(out,
+            "            cotangents[n] = tensor(c, stn_spec_mesh(stn_tensor_spec(%s)), &like, (stn_placement[8]){{0}}, "
+            "NULL, NULL, NULL);\n            losses[n++] = %s;\n        }\n",
+            tensor, tensor);
+}
+
+static void print_again(FILE *out)
+{
+    fprintf(out, "        n = 0;\n        for (int i = 0; status == STN_OK && i < m; i++)\n"
+                 "        if (g[i] && stn_requires_grad(g[i])) {\n");
+    char k[16];
+    snprintf(k, sizeof k, "%d + i", CALL_OUTPUTS);
+    print_loss(out, "g[i]", k);
+    fprintf(out, "        if (n > 0)\n"
+                 "            status = stn_grad(c, n, losses, cotangents, m, leaves, 0, 0, g + m);\n");
+}
+
 static void print_backward(FILE *out, const struct call *c)
 {
-    fprintf(out, "    stn_tensor *losses[%d], *cotangents[%d], *leaves[%d], *g[%d] = {NULL};\n    int n = 0, m = 0;\n",
-            CALL_OUTPUTS, CALL_OUTPUTS, CALL_INPUTS, CALL_INPUTS);
+    const int twice = call_goes_twice(c);
+    fprintf(out,
+            "    stn_tensor *losses[%d], *cotangents[%d], *leaves[%d], *g[%d] = {NULL};\n    int n = 0, m = 0;\n",
+            CALL_OUTPUTS, CALL_OUTPUTS, CALL_INPUTS, 2 * CALL_INPUTS);
     fprintf(out,
             "    for (int k = 0; status == STN_OK && k < %d; k++)\n        if (o[k] && stn_requires_grad(o[k])) {\n",
             c->n_outputs);
-    fprintf(
-        out,
-        "            struct given like = {stn_tensor_dtype(o[k]), stn_tensor_ndim(o[k]), {0}, REAL, 99 + (uint64_t)k, "
-        "0};\n"
-        "            for (int d = 0; d < like.ndim; d++)\n                like.shape[d] = stn_tensor_shape(o[k])[d];\n"
-        "            cotangents[n] = tensor(c, stn_spec_mesh(stn_tensor_spec(o[k])), &like, (stn_placement[8]){{0}}, "
-        "NULL, NULL, NULL);\n"
-        "            losses[n++] = o[k];\n        }\n");
+    print_loss(out, "o[k]", "k");
     fprintf(out,
             "    for (int i = 0; i < %d; i++)\n        if (leaf[i] && stn_requires_grad(leaf[i]) && (i == 0 || leaf[i] "
             "!= leaf[i - 1]))\n"
             "            leaves[m++] = leaf[i];\n",
             c->n_inputs);
-    fprintf(out, "    if (n > 0 && m > 0) {\n        status = stn_grad(c, n, losses, cotangents, m, leaves, 0, 0, g);\n"
-                 "        printf(\"rank %%d of %%d: gradient: %%s: %%s\\n\", stn_context_rank(c), stn_context_size(c), "
+    fprintf(out,
+            "    if (n > 0 && m > 0) {\n        status = stn_grad(c, n, losses, cotangents, m, leaves, %d, %d, g);\n",
+            twice, twice);
+    if (twice)
+        print_again(out);
+    fprintf(out, "        printf(\"rank %%d of %%d: gradient: %%s: %%s\\n\", stn_context_rank(c), stn_context_size(c), "
                  "stn_status_text(status), "
                  "stn_context_error_text(c));\n"
-                 "        for (int i = 0; i < m; i++)\n            show(c, \"gradient\", i, g[i]);\n    }\n");
+                 "        for (int i = 0; i < %d * m; i++)\n            show(c, \"gradient\", i, g[i]);\n    }\n",
+            twice ? 2 : 1);
 }
 
 void call_print(FILE *out, const struct call *c, const struct platform *platform)
