@@ -26,11 +26,12 @@ struct against_one_op {
     struct against_one_input in[AGAINST_ONE_MAX_INPUTS];
     double tolerance; /* of the largest difference, relative to the largest value, or to 1e-6 where all are less */
     int first_order;  /* 1: gradients alone */
+    uint32_t still;   /* bit i: input i requires no gradient; against_one_check draws more of them */
 };
 
 /** Runs the op on whole local tensors, and on `mesh` in layouts drawn from `state`; compares the output, the
- * gradients of the F64 and F32 inputs for a drawn cotangent in a drawn layout, and the derivatives of those
- * gradients. Collective. Ranks outside the mesh take part. */
+ * gradients of the F64 and F32 inputs, of some of them alone every other time, for a drawn cotangent in a drawn
+ * layout, and the derivatives of those gradients. Collective. Ranks outside the mesh take part. */
 void against_one_check(stn_context *context, uint64_t *state, const stn_mesh *mesh, const struct against_one_op *op);
 
 /** The same for `rounds` drawn F64 tensors, meshes and layouts with pending sums, of a call with one input whose
