@@ -149,6 +149,55 @@ static void contexts_end_with_scopes_and_graphs_alive(void)
     }
 }
 
+enum { KEPT = 4 };
+
+/* What a hook keeps: it lets go of tensors with histories of their own, while the context's end goes through all. */
+static void let_go(void *arg)
+{
+    stn_tensor **kept = arg;
+    for (int i = 0; i < KEPT; i++)
+        stn_tensor_release(&kept[i]);
+}
+
+static stn_status let_pass(stn_tensor *gradient, stn_tensor **instead, void *arg)
+{
+    (void)gradient, (void)instead, (void)arg;
+    return STN_OK;
+}
+
+static stn_tensor *new_leaf(stn_context *context, const stn_spec *spec)
+{
+    stn_tensor *leaf = stn_ones(context, spec);
+    CHECK_STATUS(stn_set_requires_grad(leaf, 1), STN_OK);
+    return leaf;
+}
+
+static void hooks_let_go_of_what_they_keep_when_a_context_ends(void)
+{
+    for (int order = 0; order < 2; order++) { /* what is kept was made before the leaf with the hook, or behind it */
+        stn_context *context;
+        const stn_spec *spec;
+        stn_tensor *leaf = NULL, *kept[KEPT];
+        CHECK_STATUS(stn_context_create(NULL, &context), STN_OK);
+        CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 1, (int64_t[]){N}, NULL, &spec), STN_OK);
+        if (order)
+            leaf = new_leaf(context, spec);
+        for (int i = 0; i < KEPT; i += 2) {
+            kept[i] = new_leaf(context, spec);
+            kept[i + 1] = stn_exp(kept[i]);
+        }
+        if (!order)
+            leaf = new_leaf(context, spec);
+        CHECK_STATUS(stn_add_tensor_hook(leaf, let_pass, kept, let_go), STN_OK);
+        stn_context_destroy(&context);
+        for (int i = 0; i < KEPT; i++)
+            CHECK(kept[i] == NULL);
+        CHECK_NEAR((double)*(float *)stn_tensor_data(leaf), 1, 0);
+        stn_tensor_release(&leaf);
+        stn_spec_release(&spec);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -156,6 +205,7 @@ int main(int argc, char **argv)
          what_ranks_hand_out_can_be_read_and_released_after_them},
         {"empty_optimizers_and_lists_outlive_their_context", empty_optimizers_and_lists_outlive_their_context},
         {"contexts_end_with_scopes_and_graphs_alive", contexts_end_with_scopes_and_graphs_alive},
+        {"hooks_let_go_of_what_they_keep_when_a_context_ends", hooks_let_go_of_what_they_keep_when_a_context_ends},
     };
     return TEST_MAIN(argc, argv, cases);
 }

@@ -271,12 +271,13 @@ fail:
     return stni_error_set(error, status, "context: %s", stn_status_text(status));
 }
 
-/* The history may hold the last reference to the tensor itself. */
+/* The history may hold the last reference to the tensor itself, or a hook of it that to another one, which waits to be
+ * reaped then, with its own. */
 static void drop_history(void *object, void *arg)
 {
     (void)arg;
     stn_tensor *tensor = object;
-    if (tensor->context == NULL || (tensor->node == NULL && tensor->leaf == NULL))
+    if (tensor->context == NULL || (tensor->node == NULL && tensor->leaf == NULL) || atomic_load(&tensor->refs) == 0)
         return;
     stn_tensor_retain(tensor);
     tensor->context->drop_autograd(tensor);
