@@ -124,12 +124,17 @@ static int is_only(const stn_tensor *t)
            atomic_load(&stni_tensor_root(t)->refs) == 1;
 }
 
-/* A cotangent that the caller gave may have gone all the way, and one may be that of several. */
+/* A cotangent that the caller gave may have gone all the way, and one may be that of several. What is the only view of
+ * memory that nobody else has is none. */
 static stn_status own(struct stni_capture *asked)
 {
     stn_tensor *gradient = asked->gradient;
-    if (is_only(gradient))
+    const int shares = (gradient->flags & STNI_TENSOR_SHARES) != 0;
+    if (is_only(gradient) && (!shares || atomic_load(&stni_tensor_root(gradient)->views) == 1)) {
+        if (shares)
+            stni_tensor_show_nothing(gradient);
         return STN_OK;
+    }
     asked->gradient = NULL;
     return stni_gradient_own(gradient, &asked->gradient);
 }

@@ -371,11 +371,41 @@ static void results_made_by_way_of_views_are_changed_where_gradients_follow(void
     test_ranks(6, way_body, NULL);
 }
 
+/* A gradient that backward has squeezed is no view either: it is changed where a gradient follows. */
+static stn_status squeezed_body(stn_context *context, void *arg)
+{
+    const stn_placement places[] = {stn_replicate(), stn_shard(0)}, whole = stn_replicate();
+    const stn_mesh *mesh = test_mesh(context, stn_context_size(context), 0);
+    (void)arg;
+    for (int p = 0; p < 2; p++) {
+        double got[4];
+        stn_tensor *grad = NULL;
+        stn_scope_begin(context);
+        stn_tensor *v = test_tensor(context, mesh, &places[p], STN_DTYPE_F64, 1, (int64_t[]){4}, NULL, counted);
+        stn_tensor *w = test_tensor(context, mesh, &whole, STN_DTYPE_F64, 2, (int64_t[]){4, 2}, NULL, counted);
+        CHECK_STATUS(stn_set_requires_grad(v, 1), STN_OK);
+        stn_tensor *y = stn_matmul(v, w), *cotangent = stn_detach(stn_matmul(v, w));
+        CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &v, 0, 0, &grad), STN_OK);
+        CHECK(!stn_tensor_is_view(grad) && stn_copy_(grad, v) == grad);
+        test_read(stn_detach(grad), got, 4);
+        for (int i = 0; i < 4; i++)
+            CHECK_NEAR(got[i], counted(i), 0);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void gradients_are_no_views(void)
+{
+    test_worlds(squeezed_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"results_that_are_no_views_have_memory_of_their_own", results_that_are_no_views_have_memory_of_their_own},
         {"copies_of_leaves_are_none", copies_of_leaves_are_none},
+        {"gradients_are_no_views", gradients_are_no_views},
         {"results_whose_memory_a_graph_keeps_have_their_own", results_whose_memory_a_graph_keeps_have_their_own},
         {"results_made_by_way_of_views_are_changed_where_gradients_follow",
          results_made_by_way_of_views_are_changed_where_gradients_follow},
