@@ -131,6 +131,10 @@ void stnp_function_end(stnp_context *context, stnp_frame *frame);
  *  taken it. @return 0 or -1. */
 int stnp_function_hold(stnp_context *context, PyObject *result);
 
+/** An exception (NULL: none could be had) becomes the context's error, with `what` in its text, which peers are told.
+ * @return the status that is kept now. */
+stn_status stnp_fail_by(stn_context *context, PyObject *exception, const char *what);
+
 /** The exception that is set becomes the context's error, with `what` in its text, and is kept for the end of the call
  *  that it fails. @return the status for the library. */
 stn_status stnp_fail_by_raised(stnp_context *context, const char *what);
@@ -202,6 +206,8 @@ int stnp_errors_init(PyObject *module);
 
 /** Raises the class of a status. @return NULL. */
 PyObject *stnp_raise(stn_status status, const char *text);
+
+int stnp_is_error(PyObject *exception); /**< Whether it is one of ours. */
 
 /** The status of an exception that is one of ours, STN_ERR_CALLBACK of any other. */
 stn_status stnp_status_of(PyObject *exception);

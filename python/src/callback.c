@@ -124,21 +124,27 @@ int stnp_call_begin(stnp_calling *calling, stnp_callback *callback)
     return 1;
 }
 
-stn_status stnp_fail_by_raised(stnp_context *context, const char *what)
+stn_status stnp_fail_by(stn_context *context, PyObject *exception, const char *what)
 {
-    PyObject *type, *value, *traceback, *text = NULL;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    const stn_status status = value ? stnp_status_of(value) : STN_ERR_CALLBACK;
-    PyObject *name = value ? PyType_GetName(Py_TYPE(value)) : NULL;
+    const stn_status status = exception ? stnp_status_of(exception) : STN_ERR_CALLBACK;
+    PyObject *name = exception ? PyType_GetName(Py_TYPE(exception)) : NULL, *text = NULL;
     if (name)
-        text = PyUnicode_FromFormat("%s raised %U: %S", what, name, value);
+        text = PyUnicode_FromFormat("%s raised %U: %S", what, name, exception);
     PyErr_Clear(); /* of a value whose text cannot be had */
     const char *words = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     PyErr_Clear();
-    const stn_status kept = stn_context_fail(context->handle, status, words ? words : what);
+    const stn_status kept = stn_context_fail(context, status, words ? words : what);
     Py_XDECREF(text);
     Py_XDECREF(name);
+    return kept;
+}
+
+stn_status stnp_fail_by_raised(stnp_context *context, const char *what)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    const stn_status kept = stnp_fail_by(context->handle, value, what);
     PyErr_Restore(type, value, traceback);
     stnp_keep_raised(context);
     return kept;

@@ -108,9 +108,14 @@ PyObject *stnp_raise(stn_status status, const char *text)
     return NULL;
 }
 
+int stnp_is_error(PyObject *exception)
+{
+    return PyObject_IsInstance(exception, base) == 1;
+}
+
 stn_status stnp_status_of(PyObject *exception)
 {
-    PyObject *name = PyObject_IsInstance(exception, base) == 1 ? PyObject_GetAttrString(exception, "status") : NULL;
+    PyObject *name = stnp_is_error(exception) ? PyObject_GetAttrString(exception, "status") : NULL;
     stn_status found = STN_ERR_CALLBACK;
     for (int s = STN_OK + 1; name && s < STN_STATUS_COUNT; s++) {
         if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, statuses[s].name) == 0)

@@ -34,6 +34,8 @@ static stn_status rank_main(stn_context *handle, void *arg)
     } else {
         PyObject *failure = take_exception();
         status = failure ? stnp_status_of(failure) : STN_ERR_CALLBACK;
+        if (failure && !stnp_is_error(failure)) /* what the library has raised its ranks tell each other */
+            stnp_fail_by(handle, failure, "the function of launch");
         if (failure)
             PyList_SetItem(job->failures, at, failure);
     }

@@ -26,6 +26,7 @@ class Launch(TestCase):
                 x.full_tensor()
             except st.CommunicationError as error:
                 seen.append(error.status)
+                self.assertRegex(str(error), "rank 1: the function of launch raised KeyError: 'mine'")
                 raise
 
         with self.assertRaisesRegex(KeyError, "mine") as raised:
