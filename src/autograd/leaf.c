@@ -128,8 +128,8 @@ stn_status stni_leaf_place(const struct stni_leaf *leaf, stn_tensor **gradient)
 {
     stn_tensor *placed = NULL;
     const stn_spec *spec = (*gradient)->spec;
-    if (leaf->handle == NULL || !stni_storage_is_in_host_memory(leaf->handle->storage) ||
-        stni_storage_is_in_host_memory((*gradient)->storage))
+    if (leaf->handle == NULL || stni_storage_is_in_host_memory(leaf->handle->storage) ==
+                                    stni_storage_is_in_host_memory((*gradient)->storage))
         return STN_OK;
     STNI_TRY(stni_tensor_create_beside(leaf->handle, spec, &placed));
     const stn_status status = copy_elements(placed, *gradient);
@@ -166,7 +166,7 @@ static stn_status move(stn_tensor **tensor, const stn_spec *spec)
     return STN_OK;
 }
 
-/* Its elements are copied once, be it to memory of its own or to the host's. */
+/* Its elements are copied once, be it to memory of its own or to where the leaf lies. */
 static stn_status take_first(struct stni_leaf *leaf, stn_tensor *gradient)
 {
     stn_status status = stni_leaf_place(leaf, &gradient);

@@ -53,7 +53,7 @@ stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out);
 /* Forgets both gradients. */
 void stni_leaf_drop_gradients(struct stni_leaf *leaf);
 
-/* Moves what is to be the leaf's complete gradient to the host's memory where the leaf lies there. */
+/* Moves what is to be the leaf's complete gradient to the memory that the leaf lies in, the device's or the host's. */
 stn_status stni_leaf_place(const struct stni_leaf *leaf, stn_tensor **gradient);
 
 /* Adds to the complete gradient what has been completed, which becomes it where there is none: memory that nobody

@@ -11,7 +11,7 @@
 static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
 {
     stn_box to_box, from_box;
-    STNI_TRY(stni_tensor_create_beside(from, from->spec, out));
+    STNI_TRY(stni_tensor_create_for(from, from->spec, out));
     stni_tensor_box(*out, &to_box);
     stni_tensor_box(from, &from_box);
     if (from->spec->local_numel == 0)

@@ -159,11 +159,11 @@ static stn_status reserve(stn_optimizer *optimizer, int more)
     return STN_OK;
 }
 
-static stn_status zeros_beside(stn_tensor *parameter, stn_tensor **out)
+static stn_status zeros_for(stn_tensor *parameter, stn_tensor **out)
 {
     stn_context *context = parameter->context;
     const stn_spec *spec = parameter->spec;
-    STNI_TRY(stni_tensor_create_beside(parameter, spec, out));
+    STNI_TRY(stni_tensor_create_for(parameter, spec, out));
     return stni_fail_queue(context,
                            stni_fill_zeros(context->queue, (*out)->data, spec->local_numel, spec->layout.dtype));
 }
@@ -177,7 +177,7 @@ static stn_status add(stn_optimizer *optimizer, const stn_parameter_group *group
     stn_status status =
         p.name ? STN_OK : stni_fail_memory(optimizer->context, "a parameter's name", strlen(parameter->name) + 1);
     for (int s = 0; s < optimizer->rule->n_state && status == STN_OK; s++)
-        status = zeros_beside(parameter->tensor, &p.state[s]);
+        status = zeros_for(parameter->tensor, &p.state[s]);
     if (status == STN_OK)
         status = stni_keys_add_name(&optimizer->names, optimizer->context, p.name, optimizer->n);
     if (status == STN_OK)

@@ -290,6 +290,46 @@ static void joined_gradients_lie_there_too(void)
     on_ranks(RANKS, joined_body, NULL, NULL);
 }
 
+/* Where all that is made lies on the host, a parameter of the device keeps its gradient beside it: first, added to and
+ * clipped. What the optimizer and the average keep of it is made there. */
+static stn_status parted_body(stn_context *context, void *arg)
+{
+    stn_tensor *grad = NULL;
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *w = stn_ones(context, local(context, STN_DTYPE_F64));
+    const stn_named_tensor named = {"w", w};
+    const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
+    struct model m = {.context = context};
+    CHECK_STATUS(stn_set_requires_grad(w, 1), STN_OK);
+    CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
+    stn_scope_begin(context);
+    for (int i = 0; i < 3; i++) {
+        CHECK_STATUS(i < 2 ? stn_backward(stn_sum(stn_mul(w, w), 0, NULL, 0))
+                           : stn_clip_grad_norm(context, 1, &w, 0.5, NULL),
+                     STN_OK);
+        CHECK_STATUS(stn_grad_of(w, &grad), STN_OK);
+        CHECK_I64(stn_tensor_is_in_host_memory(grad), context->device->is_cpu);
+    }
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    const int64_t before = memory_of(context).host_live_bytes;
+    CHECK_STATUS(stn_adamw_create(context, NULL, &m.optimizer), STN_OK);
+    CHECK_STATUS(stn_optimizer_add_group(m.optimizer, &group), STN_OK);
+    CHECK_STATUS(stn_average_create(context, 1, &named, &m.average), STN_OK);
+    stn_host_memory_end(context);
+    CHECK_I64(memory_of(context).host_live_bytes - before,
+              context->device->is_cpu ? 0 : (STATE + AVERAGE) * bytes_of(w));
+    CHECK_STATUS(stn_optimizer_step(m.optimizer), STN_OK);
+    CHECK_STATUS(stn_average_update(m.average, 0.5), STN_OK);
+    release(&m);
+    return stn_scope_end(context);
+}
+
+static void gradients_of_the_device_stay_there(void)
+{
+    on_ranks(1, parted_body, NULL, NULL);
+}
+
 /* What was saved from the device comes back to the host. */
 static stn_status file_body(stn_context *context, void *arg)
 {
@@ -386,6 +426,7 @@ int main(int argc, char **argv)
         {"training_has_the_same_bits", training_has_the_same_bits},
         {"memory_lies_where_it_was_asked_for", memory_lies_where_it_was_asked_for},
         {"joined_gradients_lie_there_too", joined_gradients_lie_there_too},
+        {"gradients_of_the_device_stay_there", gradients_of_the_device_stay_there},
         {"files_are_read_into_it", files_are_read_into_it},
         {"other_libraries_read_it_on_the_host", other_libraries_read_it_on_the_host},
         {"parts_nest", parts_nest},

@@ -9,11 +9,16 @@ static void choose(stn_context *context)
 stn_status stni_tensor_create_beside(const stn_tensor *tensor, const stn_spec *spec, stn_tensor **out)
 {
     stn_context *context = tensor->context;
-    if (stni_storage_is_in_host_memory(tensor->storage))
-        context->tensor_pool = context->host_pool;
+    context->tensor_pool = stni_storage_is_in_host_memory(tensor->storage) ? context->host_pool : context->pool;
     const stn_status status = stni_tensor_create(context, spec, out);
     choose(context);
     return status;
+}
+
+stn_status stni_tensor_create_for(const stn_tensor *parameter, const stn_spec *spec, stn_tensor **out)
+{
+    return stni_storage_is_in_host_memory(parameter->storage) ? stni_tensor_create_beside(parameter, spec, out)
+                                                              : stni_tensor_create(parameter->context, spec, out);
 }
 
 int stn_tensor_is_in_host_memory(const stn_tensor *tensor)

@@ -4,8 +4,10 @@
 
 #include "core/tensor/tensor.h"
 
-/* As stni_tensor_create, of what belongs to a tensor: it lies in host memory where that does, else where all that is
- * made now does. */
+/* As stni_tensor_create, of a gradient: it lies where the tensor does, wherever else what is made now lies. */
 stn_status stni_tensor_create_beside(const stn_tensor *tensor, const stn_spec *spec, stn_tensor **out);
+
+/* The same of what is kept for a parameter; for one in the device's memory it is made as all that is made now. */
+stn_status stni_tensor_create_for(const stn_tensor *parameter, const stn_spec *spec, stn_tensor **out);
 
 #endif
