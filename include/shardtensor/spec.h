@@ -164,11 +164,13 @@ STN_API stn_status stn_spec_read(const stn_mesh *mesh, const void *buffer, size_
  *  `text` NULL: only counts, whatever `size` is. */
 STN_API int stn_spec_describe(const stn_spec *spec, char *text, size_t size);
 
-/** Writes a drawing of which rank holds what, an SVG document that browsers and notebooks show, as snprintf does. Of
- *  two dims, sharded ones before others, the first goes down; each piece of a further sharded dim has a panel. Ranks
- *  that hold the same chunk, whole or as addends, are named in it, and those without elements below. Local; takes time
- *  in proportion to the mesh.
- *  `text` NULL: only counts, whatever `size` is. 0 for NULL. */
+/** Writes a drawing of which rank holds what, an SVG document that browsers and notebooks show, as snprintf does. Two
+ *  dims are drawn, the last ones that are sharded, or else others; the first of them goes down. Each piece of a further
+ *  sharded dim has a panel. Ranks that hold the same chunk, whole or as addends, are named in it, and some of those
+ *  without elements below: of many, the first eight. Local; takes time and space in proportion to the mesh, some 200
+ *  bytes for a chunk.
+ *  `text` NULL: only counts, whatever `size` is.
+ *  @return bytes without the zero at the end; 0 for NULL. */
 STN_API int stn_spec_draw(const stn_spec *spec, char *text, size_t size);
 
 STN_END_DECLS

@@ -339,6 +339,15 @@ static PyObject *draw(PyObject *object, PyObject *none)
     return drawn;
 }
 
+/** Many chunks make an image that no browser shows in time: notebooks have the words then. */
+static PyObject *draw_for_notebook(PyObject *object, PyObject *none)
+{
+    enum { MOST = 1 << 20 }; /* bytes, of some 5000 chunks */
+    if (stn_spec_draw(((stnp_spec *)object)->handle, NULL, 0) <= MOST)
+        return draw(object, none);
+    Py_RETURN_NONE;
+}
+
 /** Specs are interned: equal ones are one. What was placed on axes of size 1 makes no difference. */
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
@@ -375,7 +384,8 @@ PyTypeObject *stnp_make_spec_type(void)
         {"chunk", chunk, METH_O, "chunk(rank): (shape, offset) of another rank's chunk."},
         {"sizes", sizes_of, METH_O, "sizes(dim): elements of each of its pieces."},
         {"draw", draw, METH_NOARGS, "Which rank holds what, as an SVG document."},
-        {"_repr_svg_", draw, METH_NOARGS, "The same, by which notebooks show a layout."},
+        {"_repr_svg_", draw_for_notebook, METH_NOARGS,
+         "The same, by which notebooks show a layout; None where it takes more than 1 MiB."},
         {"to_bytes", to_bytes, METH_NOARGS,
          "The layout as bytes, which know no rank and no mesh: Mesh.spec_from_bytes reads them, in any process."},
         {0},

@@ -24,6 +24,9 @@ class Call(TestCase):
             self.assertEqual(x.spec.local_shape, wanted)
             self.assertEqual(x.sum(0).spec.placements, ("P(sum)",))
             self.assertEqual((x @ x.transpose(0, 1)).spec.local_shape, (wanted[0], 17))
+            drawn = context.spec(x.spec.mesh, "S0", (100_000,)).draw()
+            self.assertEqual(drawn.count("<rect"), size)
+            self.assertEqual(context.spec(x.spec.mesh, "S0", (100_000,))._repr_svg_(), None if rank > 10 else drawn)
             context.close()
         for rank in range(3):  # what others would ask for is nothing
             context = st.Context(comm=st.fake_comm(rank, 3), rank=rank, size=3)

@@ -1,6 +1,7 @@
 /* Specs as drawings: which rank holds what, as SVG. Two dims are drawn, sharded ones before others; pieces of further
  * sharded dims are panels one below the other. */
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 #include "core/shard/spec.h"
 
 #include <string.h>
@@ -93,14 +94,21 @@ static int top_of(const struct drawing *d, int panel)
 
 /* Text */
 
+/* Bytes of the character; 0: it is no UTF-8, or none that XML has a place for. Axes are named by callers. */
+static size_t character(const char *text)
+{
+    const int is_control = (unsigned char)*text < 0x20;
+    const int is_none = strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0;
+    return is_control || is_none ? 0 : stni_utf8_character(text, strlen(text));
+}
+
 static void put_escaped(struct stni_text *out, const char *text)
 {
-    for (const char *c = text; *c; c++) {
-        const char *name = *c == '<' ? "&lt;" : *c == '>' ? "&gt;" : *c == '&' ? "&amp;" : NULL;
-        if (name)
-            stni_text_put(out, "%s", name);
-        else
-            stni_text_put(out, "%c", *c);
+    for (const char *c = text; *c;) {
+        const size_t n = character(c);
+        const char *name = *c == '<' ? "&lt;" : *c == '>' ? "&gt;" : *c == '&' ? "&amp;" : n == 0 ? "?" : NULL;
+        stni_text_put(out, "%.*s", name ? 5 : (int)n, name ? name : c);
+        c += n > 0 ? n : 1;
     }
 }
 

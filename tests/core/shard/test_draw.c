@@ -124,11 +124,28 @@ static void odd_specs_are_drawn(void)
     world_end(context);
 }
 
+/* Axes have any name; a document of XML has not any character. */
+static void odd_names_are_drawn(void)
+{
+    stn_context *context = world_rank(0, 12);
+    static const char *const name = "\x01\xc3\xbc\xff\xc3 \xef\xbf\xbf\xed\xa0\x80>\t";
+    const int twelve = 12;
+    const stn_mesh *mesh = NULL;
+    stn_scope_begin(context);
+    CHECK_STATUS(stn_mesh_create(context, 1, &twelve, &name, NULL, &mesh), STN_OK);
+    char *text = drawn(stn_spec_of(mesh, STN_DTYPE_F32, "R", 1, (const int64_t[]){5}));
+    CHECK_I64(occurrences(text, " on ?\xc3\xbc?? ??????&gt;?=12</text>"), 1);
+    free(text);
+    CHECK_STATUS(stn_scope_end(context), STN_OK);
+    world_end(context);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
         {"elements_are_drawn_once", elements_are_drawn_once},
         {"odd_specs_are_drawn", odd_specs_are_drawn},
+        {"odd_names_are_drawn", odd_names_are_drawn},
     };
     return TEST_MAIN(argc, argv, cases);
 }
