@@ -172,7 +172,8 @@ typedef struct stn_kernel {
     size_t args_size; /* of its argument struct: must equal the slot's */
     stn_kernel_fn function;
     /** Bytes of scratch that the kernel wants for these arguments on this queue; NULL: none. An op asks by
-     *  stn_op_workspace, on the context's thread, before the launch; it reads no tensor's elements. */
+     *  stn_op_workspace, on the context's thread, before the launch, and a context that checks asks again at the
+     *  launch, which fails if it wants more then; it reads no tensor's elements. */
     size_t (*workspace)(stn_queue *queue, const void *args);
 } stn_kernel;
 
