@@ -51,9 +51,10 @@ static inline stn_status stn_nccl_open(struct ncclComm *comm, stn_comm *control,
  *
  *  `control` is the new communicator's from then on, and destroyed with it. Where this fails it is still the caller's:
  *  usable where no rank had begun to make the communicator (NCCL or the device is not there, options differ; all ranks
- *  return the first rank's text), else aborted. A thread of its own watches over this rank's collectives, so that a
- *  control of MPI wants MPI_THREAD_MULTIPLE, or MPI_THREAD_SERIALIZED. Collective over `control`. `options` may be
- *  NULL.
+ *  return the first rank's text), else aborted. A thread of its own watches over this rank's collectives. Where MPI was
+ *  initialised for less than MPI_THREAD_SERIALIZED it may not ask a control of MPI: that another rank has failed is
+ *  known when this rank's main thread uses MPI next, or else by the deadline. Collective over `control`. `options` may
+ *  be NULL.
  *  @return STN_ERR_ARGUMENT, STN_ERR_NOT_FOUND (no CUDA module, no NCCL), STN_ERR_VERSION (NCCL before 2.18),
  *  STN_ERR_DEVICE, STN_ERR_COMM (what NCCL answers), STN_ERR_TIMEOUT, STN_ERR_PEER, STN_ERR_MEMORY. */
 static inline stn_status stn_comm_create_nccl(stn_comm *control, const stn_nccl_options *options, stn_comm **out)
