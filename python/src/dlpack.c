@@ -203,9 +203,23 @@ static PyObject *own_stream(stnp_context *context)
     return stnp_leave(&entry, status) < 0 || type == STNP_DLPACK_CPU ? NULL : PyLong_FromVoidPtr(stream);
 }
 
+/** Whether a producer says that its memory is the CPU's, where nobody has a stream. */
+static int is_on_cpu(PyObject *object)
+{
+    int type = 0, index = 0;
+    PyObject *place = PyObject_CallMethod(object, "__dlpack_device__", NULL);
+    const int is = place && PyTuple_Check(place) && PyArg_ParseTuple(place, "ii", &type, &index) &&
+                   type == STNP_DLPACK_CPU;
+    PyErr_Clear(); /* __dlpack__ will say it */
+    Py_XDECREF(place);
+    return is;
+}
+
 PyObject *stnp_context_from_dlpack(PyObject *self, PyObject *object)
 {
     PyObject *stream = own_stream((stnp_context *)self);
+    if (stream && is_on_cpu(object))
+        Py_CLEAR(stream);
     PyObject *capsule = PyErr_Occurred() ? NULL : ask(object, stream), *result = NULL;
     const char *name;
     struct DLManagedTensorVersioned *managed = capsule ? open_capsule(capsule, &name) : NULL;

@@ -83,6 +83,8 @@ class Devices(unittest.TestCase):
             self.assertEqual([t.is_in_host_memory for t in (w, w.grad, y)], [True, True, False])
             self.assertEqual([t.__dlpack_device__() for t in (w.grad, y)], [(1, 0), (2, 0)])
             self.assertEqual(numbers(w.grad), [0, 2, 4, 6])
+            self.assertRaisesRegex(st.DeviceError, "from_dlpack: device got type 1, id 0, wanted type 2, id 0",
+                                   context.from_dlpack, w.detach())
             stats = context.stats()
             self.assertEqual((stats["host_live_bytes"], stats["live_bytes"]), (32, 16))
 
