@@ -66,11 +66,13 @@ STN_API void stn_allow_stale_views_end(stn_context *context);
 
 /** Until the matching end, tensors that are made lie in memory of the host that the device's kernels and collectives
  *  reach (of CUDA: page-locked): weights, state of optimizers, values kept for later, that the device has no room for.
- *  Ops take them as they take any tensor, and read them over the bus each time; what ops need meanwhile beside their
- *  results is the device's. Whenever it is made, a leaf's complete gradient lies where the leaf does. So do state and
- *  averages of a parameter that lies there; of one of the device they lie there if they are made meanwhile. Of fully
- *  sharded weights (stn_set_gather_again) a rank's chunk is read once for each gathering; where nothing is gathered, as
- *  on one rank, stn_clone brings them to the device. (Called meanwhile, it copies a tensor of the device to the host.)
+ *  Ops take them as they take any tensor, and read them over the bus each time. Scratch of kernels is the device's, but
+ *  not what an op called meanwhile makes on its way (an operand in another layout, cotangents): make here what is to
+ *  stay, and run steps outside. Whenever it is made, a leaf's complete gradient lies where the leaf does. So do state
+ *  and averages of a parameter that lies there; of one of the device they lie there if they are made meanwhile. Of
+ *  fully sharded weights (stn_set_gather_again) a rank's chunk is read once for each gathering; where nothing is
+ *  gathered, as on one rank, stn_clone brings them to the device. (Called meanwhile, it copies a tensor of the device
+ *  to the host.)
  *
  *  On the CPU all memory is the host's, and nothing changes. Nests. Local; ranks may differ.
  *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_UNSUPPORTED (the device gives no such memory), or the kept error; no end
