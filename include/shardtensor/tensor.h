@@ -75,8 +75,8 @@ STN_API void stn_allow_stale_views_end(stn_context *context);
  *  to the host.)
  *
  *  On the CPU all memory is the host's, and nothing changes. Nests. Local; ranks may differ.
- *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_UNSUPPORTED (the device gives no such memory), or the kept error; no end
- *  is due then. */
+ *  @return STN_ERR_ARGUMENT for NULL, STN_ERR_UNSUPPORTED (the device gives no such memory), or the kept error. It has
+ *  begun all the same, and is to be ended. */
 STN_API stn_status stn_host_memory_begin(stn_context *context);
 
 /** Ends what the last stn_host_memory_begin began. Local. */

@@ -37,7 +37,7 @@ static PyObject *host_memory(PyObject *self, PyObject *on)
     stn_status status = STN_OK;
     if (begins)
         status = stn_host_memory_begin(entry.context->handle);
-    else
+    if (!begins || status != STN_OK) /* what raises has not begun */
         stn_host_memory_end(entry.context->handle);
     if (stnp_leave(&entry, status) < 0)
         return NULL;

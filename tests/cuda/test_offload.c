@@ -411,6 +411,13 @@ static stn_status nesting_body(stn_context *context, void *arg)
     stn_host_memory_end(context);
     CHECK_I64(stn_tensor_is_in_host_memory(stn_clone(stn_ones(context, spec))), on_cpu);
     CHECK_STATUS(stn_host_memory_begin(NULL), STN_ERR_ARGUMENT);
+    CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
+    stn_context_fail(context, STN_ERR_VALUE, NULL);
+    CHECK_STATUS(stn_host_memory_begin(context), STN_ERR_VALUE); /* begun all the same */
+    stn_host_memory_end(context);
+    CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_VALUE);
+    CHECK(stn_tensor_is_in_host_memory(stn_ones(context, spec)));
+    stn_host_memory_end(context);
     CHECK_I64(stn_tensor_is_in_host_memory(NULL), 0);
     return stn_scope_end(context);
 }

@@ -32,13 +32,13 @@ stn_status stn_host_memory_begin(stn_context *context)
 {
     if (context == NULL)
         return STN_ERR_ARGUMENT;
+    context->host_memory++;
+    choose(context);
     STNI_TRY(stni_context_failed(context));
     if (context->host_pool == NULL && !context->device->is_cpu)
         return stni_fail(context, STN_ERR_UNSUPPORTED,
                          "host_memory_begin: device %s gives no memory of the host that its kernels reach",
                          context->device->name);
-    context->host_memory++;
-    choose(context);
     return STN_OK;
 }
 
