@@ -171,7 +171,7 @@ STN_API int stn_spec_describe(const stn_spec *spec, char *text, size_t size);
  *  bytes for a chunk.
  *  `text` NULL: only counts, whatever `size` is.
  *  @return bytes without the zero at the end; 0 for NULL. */
-STN_API int stn_spec_draw(const stn_spec *spec, char *text, size_t size);
+STN_API size_t stn_spec_draw(const stn_spec *spec, char *text, size_t size);
 
 STN_END_DECLS
 #endif

@@ -329,12 +329,12 @@ static PyObject *draw(PyObject *object, PyObject *none)
 {
     (void)none;
     const stn_spec *handle = ((stnp_spec *)object)->handle;
-    const int n = stn_spec_draw(handle, NULL, 0);
-    char *text = PyMem_Malloc((size_t)n + 1);
+    const size_t n = stn_spec_draw(handle, NULL, 0);
+    char *text = PyMem_Malloc(n + 1);
     if (!text)
         return PyErr_NoMemory();
-    stn_spec_draw(handle, text, (size_t)n + 1);
-    PyObject *drawn = PyUnicode_FromStringAndSize(text, n);
+    stn_spec_draw(handle, text, n + 1);
+    PyObject *drawn = PyUnicode_FromStringAndSize(text, (Py_ssize_t)n);
     PyMem_Free(text);
     return drawn;
 }

@@ -22,7 +22,7 @@ struct drawing {
     const stn_spec *spec;
     int down, across;  /* dims; -1: none */
     int width, height; /* of a panel */
-    int panels;
+    int64_t panels;
 };
 
 /* Which dims */
@@ -87,7 +87,7 @@ static void count_panels(struct drawing *d)
 }
 
 /* Where a panel begins, below a line that says which; panel d->panels: what stands below all of them. */
-static int top_of(const struct drawing *d, int panel)
+static long long top_of(const struct drawing *d, int64_t panel)
 {
     return MARGIN + HEADING * LINE + panel * (d->height + LINE) + (d->panels > 1 && panel < d->panels ? LINE : 0);
 }
@@ -205,9 +205,9 @@ static int is_empty(const struct drawing *d, const struct chunk *c)
     return 0;
 }
 
-static int panel_of(const struct drawing *d, const struct chunk *c)
+static int64_t panel_of(const struct drawing *d, const struct chunk *c)
 {
-    int panel = 0;
+    int64_t panel = 0;
     for (int dim = 0; dim < d->layout->ndim; dim++)
         if (is_apart(d, dim))
             panel = panel * d->layout->split[dim]->n_parts + stni_spec_piece(d->spec, dim, c->coordinate);
@@ -220,7 +220,7 @@ static void put_panel(const struct drawing *d, const struct chunk *c)
     if (d->panels == 1 || stni_spec_piece(d->spec, d->down, c->coordinate) > 0 ||
         stni_spec_piece(d->spec, d->across, c->coordinate) > 0)
         return;
-    stni_text_put(d->out, "<text x=\"%d\" y=\"%d\">", MARGIN, top_of(d, panel_of(d, c)) - LINE / 3);
+    stni_text_put(d->out, "<text x=\"%d\" y=\"%lld\">", MARGIN, top_of(d, panel_of(d, c)) - LINE / 3);
     for (int dim = 0, n = 0; dim < d->layout->ndim; dim++)
         if (is_apart(d, dim))
             stni_text_put(d->out, "%sdim %d: %lld from %lld", n++ ? ", " : "", dim, (long long)c->shape[dim],
@@ -248,7 +248,7 @@ static void put_chunk(const struct drawing *d, struct chunk *c)
     const int first = d->layout->mesh ? rank_at(d->layout->mesh, c->coordinate) : 0;
     const int a = d->across, b = d->down;
     const double x = MARGIN + (a < 0 ? 0 : part(c->offset[a], size_of(d, a), d->width)),
-                 y = top_of(d, panel_of(d, c)) + (b < 0 ? 0 : part(c->offset[b], size_of(d, b), d->height)),
+                 y = (double)top_of(d, panel_of(d, c)) + (b < 0 ? 0 : part(c->offset[b], size_of(d, b), d->height)),
                  width = a < 0 ? d->width : part(c->shape[a], size_of(d, a), d->width),
                  height = b < 0 ? d->height : part(c->shape[b], size_of(d, b), d->height);
     stni_text_put(d->out, "<g><title>");
@@ -271,7 +271,7 @@ static int put_empty(const struct drawing *d, const struct chunk *c, int n)
 {
     struct chunk copy = *c;
     if (n == 0)
-        stni_text_put(d->out, "<text x=\"%d\" y=\"%d\">without elements: ", MARGIN, top_of(d, d->panels) + LINE / 2);
+        stni_text_put(d->out, "<text x=\"%d\" y=\"%lld\">without elements: ", MARGIN, top_of(d, d->panels) + LINE / 2);
     if (n < NAMED) {
         stni_text_put(d->out, "%s", n ? ", " : "");
         put_holders(d, copy.coordinate);
@@ -298,7 +298,7 @@ static void put_chunks(const struct drawing *d, int empty)
         stni_text_put(d->out, n > NAMED ? ", ...</text>\n" : "</text>\n");
 }
 
-int stn_spec_draw(const stn_spec *spec, char *text, size_t size)
+size_t stn_spec_draw(const stn_spec *spec, char *text, size_t size)
 {
     struct stni_text out = {text, text == NULL ? 0 : size, 0};
     if (out.size > 0)
@@ -309,14 +309,15 @@ int stn_spec_draw(const stn_spec *spec, char *text, size_t size)
     choose_dims(&d);
     choose_sides(&d);
     count_panels(&d);
-    const int width = 2 * MARGIN + SIDE, height = top_of(&d, d.panels) + LINE + MARGIN;
+    const int width = 2 * MARGIN + SIDE;
+    const long long height = top_of(&d, d.panels) + LINE + MARGIN;
     stni_text_put(&out,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%lld\" viewBox=\"0 0 %d %lld\" "
                   "font-family=\"sans-serif\" font-size=\"12\">\n",
                   width, height, width, height);
     put_heading(&d);
     put_chunks(&d, 0);
     put_chunks(&d, 1);
     stni_text_put(&out, "</svg>\n");
-    return (int)out.length;
+    return out.length;
 }

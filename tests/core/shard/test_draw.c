@@ -19,10 +19,10 @@ static const stn_mesh *mesh_of(stn_context *context, int ndim, const int *sizes)
 
 static char *drawn(const stn_spec *spec)
 {
-    const int n = stn_spec_draw(spec, NULL, 0);
-    char *text = malloc((size_t)n + 1);
-    CHECK_I64(stn_spec_draw(spec, text, (size_t)n + 1), n);
-    CHECK_I64((int64_t)strlen(text), n);
+    const size_t n = stn_spec_draw(spec, NULL, 0);
+    char *text = malloc(n + 1);
+    CHECK_I64((int64_t)stn_spec_draw(spec, text, n + 1), (int64_t)n);
+    CHECK_I64((int64_t)strlen(text), (int64_t)n);
     return text;
 }
 
@@ -112,9 +112,9 @@ static void odd_specs_are_drawn(void)
     CHECK_I64(occurrences(nothing, "<rect"), 0);
     CHECK_I64(occurrences(nothing, "without elements: 0, 1, 2, 3, 4, 5, 6, 7, ...</text>"), 1);
     CHECK_I64(occurrences(many, ">0, 1, 2, 3, 4, 5, 6, 7 and 4 more</text>"), 1);
-    CHECK_I64(stn_spec_draw(spec, text, sizeof text), (int64_t)strlen(number));
+    CHECK_I64((int64_t)stn_spec_draw(spec, text, sizeof text), (int64_t)strlen(number));
     CHECK_STR(text, "<svg xmlns=\"htt");
-    CHECK_I64(stn_spec_draw(NULL, text, sizeof text), 0);
+    CHECK_I64((int64_t)stn_spec_draw(NULL, text, sizeof text), 0);
     CHECK_STR(text, "");
     free(number);
     free(nothing);
