@@ -256,11 +256,13 @@ static void memory_lies_where_it_was_asked_for(void)
 }
 
 /* A vector of this rank alone. */
-static const stn_spec *local(stn_context *context, stn_dtype dtype)
+static stn_tensor *local_ones(stn_context *context)
 {
     const stn_spec *spec = NULL;
-    CHECK_STATUS(stn_spec_create(context, NULL, NULL, dtype, 1, (const int64_t[]){WIDTH}, NULL, &spec), STN_OK);
-    return spec;
+    CHECK_STATUS(stn_spec_create(context, NULL, NULL, STN_DTYPE_F64, 1, (const int64_t[]){WIDTH}, NULL, &spec), STN_OK);
+    stn_tensor *ones = stn_ones(context, spec);
+    stn_spec_release(&spec);
+    return ones;
 }
 
 /* Groups that train apart join gradients of leaves of their own. */
@@ -271,7 +273,7 @@ static stn_status joined_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
-    stn_tensor *w = stn_ones(context, local(context, STN_DTYPE_F64));
+    stn_tensor *w = local_ones(context);
     stn_host_memory_end(context);
     CHECK_STATUS(stn_set_requires_grad(w, 1), STN_OK);
     x = stn_mul_number(stn_detach(w), stn_context_rank(context) + 1);
@@ -297,7 +299,7 @@ static stn_status parted_body(stn_context *context, void *arg)
     stn_tensor *grad = NULL;
     (void)arg;
     stn_scope_begin(context);
-    stn_tensor *w = stn_ones(context, local(context, STN_DTYPE_F64));
+    stn_tensor *w = local_ones(context);
     const stn_named_tensor named = {"w", w};
     const stn_parameter_group group = {.size = sizeof group, .n = 1, .parameters = &named};
     struct model m = {.context = context};
@@ -372,7 +374,7 @@ static stn_status handed_body(stn_context *context, void *arg)
     (void)arg;
     stn_scope_begin(context);
     CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
-    stn_tensor *t = stn_add_number(stn_ones(context, local(context, STN_DTYPE_F64)), 2);
+    stn_tensor *t = stn_add_number(local_ones(context), 2);
     stn_host_memory_end(context);
     CHECK_STATUS(stn_tensor_dlpack_device(t, &type, &index), STN_OK);
     CHECK_I64(type, STNI_DL_CPU);
@@ -397,26 +399,24 @@ static void other_libraries_read_it_on_the_host(void)
 /* Ends that nothing began are none. */
 static stn_status nesting_body(stn_context *context, void *arg)
 {
-    const stn_spec *spec = NULL;
     (void)arg;
     stn_scope_begin(context);
-    spec = local(context, STN_DTYPE_F32);
-    const int on_cpu = stn_tensor_is_in_host_memory(stn_ones(context, spec));
+    const int on_cpu = stn_tensor_is_in_host_memory(local_ones(context));
     CHECK_I64(on_cpu, context->device->is_cpu);
     stn_host_memory_end(context);
     CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
     CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
     stn_host_memory_end(context);
-    CHECK(stn_tensor_is_in_host_memory(stn_ones(context, spec)));
+    CHECK(stn_tensor_is_in_host_memory(local_ones(context)));
     stn_host_memory_end(context);
-    CHECK_I64(stn_tensor_is_in_host_memory(stn_clone(stn_ones(context, spec))), on_cpu);
+    CHECK_I64(stn_tensor_is_in_host_memory(stn_clone(local_ones(context))), on_cpu);
     CHECK_STATUS(stn_host_memory_begin(NULL), STN_ERR_ARGUMENT);
     CHECK_STATUS(stn_host_memory_begin(context), STN_OK);
     stn_context_fail(context, STN_ERR_VALUE, NULL);
     CHECK_STATUS(stn_host_memory_begin(context), STN_ERR_VALUE); /* begun all the same */
     stn_host_memory_end(context);
     CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_VALUE);
-    CHECK(stn_tensor_is_in_host_memory(stn_ones(context, spec)));
+    CHECK(stn_tensor_is_in_host_memory(local_ones(context)));
     stn_host_memory_end(context);
     CHECK_I64(stn_tensor_is_in_host_memory(NULL), 0);
     return stn_scope_end(context);

@@ -282,9 +282,12 @@ static int64_t block_rows(const stn_queue *queue, const struct way *way, const s
                                              : stni_conv_block_rows(p, queue->context->threads);
 }
 
+/* The library is made on the context's thread, before a kernel asks for it, also one of our own: that may run on the
+ * worker while this is asked about the next problem. */
 size_t stni_conv_cpu_workspace(stn_queue *queue, const void *args)
 {
     const struct stni_conv_args *a = args;
+    stni_onednn_of(queue->context);
     const struct way way = choose(queue, &a->problem);
     const int64_t all = stni_conv_target_rows(&a->problem), rows = block_rows(queue, &way, &a->problem);
     size_t most = 0;
