@@ -52,15 +52,10 @@ static stn_status reserve(struct gradients *gradients)
 /* `to` gets the values of the leaf's gradient, zeros where it has none. */
 static stn_status bring(struct stni_leaf *leaf, stn_tensor *to)
 {
-    stn_box to_box, from_box;
-    stn_queue *queue = leaf->context->queue;
-    const stn_dtype dtype = to->spec->layout.dtype;
     if (leaf->grad == NULL)
-        return stni_fill_zeros(queue, to->data, to->spec->local_numel, dtype);
+        return stni_fill_zeros(leaf->context->queue, to->data, to->spec->local_numel, to->spec->layout.dtype);
     STNI_TRY(stni_tensor_arrive(leaf->grad));
-    stni_tensor_box(to, &to_box);
-    stni_tensor_box(leaf->grad, &from_box);
-    return to->spec->local_numel > 0 ? stni_box_copy(queue, &to_box, &from_box, stn_dtype_size(dtype)) : STN_OK;
+    return stni_tensor_copy_elements(to, leaf->grad);
 }
 
 static void put(struct stni_leaf *leaf, stn_tensor *gradient)

@@ -103,14 +103,6 @@ static int is_alone(const stn_tensor *t)
            memcmp(t->strides, t->spec->strides, (size_t)t->spec->layout.ndim * sizeof t->strides[0]) == 0;
 }
 
-static stn_status copy_elements(stn_tensor *to, stn_tensor *from)
-{
-    stn_box to_box, from_box;
-    stni_tensor_box(to, &to_box);
-    stni_tensor_box(from, &from_box);
-    return stni_box_copy(to->context->queue, &to_box, &from_box, stn_dtype_size(to->spec->layout.dtype));
-}
-
 stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out)
 {
     if (is_alone(tensor)) {
@@ -119,7 +111,7 @@ stn_status stni_gradient_own(stn_tensor *tensor, stn_tensor **out)
     }
     stn_status status = stni_tensor_create_beside(tensor, tensor->spec, out);
     if (status == STN_OK)
-        status = copy_elements(*out, tensor);
+        status = stni_tensor_copy_elements(*out, tensor);
     stni_tensor_drop(&tensor);
     return status;
 }
@@ -132,7 +124,7 @@ stn_status stni_leaf_place(const struct stni_leaf *leaf, stn_tensor **gradient)
                                     stni_storage_is_in_host_memory((*gradient)->storage))
         return STN_OK;
     STNI_TRY(stni_tensor_create_beside(leaf->handle, spec, &placed));
-    const stn_status status = copy_elements(placed, *gradient);
+    const stn_status status = stni_tensor_copy_elements(placed, *gradient);
     stni_tensor_drop(status == STN_OK ? gradient : &placed);
     if (status == STN_OK)
         *gradient = placed;

@@ -98,12 +98,8 @@ static stn_status copy(stn_tensor *to, stn_tensor *from)
 {
     const int moves = !stni_spec_same_chunks(from->spec, to->spec);
     stn_tensor *there;
-    stn_box to_box, from_box;
     STNI_TRY(stni_redistribute(from, moves ? to->spec : from->spec, &there));
-    stni_tensor_box(to, &to_box);
-    stni_tensor_box(there, &from_box);
-    const stn_status status =
-        stni_box_copy(to->context->queue, &to_box, &from_box, stn_dtype_size(to->spec->layout.dtype));
+    const stn_status status = stni_tensor_copy_elements(to, there);
     stni_tensor_drop(&there);
     return status;
 }

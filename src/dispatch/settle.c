@@ -10,14 +10,11 @@
 
 stn_status stni_copy_with_history(stn_tensor *tensor, stn_tensor **copy)
 {
-    stn_box from, to;
     stn_tensor *made;
     STNI_TRY(stni_tensor_create(tensor->context, tensor->spec, &made));
     made->flags |= tensor->flags & STNI_TENSOR_REQUIRES_GRAD;
     stni_share_autograd(tensor, made);
-    stni_tensor_box(tensor, &from);
-    stni_tensor_box(made, &to);
-    stn_status status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(tensor->spec->layout.dtype));
+    stn_status status = stni_tensor_copy_elements(made, tensor);
     if (status == STN_OK)
         *copy = made;
     else

@@ -10,15 +10,8 @@
 
 static stn_status copy_tensor(stn_tensor *from, stn_tensor **out)
 {
-    stn_box to_box, from_box;
     STNI_TRY(stni_tensor_create_for(from, from->spec, out));
-    stni_tensor_box(*out, &to_box);
-    stni_tensor_box(from, &from_box);
-    if (from->spec->local_numel == 0)
-        return STN_OK;
-    stn_queue *queue = from->context->queue;
-    stn_status status = stni_fail_queue(
-        from->context, stni_box_copy(queue, &to_box, &from_box, stn_dtype_size(from->spec->layout.dtype)));
+    stn_status status = stni_fail_queue(from->context, stni_tensor_copy_elements(*out, from));
     if (status != STN_OK)
         stni_tensor_drop(out);
     return status;

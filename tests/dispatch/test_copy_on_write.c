@@ -53,14 +53,20 @@ static void check_changes(stn_context *context, stn_placement from, stn_placemen
     CHECK_STATUS(stn_scope_end(context), STN_OK);
 }
 
-static stn_status changes_body(stn_context *context, void *arg)
+/* Between any two of the layouts. */
+static stn_status each_move(stn_context *context, void (*check)(stn_context *, stn_placement from, stn_placement to))
 {
     const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(1)};
-    (void)arg;
     for (int from = 0; from < 3; from++)
         for (int to = 0; to < 3; to++)
-            check_changes(context, places[from], places[to]);
+            check(context, places[from], places[to]);
     return STN_OK;
+}
+
+static stn_status changes_body(stn_context *context, void *arg)
+{
+    (void)arg;
+    return each_move(context, check_changes);
 }
 
 static void changes_stay_with_who_made_them(void)
@@ -209,12 +215,8 @@ static void check_detached(stn_context *context, stn_placement from, stn_placeme
 
 static stn_status detached_body(stn_context *context, void *arg)
 {
-    const stn_placement places[] = {stn_replicate(), stn_shard(0), stn_shard(1)};
     (void)arg;
-    for (int from = 0; from < 3; from++)
-        for (int to = 0; to < 3; to++)
-            check_detached(context, places[from], places[to]);
-    return STN_OK;
+    return each_move(context, check_detached);
 }
 
 static void parts_of_what_was_detached_are_changed_in_every_layout(void)

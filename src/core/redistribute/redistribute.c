@@ -50,17 +50,6 @@ static struct stni_frame frame_of(const stn_tensor *tensor)
                                (int64_t)stn_dtype_size(tensor->spec->layout.dtype)};
 }
 
-static stn_status copy_chunk(const stn_tensor *from, const stn_tensor *to)
-{
-    stn_box dst, src;
-    if (to->spec->local_numel == 0)
-        return STN_OK;
-    stni_tensor_box(to, &dst);
-    stni_tensor_box(from, &src);
-    return stni_fail_queue(to->context,
-                           stni_box_copy(to->context->queue, &dst, &src, stn_dtype_size(to->spec->layout.dtype)));
-}
-
 /* Whether nothing but pending reductions, of one op, end: each rank has the same chunk before and after, and sums
  * meet in it. */
 static int only_reduces(const struct stni_axis_roles *route)
@@ -94,7 +83,7 @@ static stn_status all_reduce(const stn_tensor *from, const struct stni_axis_role
     const void *send = from->data;
     if (!stni_tensor_is_dense(from) ||
         memcmp(from->spec->layout.memory_order, spec->layout.memory_order, STN_MAX_NDIM) != 0) {
-        STNI_TRY(copy_chunk(from, to));
+        STNI_TRY(stni_fail_queue(to->context, stni_tensor_copy_elements(to, from)));
         send = to->data;
     }
     stn_comm *comm;
@@ -262,7 +251,7 @@ static stn_status reorder(stn_tensor *tensor, const stn_spec *spec, stn_tensor *
 {
     stn_tensor *to;
     STNI_TRY(stni_tensor_create(tensor->context, spec, &to));
-    stn_status status = copy_chunk(tensor, to);
+    stn_status status = stni_fail_queue(to->context, stni_tensor_copy_elements(to, tensor));
     if (status != STN_OK)
         stni_tensor_drop(&to);
     else

@@ -18,7 +18,6 @@ enum {
 
 struct drawing {
     struct stni_text *out;
-    const struct stni_layout *layout;
     const stn_spec *spec;
     int down, across;  /* dims; -1: none */
     int width, height; /* of a panel */
@@ -43,7 +42,7 @@ static int last_dim(const struct stni_layout *layout, int cut, int but)
 
 static void choose_dims(struct drawing *d)
 {
-    const struct stni_layout *layout = d->layout;
+    const struct stni_layout *layout = &d->spec->layout;
     int first = last_dim(layout, 1, -1), second;
     if (first < 0)
         first = last_dim(layout, 0, -1);
@@ -56,7 +55,7 @@ static void choose_dims(struct drawing *d)
 
 static int64_t size_of(const struct drawing *d, int dim)
 {
-    return dim < 0 ? 1 : d->layout->shape[dim];
+    return dim < 0 ? 1 : d->spec->layout.shape[dim];
 }
 
 static int at_least(double length)
@@ -75,15 +74,15 @@ static void choose_sides(struct drawing *d)
 /* Whether its pieces are panels. */
 static int is_apart(const struct drawing *d, int dim)
 {
-    return is_cut(d->layout, dim) && dim != d->down && dim != d->across;
+    return is_cut(&d->spec->layout, dim) && dim != d->down && dim != d->across;
 }
 
 static void count_panels(struct drawing *d)
 {
     d->panels = 1;
-    for (int dim = 0; dim < d->layout->ndim; dim++)
+    for (int dim = 0; dim < d->spec->layout.ndim; dim++)
         if (is_apart(d, dim))
-            d->panels *= d->layout->split[dim]->n_parts;
+            d->panels *= d->spec->layout.split[dim]->n_parts;
 }
 
 /* Where a panel begins, below a line that says which; panel d->panels: what stands below all of them. */
@@ -146,9 +145,8 @@ static void put_heading(const struct drawing *d)
 /* Ranks */
 
 /* The next of those that hold the same chunk: coordinates along axes that cut nothing go on. 0 behind the last. */
-static int next_holder(const struct stni_layout *layout, uint32_t shard_axes, int *coordinate)
+static int next_holder(const stn_mesh *mesh, uint32_t shard_axes, int *coordinate)
 {
-    const stn_mesh *mesh = layout->mesh;
     for (int a = mesh ? mesh->ndim - 1 : -1; a >= 0; a--) {
         if (shard_axes >> a & 1)
             continue;
@@ -160,32 +158,24 @@ static int next_holder(const struct stni_layout *layout, uint32_t shard_axes, in
 }
 
 /* The next chunk: as next_holder, along the axes that cut. */
-static int next_chunk(const struct stni_layout *layout, uint32_t shard_axes, int *coordinate)
+static int next_chunk(const stn_mesh *mesh, uint32_t shard_axes, int *coordinate)
 {
-    return next_holder(layout, ~shard_axes, coordinate);
-}
-
-static int rank_at(const stn_mesh *mesh, const int *coordinate)
-{
-    int i = 0;
-    for (int a = 0; a < mesh->ndim; a++)
-        i = i * mesh->sizes[a] + coordinate[a];
-    return stni_mesh_rank(mesh, i);
+    return next_holder(mesh, ~shard_axes, coordinate);
 }
 
 /* "0, 4 and 6 more": those that hold the chunk at a coordinate, whose axes that cut nothing are at 0. */
 static void put_holders(const struct drawing *d, int *coordinate)
 {
     int n = 0;
-    if (!d->layout->mesh) {
+    if (!d->spec->layout.mesh) {
         stni_text_put(d->out, "this rank");
         return;
     }
     do {
         if (n < NAMED)
-            stni_text_put(d->out, "%s%d", n ? ", " : "", rank_at(d->layout->mesh, coordinate));
+            stni_text_put(d->out, "%s%d", n ? ", " : "", stn_mesh_rank_at(d->spec->layout.mesh, coordinate));
         n++;
-    } while (next_holder(d->layout, d->spec->shard_axes, coordinate));
+    } while (next_holder(d->spec->layout.mesh, d->spec->shard_axes, coordinate));
     if (n > NAMED)
         stni_text_put(d->out, " and %d more", n - NAMED);
 }
@@ -199,7 +189,7 @@ struct chunk {
 
 static int is_empty(const struct drawing *d, const struct chunk *c)
 {
-    for (int dim = 0; dim < d->layout->ndim; dim++)
+    for (int dim = 0; dim < d->spec->layout.ndim; dim++)
         if (c->shape[dim] == 0)
             return 1;
     return 0;
@@ -208,9 +198,9 @@ static int is_empty(const struct drawing *d, const struct chunk *c)
 static int64_t panel_of(const struct drawing *d, const struct chunk *c)
 {
     int64_t panel = 0;
-    for (int dim = 0; dim < d->layout->ndim; dim++)
+    for (int dim = 0; dim < d->spec->layout.ndim; dim++)
         if (is_apart(d, dim))
-            panel = panel * d->layout->split[dim]->n_parts + stni_spec_piece(d->spec, dim, c->coordinate);
+            panel = panel * d->spec->layout.split[dim]->n_parts + stni_spec_piece(d->spec, dim, c->coordinate);
     return panel;
 }
 
@@ -221,7 +211,7 @@ static void put_panel(const struct drawing *d, const struct chunk *c)
         stni_spec_piece(d->spec, d->across, c->coordinate) > 0)
         return;
     stni_text_put(d->out, "<text x=\"%d\" y=\"%lld\">", MARGIN, top_of(d, panel_of(d, c)) - LINE / 3);
-    for (int dim = 0, n = 0; dim < d->layout->ndim; dim++)
+    for (int dim = 0, n = 0; dim < d->spec->layout.ndim; dim++)
         if (is_apart(d, dim))
             stni_text_put(d->out, "%sdim %d: %lld from %lld", n++ ? ", " : "", dim, (long long)c->shape[dim],
                           (long long)c->offset[dim]);
@@ -235,9 +225,9 @@ static double part(int64_t of, int64_t whole, int length)
 
 static void put_size(const struct drawing *d, const int64_t *numbers)
 {
-    for (int dim = 0; dim < d->layout->ndim; dim++)
+    for (int dim = 0; dim < d->spec->layout.ndim; dim++)
         stni_text_put(d->out, dim ? ", %lld" : "(%lld", (long long)numbers[dim]);
-    stni_text_put(d->out, d->layout->ndim ? ")" : "()");
+    stni_text_put(d->out, d->spec->layout.ndim ? ")" : "()");
 }
 
 /* A rectangle, the ranks in it, and for the pointer all that there is to say. */
@@ -245,7 +235,7 @@ static void put_chunk(const struct drawing *d, struct chunk *c)
 {
     static const char *const colors[] = {"#cfe2f3", "#fce5cd", "#d9ead3", "#f4cccc", "#d9d2e9",
                                          "#fff2cc", "#d0e0e3", "#ead1dc", "#e2e2c8"};
-    const int first = d->layout->mesh ? rank_at(d->layout->mesh, c->coordinate) : 0;
+    const int first = d->spec->layout.mesh ? stn_mesh_rank_at(d->spec->layout.mesh, c->coordinate) : 0;
     const int a = d->across, b = d->down;
     const double x = MARGIN + (a < 0 ? 0 : part(c->offset[a], size_of(d, a), d->width)),
                  y = (double)top_of(d, panel_of(d, c)) + (b < 0 ? 0 : part(c->offset[b], size_of(d, b), d->height)),
@@ -267,14 +257,13 @@ static void put_chunk(const struct drawing *d, struct chunk *c)
 }
 
 /* Those without elements, in a line below. */
-static int put_empty(const struct drawing *d, const struct chunk *c, int n)
+static int put_empty(const struct drawing *d, struct chunk *c, int n)
 {
-    struct chunk copy = *c;
     if (n == 0)
         stni_text_put(d->out, "<text x=\"%d\" y=\"%lld\">without elements: ", MARGIN, top_of(d, d->panels) + LINE / 2);
     if (n < NAMED) {
         stni_text_put(d->out, "%s", n ? ", " : "");
-        put_holders(d, copy.coordinate);
+        put_holders(d, c->coordinate);
     }
     return n + 1;
 }
@@ -293,7 +282,7 @@ static void put_chunks(const struct drawing *d, int empty)
             n = put_empty(d, &c, n);
         else
             put_chunk(d, &c);
-    } while (next_chunk(d->layout, d->spec->shard_axes, c.coordinate));
+    } while (next_chunk(d->spec->layout.mesh, d->spec->shard_axes, c.coordinate));
     if (n > 0)
         stni_text_put(d->out, n > NAMED ? ", ...</text>\n" : "</text>\n");
 }
@@ -305,7 +294,7 @@ size_t stn_spec_draw(const stn_spec *spec, char *text, size_t size)
         text[0] = '\0';
     if (spec == NULL)
         return 0;
-    struct drawing d = {.out = &out, .layout = &spec->layout, .spec = spec};
+    struct drawing d = {.out = &out, .spec = spec};
     choose_dims(&d);
     choose_sides(&d);
     count_panels(&d);

@@ -26,14 +26,6 @@ void stni_tensor_leave_copies(stn_tensor *tensor)
     tensor->flags &= ~(uint32_t)STNI_TENSOR_COPY_ON_WRITE;
 }
 
-static stn_status copy_elements(const stn_tensor *from, const stn_tensor *to)
-{
-    stn_box source, copy;
-    stni_tensor_box(from, &source);
-    stni_tensor_box(to, &copy);
-    return stni_box_copy(from->context->queue, &copy, &source, stn_dtype_size(from->spec->layout.dtype));
-}
-
 /* What was saved of it before is still what it is: the version stays. */
 static void take_memory(stn_tensor *tensor, stn_tensor *own)
 {
@@ -57,7 +49,7 @@ static stn_status copy_now(stn_tensor *tensor)
         return STN_OK;
     }
     STNI_TRY(stni_tensor_create(tensor->context, tensor->spec, &own));
-    const stn_status status = copy_elements(tensor, own);
+    const stn_status status = stni_tensor_copy_elements(own, tensor);
     if (status == STN_OK)
         take_memory(tensor, own);
     stni_tensor_drop(&own);

@@ -148,6 +148,9 @@ int stni_tensor_is_host_array(const stn_tensor *tensor);
 /* The chunk as a box of the tensor's dims; outside the mesh, of a tensor without dims, one dim of no elements. */
 void stni_tensor_box(const stn_tensor *tensor, stn_box *box);
 
+/* Queues a copy of the chunk's elements, of one local shape and dtype. A failure is the queue's: not kept here. */
+stn_status stni_tensor_copy_elements(const stn_tensor *to, const stn_tensor *from);
+
 static inline int stni_is_error(const stn_tensor *t) { return (t->flags & STNI_TENSOR_ERROR) != 0; }
 
 /* Copies the chunk from host memory, row-major, and waits for it. */

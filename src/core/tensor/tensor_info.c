@@ -97,6 +97,14 @@ void stni_tensor_box(const stn_tensor *tensor, stn_box *box)
         box->ndim = 1; /* of length 0: without dims it would be a box of one element, which a rank outside the mesh does not have */
 }
 
+stn_status stni_tensor_copy_elements(const stn_tensor *to, const stn_tensor *from)
+{
+    stn_box to_box, from_box;
+    stni_tensor_box(to, &to_box);
+    stni_tensor_box(from, &from_box);
+    return stni_box_copy(to->context->queue, &to_box, &from_box, stn_dtype_size(to->spec->layout.dtype));
+}
+
 stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out)
 {
     if (stni_tensor_is_dense(tensor)) {
@@ -104,11 +112,8 @@ stn_status stni_tensor_dense(stn_tensor *tensor, stn_tensor **out)
         return STN_OK;
     }
     stn_tensor *dense;
-    stn_box from, to;
     STNI_TRY(stni_tensor_create(tensor->context, tensor->spec, &dense));
-    stni_tensor_box(tensor, &from);
-    stni_tensor_box(dense, &to);
-    stn_status status = stni_box_copy(tensor->context->queue, &to, &from, stn_dtype_size(tensor->spec->layout.dtype));
+    stn_status status = stni_tensor_copy_elements(dense, tensor);
     if (status != STN_OK) {
         stni_tensor_release_here(dense);
         return stni_fail_queue(tensor->context, status);

@@ -22,14 +22,6 @@ stn_status stni_all_reduction_comm(stn_context *context, int64_t number, stn_com
     return mesh->member ? stni_mesh_comm(mesh, (1u << mesh->ndim) - 1, out) : STN_OK;
 }
 
-static stn_status copy_through(stn_op_call *call, const stn_tensor *from)
-{
-    stn_box in, out;
-    stni_tensor_box(from, &in);
-    stni_tensor_box(call->out[0], &out);
-    return stni_box_copy(call->context->queue, &out, &in, stn_dtype_size(from->spec->layout.dtype));
-}
-
 static stn_status run(stn_op_call *call)
 {
     const struct stni_all_reduction_attrs *attrs = call->attrs;
@@ -37,7 +29,7 @@ static stn_status run(stn_op_call *call)
     stn_tensor *dense;
     STNI_TRY(stni_all_reduction_comm(call->context, attrs->mesh, &comm));
     if (!comm)
-        return copy_through(call, call->in[0]);
+        return stni_tensor_copy_elements(call->out[0], call->in[0]);
     STNI_TRY(stni_tensor_dense(call->in[0], &dense));
     stn_status status = stni_comm_all_reduce(comm, call->context->queue, dense->data, call->out[0]->data,
                                              dense->spec->numel, dense->spec->layout.dtype, (stn_reduce_op)attrs->op);

@@ -19,10 +19,7 @@ stn_tensor *stn_clone(stn_tensor *input)
 
 static stn_status run_clone(stn_op_call *call)
 {
-    stn_box to, from;
-    stni_tensor_box(call->out[0], &to);
-    stni_tensor_box(call->in[0], &from);
-    return stni_box_copy(stn_context_queue(call->context), &to, &from, stn_dtype_size(stn_tensor_dtype(call->in[0])));
+    return stni_tensor_copy_elements(call->out[0], call->in[0]);
 }
 
 static stn_status backward_clone(stn_backward_call *call)
