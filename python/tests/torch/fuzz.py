@@ -7,7 +7,6 @@ A program is lines of Python, drawn from a seed by running them with plain tenso
 variables of its own choice once no more line names them. What docs/torch.md refuses is left
 out and counted; --words tells what, and what torch alone raised. Ends with 1 where anything else differs, and prints
 the program, without the lines without which it does too. A seed draws one program, --seed N --programs 1 again."""
-import argparse
 import collections
 import re
 import sys
@@ -17,6 +16,7 @@ import warnings
 from torch_ranks import full, torch, use
 
 import shardtensor as st
+from fuzz_common import options, report
 from fuzz_programs import Program, attempt, variables, words
 
 # What docs/torch.md says of writes, and of derivatives of gradients.
@@ -156,14 +156,9 @@ def tell(program, seed):
 
 
 def arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--programs", type=int, default=10**9)
+    parser = options()
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("--words", action="store_true")
     return parser.parse_args()
 
 
@@ -178,10 +173,7 @@ def main():
             print("\n".join(program.lines), flush=True)
         if tried(program, counts).word == "wrong":
             tell(program, seed)
-    for key, n in counts.most_common() if chosen.words else ():
-        if isinstance(key, tuple):
-            print("%5d %s: %s" % (n, *key))
-    print(", ".join("%d %s" % (n, word) for word, n in counts.items() if isinstance(word, str)))
+    report(counts, chosen.words)
     return 1 if counts["wrong"] or not counts["ok"] else 0
 
 

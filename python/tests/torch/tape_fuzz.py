@@ -8,7 +8,6 @@ A line that is refused on one rank is to be refused on many, in the same words o
 as it was. What layouts may decide is left out: whether a reduction is pending, and which views share memory. What torch
 refuses ends a program. --words counts refusals. Ends with 1 where anything differs, and prints the program without
 the lines without which it does too. A seed draws one program, --seed N --programs 1 again."""
-import argparse
 import collections
 import re
 import sys
@@ -21,6 +20,7 @@ except ImportError as error:
     sys.exit(77)
 
 import shardtensor as st
+from fuzz_common import options, report
 from tape_programs import Program
 from tape_words import Plain, Sharded, full
 
@@ -186,18 +186,8 @@ def shrunk(seed, lines, problem):
     return lines, problem
 
 
-def arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--programs", type=int, default=10**9)
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("--words", action="store_true")
-    return parser.parse_args()
-
-
 def main():
-    chosen, counts, began = arguments(), collections.Counter(), time.monotonic()
+    chosen, counts, began = options().parse_args(), collections.Counter(), time.monotonic()
     for seed in range(chosen.seed, chosen.seed + chosen.programs):
         if time.monotonic() - began > chosen.seconds or counts["wrong"] == 5:
             break
@@ -212,10 +202,7 @@ def main():
             print("seed %d, %d ranks as %s: %s" % (seed, program.ranks, program.grids, problem), flush=True)
             lines, problem = shrunk(seed, lines, problem)
             print("shrunk: %s\n    %s" % (problem, "\n    ".join(lines)), flush=True)
-    for key, n in counts.most_common() if chosen.words else ():
-        if isinstance(key, tuple):
-            print("%5d %s: %s" % (n, *key))
-    print(", ".join("%d %s" % (n, word) for word, n in counts.items() if isinstance(word, str)))
+    report(counts, chosen.words)
     return 1 if counts["wrong"] or not counts["lines"] else 0
 
 

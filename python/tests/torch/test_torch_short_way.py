@@ -75,29 +75,26 @@ CHANGES = (
 
 
 @contextlib.contextmanager
-def long_ways():
-    """The calls that do not take the short way, by name."""
-    calls, own = [], _above.as_op
+def calls_of(module, name):
+    """What a function of the adapter's is called with, by the names of torch's functions."""
+    calls, own = [], getattr(module, name)
 
-    def as_op(func, *rest):
+    def counted(func, *rest):
         calls.append(func.__name__)
         return own(func, *rest)
 
-    with mock.patch.object(_above, "as_op", as_op):
+    with mock.patch.object(module, name, counted):
         yield calls
 
 
-@contextlib.contextmanager
+def long_ways():
+    """The calls that do not take the short way."""
+    return calls_of(_above, "as_op")
+
+
 def below_long_ways():
     """The same below autograd."""
-    calls, own = [], _tensor.dispatch
-
-    def dispatch(func, *rest):
-        calls.append(func.__name__)
-        return own(func, *rest)
-
-    with mock.patch.object(_tensor, "dispatch", dispatch):
-        yield calls
+    return calls_of(_tensor, "dispatch")
 
 
 def derivatives(f, x, y):

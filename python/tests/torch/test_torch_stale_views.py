@@ -7,6 +7,21 @@ from torch_views import CHANGES, SHAPE, VIEWS, layouts
 
 
 class StaleViews(TestCase):
+    def compare(self, mesh, placements, follows, show, write, look=lambda x, view: None):
+        """A tensor that is written to while one rank alone has a view of it, and its gradient, are torch's."""
+        X, found = numbers(*SHAPE).requires_grad_(follows), []
+        for x in X, spread(X.detach(), mesh, *placements, requires_grad=follows):
+            y = x * 1
+            held = [show(y)]
+            if mesh.coordinate != (0, ):
+                held.clear()
+            write(y)
+            for view in held:
+                look(x, view)
+            found.append((y, *(torch.autograd.grad(y.square().sum(), x) if follows else ())))
+        for wanted, got in zip(*found):
+            self.close(got, wanted)
+
     @on_ranks(2, 3)
     def test_views_that_one_rank_alone_keeps(self, mesh):
         """As one that logs does. What they are views of is changed on all ranks alike, and what they show is taken
@@ -16,19 +31,13 @@ class StaleViews(TestCase):
                    lambda x: x.index_fill_(0, torch.tensor([1], device=DEVICE), 5.))
         cases = itertools.product(layouts(mesh), (False, True), VIEWS.values(), changes)
         for placements, follows, show, change in drawn(drawn(cases)):
-            X, found = numbers(*SHAPE).requires_grad_(follows), []
-            for x in X, spread(X.detach(), mesh, *placements, requires_grad=follows):
-                y = x * 1
-                held = [show(y)]
-                if mesh.coordinate != (0, ):
-                    held.clear()
-                change(y)
-                if held:
-                    self.assertEqual((held[0].shape, held[0].requires_grad), (show(X).shape, follows))
-                    self.assertIn("ShardTensor" if isinstance(x, ShardTensor) else "tensor", repr(held[0]))
-                found.append((y, *(torch.autograd.grad(y.square().sum(), x) if follows else ())))
-            for wanted, got in zip(*found):
-                self.close(got, wanted)
+            shape = show(numbers(*SHAPE)).shape
+
+            def look(x, view):
+                self.assertEqual((view.shape, view.requires_grad), (shape, follows))
+                self.assertIn("ShardTensor" if isinstance(x, ShardTensor) else "tensor", repr(view))
+
+            self.compare(mesh, placements, follows, show, change, look)
 
     @on_ranks(2, 3)
     def test_operands_that_move_do_so_once(self, mesh):
@@ -37,17 +46,7 @@ class StaleViews(TestCase):
                    lambda x: x.copy_(x.sum(1, keepdim=True)), lambda x: x[1:].add_(x.sum((0, 1))))
         shows = VIEWS["flat"], VIEWS["t"], lambda x: x.view(-1, 3)
         for placements, follows, show, change in itertools.product(layouts(mesh), (False, True), shows, changes):
-            X, found = numbers(*SHAPE).requires_grad_(follows), []
-            for x in X, spread(X.detach(), mesh, *placements, requires_grad=follows):
-                y = x * 1
-                held = [show(y)]
-                if mesh.coordinate != (0, ):
-                    held.clear()
-                for _ in range(2):
-                    change(y)
-                found.append((y, *(torch.autograd.grad(y.square().sum(), x) if follows else ())))
-            for wanted, got in zip(*found):
-                self.close(got, wanted)
+            self.compare(mesh, placements, follows, show, lambda y: [change(y) for _ in range(2)])
 
     @on_ranks(1, 3)
     def test_views_show_what_was_last_written(self, mesh):
