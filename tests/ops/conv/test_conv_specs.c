@@ -3,7 +3,10 @@
 #include "ranks.h"
 
 #include "dispatch/registry.h"
+#include "ops/onednn/onednn.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 /* Specs of results */
@@ -135,7 +138,8 @@ static stn_status strided_body(stn_context *context, void *arg)
                                conv_filled(context, mesh, stn_replicate(), 4, w, NULL), NULL, &attrs);
     CHECK_STATUS(stn_context_status(context), STN_OK);
     CHECK_I64(stn_spec_shape(stn_tensor_spec(y))[2], 5);
-    CHECK_I64(stn_spec_local_shape(stn_tensor_spec(y))[2], stn_context_rank(context) == 0 ? 2 : 3); /* ceil(2 * 5 / 9) = 2 */
+    CHECK_I64(stn_spec_local_shape(stn_tensor_spec(y))[2],
+              stn_context_rank(context) == 0 ? 2 : 3); /* ceil(2 * 5 / 9) = 2 */
     return stn_scope_end(context);
 }
 
@@ -308,8 +312,8 @@ static stn_status nothing_body(stn_context *context, void *arg)
 {
     const int64_t x[] = {4, 1, 5, 2}, w[] = {1, 0, 5, 2}, shape[] = {4, 0, 262140, 65534};
     const stn_mesh *mesh = test_mesh(context, 3, 0);
-    stn_conv_transpose_attrs attrs = {.size = sizeof attrs, .padding = {5, 2}, .dilation = {65536, 65536},
-                                      .output_padding = {1, 0}};
+    stn_conv_transpose_attrs attrs = {
+        .size = sizeof attrs, .padding = {5, 2}, .dilation = {65536, 65536}, .output_padding = {1, 0}};
     stn_stats stats = {.size = sizeof stats};
     (void)arg;
     stn_scope_begin(context);
@@ -337,6 +341,37 @@ static void an_output_without_channels_fetches_nothing(void)
     test_ranks(3, nothing_body, NULL);
 }
 
+static void wait_for(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg))
+        sched_yield();
+}
+
+/* What a kernel of our own asks of oneDNN is there before it runs, since the next call asks meanwhile. */
+static stn_status library_body(stn_context *context, void *arg)
+{
+    const int64_t x[] = {1, 2, 5, 5}, w[] = {2, 2, 3, 3};
+    void *const *library = &context->op_cache[STNI_OP_CACHE_ONEDNN].state;
+    atomic_int may_run = context->queue->immediate;
+    (void)arg;
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, 1, 0);
+    stn_tensor *input = stn_cast(conv_filled(context, mesh, stn_replicate(), 4, x, NULL), STN_DTYPE_F64),
+               *weight = stn_cast(conv_filled(context, mesh, stn_replicate(), 4, w, NULL), STN_DTYPE_F64);
+    CHECK_STATUS(stn_queue_call(context->queue, wait_for, &may_run), STN_OK);
+    CHECK(!stn_tensor_is_error(stn_conv2d(input, weight, NULL, NULL)));
+    const void *before = *library;
+    atomic_store(&may_run, 1);
+    CHECK_STATUS(stn_queue_sync(context->queue), STN_OK);
+    CHECK(*library == before);
+    return stn_scope_end(context);
+}
+
+static void the_library_is_made_before_a_kernel_runs(void)
+{
+    test_ranks(1, library_body, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
@@ -347,6 +382,7 @@ int main(int argc, char **argv)
         {"one_exchange_carries_the_halo_and_no_more", one_exchange_carries_the_halo_and_no_more},
         {"kernels_of_one_element_exchange_nothing", kernels_of_one_element_exchange_nothing},
         {"the_input_leads_in_the_gradient_by_the_weight", the_input_leads_in_the_gradient_by_the_weight},
+        {"the_library_is_made_before_a_kernel_runs", the_library_is_made_before_a_kernel_runs},
         {"the_input_is_never_copied_to_make_room", the_input_is_never_copied_to_make_room},
         {"a_transposed_one_carries_its_halo_and_makes_one_output",
          a_transposed_one_carries_its_halo_and_makes_one_output},
