@@ -94,13 +94,15 @@ static PyObject *one_step(stnp_shortcut *self, PyObject *tensor, PyObject *step)
     return result;
 }
 
-/** What the steps, of which steps_of gives a list, take of the first argument, one of the other. */
+/** What the steps, of which steps_of gives a list, take of the first argument, one of the other: of none itself. */
 static PyObject *steps_way(stnp_shortcut *self, PyObject *steps_of, PyObject *args, PyObject *keywords)
 {
     PyObject *first = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : Py_None, *result = NULL;
     PyObject *handle = (PyObject *)stnp_short_handle(self, first);
     PyObject *steps = handle ? PyObject_CallFunctionObjArgs(steps_of, args, keywords ? keywords : Py_None, NULL) : NULL;
     Py_XDECREF(handle);
+    if (steps && PyList_Check(steps) && PyList_Size(steps) == 0)
+        Py_INCREF(result = first);
     for (Py_ssize_t i = 0; steps && PyList_Check(steps) && i < PyList_Size(steps) && (i == 0 || result); i++) {
         PyObject *next = one_step(self, result ? result : first, PyList_GetItem(steps, i));
         Py_XDECREF(result);
@@ -144,8 +146,9 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     PyObject *result = NULL;
     Py_XINCREF(name); /* as soon as the call gives up the interpreter, another rank may replace it */
     if (name && !stnp_short_users_come_first(self, HANDLERS)) {
-        PyObject *keywords = n > 4 ? args[4] : NULL;
-        result = name == Py_None         ? stnp_short_change(self, args[1], args[3], keywords)
+        PyObject *keywords = n > 4 && PyDict_Check(args[4]) ? args[4] : NULL;
+        result = name == Py_Ellipsis     ? stnp_short_torch_s(self, args[1], args[3], keywords)
+                 : name == Py_None       ? stnp_short_change(self, args[1], args[3], keywords)
                  : PyUnicode_Check(name) ? short_way(self, name, args[3], keywords)
                                          : steps_way(self, name, args[3], keywords);
     }

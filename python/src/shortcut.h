@@ -10,8 +10,9 @@ enum {
     TENSOR,       /* torch.Tensor */
     MAKE,         /* torch.Tensor._make_wrapper_subclass */
     LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
-    NAMES,        /* {function of torch: name of an op, None of one in place, or steps(args, kwargs), which gives
-                     [(name of an op, its attributes), ...] or None}: those that may come here */
+    NAMES,        /* {function of torch: name of an op, None of one in place, ... of one that is torch's own whatever a
+                     tensor holds, or steps(args, kwargs), which gives [(name of an op, its attributes), ...] or
+                     None}: those that may come here */
     HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
     BELOW,        /* as LONG_WAY, below torch's autograd */
     BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
@@ -138,6 +139,9 @@ PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call);
 
 /** Whether Python has something to say to a change of it: see _dispatch and _node. @return -1 with an exception. */
 int stnp_short_is_watched(stnp_shortcut *self, PyObject *tensor);
+
+/** Torch's function without asking the classes of its arguments. */
+PyObject *stnp_short_torch_s(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords);
 
 /** A function of torch in place, above its autograd. @return NULL without an exception, or with one of `refusals`: the
  * long way. */

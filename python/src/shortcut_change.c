@@ -53,16 +53,20 @@ static int lay_gradients(stnp_shortcut *self, const changed *found)
     return recorded < 0 ? -1 : 0;
 }
 
-PyObject *stnp_short_change(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords)
+PyObject *stnp_short_torch_s(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords)
 {
-    changed found = {.n = 0};
-    keywords = keywords && PyDict_Check(keywords) ? keywords : NULL;
-    if (take_all(self, args, keywords, &found) < 0 || stnp_short_is_watched(self, found.tensors[0]) != 0 ||
-        lay_gradients(self, &found) < 0)
-        return NULL;
     PyObject *none = PyTuple_New(0);
     PyObject *result =
         none ? PyObject_CallFunctionObjArgs(self->parts[UNDISTURBED], func, none, args, keywords, NULL) : NULL;
     Py_XDECREF(none);
     return result;
+}
+
+PyObject *stnp_short_change(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords)
+{
+    changed found = {.n = 0};
+    if (take_all(self, args, keywords, &found) < 0 || stnp_short_is_watched(self, found.tensors[0]) != 0 ||
+        lay_gradients(self, &found) < 0)
+        return NULL;
+    return stnp_short_torch_s(self, func, args, keywords);
 }

@@ -14,8 +14,8 @@ from ._forward import FUNCTIONS, begin, has_tangent, is_on
 from ._long import long_call
 from ._node import recorded
 from ._promotion import check_promotion
-from ._properties import of_property
-from ._shortcut import REFUSALS, offer, offer_change, offer_steps
+from ._properties import PROPERTIES, of_property
+from ._shortcut import REFUSALS, offer, offer_change, offer_steps, offer_torch_s
 from ._special import is_special, special
 from ._traced import is_traced, seen
 from ._trees import is_in_place, mapped, sharded, tensors
@@ -26,8 +26,12 @@ from ._world import is_here
 TORCH_S = {
     "__get__", "__set__", "__delete__", "backward", "register_hook", "retain_grad", "requires_grad_",
     "is_floating_point", "is_complex", "numel", "dim", "size", "stride", "register_post_accumulate_grad_hook",
-    "is_contiguous", "element_size", "nelement", "__hash__", "ndimension", "detach"
+    "is_contiguous", "element_size", "nelement", "__hash__", "ndimension", "detach", "__len__",
+    "storage_offset", "get_device"
 }
+
+# Those of which this depends on the tensor, and the one that must not run twice where the library refuses.
+AT_TIMES = {*PROPERTIES, torch.Tensor.backward}
 
 # Functions that go to the memory of a tensor, of which a ShardTensor shows torch none.
 REFUSED = {"share_memory_", "apply_", "__dlpack__"}
@@ -61,7 +65,10 @@ def above(func, args, kwargs, promotion_mode):
         if func in (torch.autograd.grad, torch.autograd.backward):
             tell_backwards(args[0])
         with torch._C.DisableTorchFunctionSubclass():
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+        if name in TORCH_S and func not in AT_TIMES:
+            offer_torch_s(func)
+        return result
     if seen and _traced_calls.first_traced(args, kwargs) is not None:
         return _compile.traced(func, lambda: _traced_calls.above(func, args, kwargs, lambda: as_op(
             func, args, kwargs, promotion_mode)))

@@ -18,8 +18,8 @@ from ._world import before_gpu
 # why not.
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
-# function of torch: name of its op, None of one in place, or what gives its steps (_steps.py). Those in which autocast
-# has a say are not among them.
+# function of torch: name of its op, None of one in place, ... of one that is torch's own whatever a tensor holds, or
+# what gives its steps (_steps.py). Those in which autocast has a say are not among them.
 _names = {}
 before_gpu.append(_names.clear)
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
@@ -105,6 +105,11 @@ def offer_change(func):
     """The same for a function that by its name changes its first argument, and is torch's own above autograd."""
     if is_in_place(func, (), {}) and not is_special(func):
         _names[func] = None
+
+
+def offer_torch_s(func):
+    """The same for a function that is torch's own whatever a tensor holds: a shape, a dtype."""
+    _names[func] = ...
 
 
 def offer_below(func, op):

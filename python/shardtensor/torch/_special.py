@@ -34,25 +34,6 @@ def reverse(first, name):
     return run
 
 
-def cast(func, args, kwargs):
-    own = {
-        "float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16,
-        "long": torch.int64, "int": torch.int32, "short": torch.int16, "char": torch.int8, "bool": torch.bool,
-        "byte": torch.uint8, "cfloat": torch.complex64, "cdouble": torch.complex128
-    }
-    words = [*args[1:], *kwargs.values()]
-    dtypes = [v for v in words if isinstance(v, torch.dtype)]
-    others = [v for v in words if isinstance(v, torch.Tensor)]
-    devices = [torch.device(v) for v in words if isinstance(v, (str, torch.device)) or type(v) is int]
-    if not all(map(is_here, devices + [v.device for v in others])):
-        return NotImplemented
-    dtype = (dtypes + [v.dtype for v in others] + [own.get(func.__name__)])[0]
-    if dtype is None or dtype == args[0].dtype:
-        places = [v for v in args[1:] if isinstance(v, bool)]  # non_blocking, copy
-        return args[0].clone() if kwargs.get("copy", places[1:2] == [True]) else args[0]
-    return ask("cast", [args[0]], dtype=NAMES[dtype]) if dtype in NAMES else NotImplemented
-
-
 def same(func, args, kwargs):
     return args[0]
 
@@ -60,11 +41,10 @@ def same(func, args, kwargs):
 def contiguous(func, args, kwargs):
     """x.contiguous(): x itself, but of a view a copy, which is not to be changed in place where torch may give the view
     itself."""
-    tensor = args[0]
-    if not getattr(tensor, "_node_view", False) or getattr(tensor, "_is_copy", False):
-        return tensor
-    copy = tensor.clone()
-    copy._gathered_view = not is_strided(tensor)
+    if STEPS["contiguous"](args, kwargs) is not None:
+        return args[0]
+    copy = args[0].clone()
+    copy._gathered_view = not is_strided(args[0])
     return copy
 
 
@@ -400,21 +380,15 @@ SPECIAL = {
     "pad_sequence": pad_sequence, "fill_diagonal_": fill_diagonal,
     "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
-    "__rdiv__": reverse("reciprocal", "mul"), "to": cast, "type_as": cast, "contiguous": contiguous, "cpu": to_device,
-    "cuda": to_device,
+    "__rdiv__": reverse("reciprocal", "mul"), "contiguous": contiguous, "cpu": to_device, "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm,
     "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "real": of_real, "conj": of_real, "resolve_conj": resolved, "diff": difference,
     "any": truths, "all": truths,
     "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
     "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),
-    **{name: by_steps(name) for name in ("t", "view_as", "reshape_as", "expand_as", "ravel")}
+    **{name: by_steps(name) for name in STEPS.keys() - {"__getitem__", "contiguous", "split", "split_with_sizes"}}
 }
-SPECIAL.update({
-    name: cast
-    for name in ("float", "double", "half", "bfloat16", "long", "int", "short", "char", "bool", "byte", "cfloat",
-                 "cdouble")
-})
 SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
 PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {

@@ -1,9 +1,14 @@
-"""Views that torch spells in ways of its own: the ops that give them, each of the last one's result. The long way asks
-here, and the short way, which knows such a function by the same table."""
+"""Views, casts and copies that torch spells in ways of its own: the ops that give them, each of the last one's result.
+The long way asks here, and the short way, which knows such a function by the same table."""
+import torch
 
 from ._binding import split_words
+from ._dtypes import DTYPES, NAMES
+from ._world import is_here
 
-STEPS = {}  # name of a function: (args, kwargs) -> [(name of an op, attributes), ...], or None: that is not all
+# name of a function: (args, kwargs) -> [(name of an op, attributes), ...], of which none is the tensor itself; or None:
+# that is not all
+STEPS = {}
 
 
 def shape_of(tensor):
@@ -35,6 +40,44 @@ def cut(args, kwargs):
     """torch has one argument for a size and for a list of them."""
     args, kwargs = split_words(args, kwargs or {})
     return [("split", kwargs)] if len(args) == 1 else None
+
+
+# Dtypes
+
+OWN = {
+    "float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16,
+    "long": torch.int64, "int": torch.int32, "short": torch.int16, "char": torch.int8, "bool": torch.bool,
+    "byte": torch.uint8, "cfloat": torch.complex64, "cdouble": torch.complex128
+}
+
+
+def dtype_of(tensor):
+    handle = getattr(tensor, "_handle", None)
+    return tensor.dtype if handle is None else DTYPES[handle.dtype]
+
+
+def cast(own):
+    """x.to(…), x.type_as(other), x.float()."""
+    def steps(args, kwargs):
+        words = [*args[1:], *(kwargs or {}).values()]
+        dtypes = [v for v in words if isinstance(v, torch.dtype)]
+        others = [v for v in words if isinstance(v, torch.Tensor)]
+        devices = [torch.device(v) for v in words if isinstance(v, (str, torch.device)) or type(v) is int]
+        if not all(map(is_here, devices + [v.device for v in others])):
+            return None
+        dtype = (dtypes + [dtype_of(v) for v in others] + [own])[0]
+        if dtype is None or dtype == dtype_of(args[0]):
+            places = [v for v in args[1:] if isinstance(v, bool)]  # non_blocking, copy
+            return [("clone", {})] if (kwargs or {}).get("copy", places[1:2] == [True]) else []
+        return [("cast", {"dtype": NAMES[dtype]})] if dtype in NAMES else None
+
+    return steps
+
+
+def contiguous(args, kwargs):
+    """All are but views, of which Python knows, and even those where they are copies."""
+    tensor = args[0]
+    return None if getattr(tensor, "_node_view", False) and not getattr(tensor, "_is_copy", False) else []
 
 
 # Indices
@@ -94,5 +137,6 @@ def indexed(args, kwargs):
 STEPS.update({
     "__getitem__": indexed, "t": turned, "view_as": shaped_as("view"), "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"), "ravel": raveled,
-    "split": cut, "split_with_sizes": cut
+    "split": cut, "split_with_sizes": cut, "contiguous": contiguous,
+    **{name: cast(OWN.get(name)) for name in ("to", "type_as", *OWN)}
 })

@@ -6,7 +6,8 @@ import threading
 import unittest
 from unittest import mock
 
-from torch_ranks import Replicate, Shard, ShardTensor, TestCase, full, numbers, on_cpu, on_ranks, spread, torch
+from torch_ranks import (Replicate, Shard, ShardTensor, TestCase, calls_of, full, numbers, on_cpu, on_ranks, spread,
+                         torch)
 import numpy as np
 import torch.nn.functional as F
 
@@ -72,19 +73,6 @@ CHANGES = (
     ("keywords", lambda x, y: x.addcdiv_(tensor1=y, tensor2=y, value=2)),
     ("bounds", lambda x, y: x.clamp_(min=-0.5, max=0.5)),
 )
-
-
-@contextlib.contextmanager
-def calls_of(module, name):
-    """What a function of the adapter's is called with, by the names of torch's functions."""
-    calls, own = [], getattr(module, name)
-
-    def counted(func, *rest):
-        calls.append(func.__name__)
-        return own(func, *rest)
-
-    with mock.patch.object(module, name, counted):
-        yield calls
 
 
 def long_ways():

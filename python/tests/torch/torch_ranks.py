@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import unittest
+from unittest import mock
 
 try:
     import torch
@@ -81,6 +82,19 @@ CUTS = {
     2: {5: [4, 1], 4: [0, 4], 3: [1, 2]},
     3: {5: [4, 0, 1], 4: [1, 3, 0], 3: [0, 2, 1]}
 }
+
+
+@contextlib.contextmanager
+def calls_of(module, name):
+    """What a function of the adapter's is called with, by the names of torch's functions."""
+    calls, own = [], getattr(module, name)
+
+    def counted(func, *rest):
+        calls.append(func.__name__)
+        return own(func, *rest)
+
+    with mock.patch.object(module, name, counted):
+        yield calls
 
 
 def layouts(tensor, mesh, **how):
