@@ -6,7 +6,8 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from .. import _c
-from . import _autocast, _bags, _compile, _moves, _norms, _through, _traced_calls  # noqa: F401: they add to _special
+from . import _bags, _norms, _spectra  # noqa: F401: they add to _special
+from . import _autocast, _compile, _moves, _through, _traced_calls
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES
 from ._fallback import check_layout, count

@@ -21,6 +21,7 @@ from ._memory import laid, near, replicate, to_torch
 from ._node import handle_of, wrap
 from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
+from ._transforms import TRANSFORMS
 from ._trees import mapped, sharded, tensors
 from ._values import tell_number
 from ._views import (base_to_write, completed, is_alone, note_alias, note_torch_view, part_copies, refuse_change,
@@ -217,7 +218,7 @@ OWN = {
     "equal": equal, "_unique2": unique, "unique_consecutive": unique,
     "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar,
     "copy_": copy_, "zero_": zero_, "t": transpose,
-    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM, **BELOW
+    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM, **BELOW, **TRANSFORMS
 }
 for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
                       ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):

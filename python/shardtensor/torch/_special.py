@@ -367,8 +367,9 @@ def pad_sequence(func, args, kwargs):
 def by_its_body(function):
     """A function of torch's in Python, whose calls come above autograd as the program's own do: handed on, torch would
     make them below, where attention has no op."""
-    body = types.FunctionType(function.__code__, {**function.__globals__, "has_torch_function": lambda tensors: False},
-                              function.__name__, function.__defaults__, function.__closure__)
+    asks = dict.fromkeys(("has_torch_function", "has_torch_function_unary"), lambda tensors: False)
+    body = types.FunctionType(function.__code__, {**function.__globals__, **asks}, function.__name__,
+                              function.__defaults__, function.__closure__)
     body.__kwdefaults__ = function.__kwdefaults__
     return lambda func, args, kwargs: body(*args, **kwargs)
 
