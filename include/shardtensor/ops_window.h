@@ -11,7 +11,8 @@ typedef enum stn_interpolate_mode {
     STN_INTERPOLATE_NEAREST_EXACT, /* input floor((o + 1/2) in / out) */
     STN_INTERPOLATE_LINEAR,        /* linear, bilinear or trilinear, by the number of dims */
     STN_INTERPOLATE_CUBIC,         /* bicubic: two dims */
-    STN_INTERPOLATE_AREA           /* means of the inputs that an output covers */
+    STN_INTERPOLATE_AREA,          /* means of the inputs that an output covers */
+    STN_INTERPOLATE_LANCZOS        /* of three lobes, antialiased alone */
 } stn_interpolate_mode;
 
 /** Either the sizes or the factors: an entry for each dim behind the channels. */
@@ -21,6 +22,7 @@ typedef struct stn_interpolate_attrs {
     int align_corners;       /* 1: the lines' end points coincide; 0: the ends of their first and last cells do (half-pixel) */
     int64_t output_size[3];  /* output_size[0] 0: by the factors */
     double scale_factor[3];  /* size floor(n f); positions are those of the factor itself */
+    int antialias;           /* a filter that is wider where the result is smaller; linear, cubic, Lanczos */
 } stn_interpolate_attrs;
 
 /** Resampling of all dims behind the first two; positions outside are clamped to the edge.
@@ -33,7 +35,8 @@ typedef struct stn_interpolate_attrs {
  * Gradient:   yes, twice differentiable: the adjoint, by global indices.
  * @return new tensor; STN_ERR_SHAPE (dims, empty dims), STN_ERR_DTYPE, STN_ERR_ARGUMENT (attrs), STN_ERR_MEMORY,
  * STN_ERR_COMM.
- * Source: Keys, IEEE Trans. ASSP 29, 1981 for the cubic kernel, with a = -3/4. */
+ * Source: Keys, IEEE Trans. ASSP 29, 1981 for the cubic kernel, with a = -3/4, antialiased -1/2 (Pillow, PyTorch);
+ *             Duchon, J. Appl. Meteor. 18, 1979 for Lanczos'. */
 STN_API stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *attrs);
 
 typedef enum stn_pad_mode {

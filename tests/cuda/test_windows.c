@@ -92,6 +92,25 @@ static int reduced(stn_context *context, stn_dtype dtype, const int64_t *shape, 
     return n;
 }
 
+static stn_tensor *antialiased(stn_tensor *x, stn_interpolate_mode mode, int64_t rows, int64_t columns)
+{
+    const stn_interpolate_attrs attrs = {
+        .size = sizeof attrs, .mode = mode, .antialias = 1, .output_size = {rows, columns}};
+    return stn_interpolate(x, &attrs);
+}
+
+static int filtered(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
+{
+    stn_tensor *x = leaf(context, dtype, shape);
+    const int64_t h = shape[2], w = shape[3];
+    int n = 0;
+    put(context, x, antialiased(x, STN_INTERPOLATE_LINEAR, 3, 2), out, &n);
+    put(context, x, antialiased(x, STN_INTERPOLATE_LINEAR, h, 2 * w), out, &n);
+    put(context, x, antialiased(x, STN_INTERPOLATE_CUBIC, 2, w), out, &n);
+    put(context, x, antialiased(x, STN_INTERPOLATE_LANCZOS, h / 2 + 1, 4), out, &n);
+    return n;
+}
+
 static int averages(stn_context *context, stn_dtype dtype, const int64_t *shape, stn_tensor **out)
 {
     const stn_pool_attrs pairs = {.size = sizeof pairs, .kernel_size = {2, 2}},
@@ -256,6 +275,11 @@ static void reduced_images_are_the_cpus(void)
     compare(&(const both_work){"reduced", reduced});
 }
 
+static void antialiased_images_are_the_cpus(void)
+{
+    compare(&(const both_work){"filtered", filtered});
+}
+
 static void averages_are_the_cpus(void)
 {
     compare(&(const both_work){"averages", averages});
@@ -332,6 +356,7 @@ int main(int argc, char **argv)
         {"enlarged_images_are_the_cpus", enlarged_images_are_the_cpus},
         {"repeated_images_are_the_cpus", repeated_images_are_the_cpus},
         {"reduced_images_are_the_cpus", reduced_images_are_the_cpus},
+        {"antialiased_images_are_the_cpus", antialiased_images_are_the_cpus},
         {"averages_are_the_cpus", averages_are_the_cpus},
         {"maxima_are_the_cpus", maxima_are_the_cpus},
         {"maxima_among_equals_and_nan_are_the_cpus", maxima_among_equals_and_nan_are_the_cpus},

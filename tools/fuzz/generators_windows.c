@@ -73,6 +73,8 @@ int draw_interpolate(struct draft *d, const struct generator *g)
         put_text(d, "mode", "bilinear");
         if (draw_chance(d, 2))
             put_bool(d, "align_corners", 1);
+        if (draw_chance(d, 2))
+            put_bool(d, "antialias", 1);
     }
     return put_input(d, draw_term(d, &want));
 }

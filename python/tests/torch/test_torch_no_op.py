@@ -150,6 +150,8 @@ COMPOSED = {
     "many in": lambda x: torch.isin(x, torch.cat([x.flatten(), x.flatten() * 2]).detach()[::2]),
     "response": lambda x: F.local_response_norm(x[None], 3), "adaptive": lambda x: F.adaptive_avg_pool2d(x[None], 2),
     "adaptive 3d": lambda x: F.adaptive_avg_pool3d(x[None, None], (1, 2, 3)),
+    "smaller": lambda x: F.interpolate(x[None, None], (3, 6), mode="bicubic", antialias=True),
+    "smaller by a factor": lambda x: F.interpolate(x[None, None], scale_factor=0.6, mode="bilinear", antialias=True),
     "largest": lambda x: F.adaptive_max_pool3d(x[None, None], (1, 2, 3)),
     "mode": lambda x: torch.mode(x.relu(), 0), "modes kept": lambda x: torch.mode(x.relu(), 1, True),
     "median": lambda x: torch.nanmedian(x + HOLES), "medians": lambda x: torch.nanmedian(x + HOLES, 0),

@@ -15,7 +15,7 @@
 static const int choices[][STNI_RESAMPLE_DIMS] = {
     [STN_INTERPOLATE_NEAREST] = {0, 0, 0}, [STN_INTERPOLATE_NEAREST_EXACT] = {1, 1, 1},
     [STN_INTERPOLATE_LINEAR] = {2, 3, 4},  [STN_INTERPOLATE_CUBIC] = {5, 5, 5},
-    [STN_INTERPOLATE_AREA] = {6, 6, 6},
+    [STN_INTERPOLATE_AREA] = {6, 6, 6},    [STN_INTERPOLATE_LANCZOS] = {7, 7, 7},
 };
 
 stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *given)
@@ -27,11 +27,12 @@ stn_tensor *stn_interpolate(stn_tensor *input, const stn_interpolate_attrs *give
     if (!given || given->size != sizeof *given)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.size got %zu, wanted %zu",
                               given ? given->size : 0, sizeof *given);
-    if ((unsigned)given->mode > STN_INTERPOLATE_AREA)
+    if ((unsigned)given->mode > STN_INTERPOLATE_LANCZOS)
         return stni_call_fail(input, STN_ERR_ARGUMENT, "interpolate: attrs.mode got %d, wanted an stn_interpolate_mode",
                               (int)given->mode);
     attrs.mode = choices[given->mode][stni_clamp(dims, 1, STNI_RESAMPLE_DIMS) - 1];
     attrs.align_corners = given->align_corners ? 1 : -1;
+    attrs.antialias = given->antialias != 0;
     for (int d = 0; d < dims; d++) {
         if (given->output_size[0] != 0)
             attrs.size.n = dims, attrs.size.v[d] = given->output_size[d];

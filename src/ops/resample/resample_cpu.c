@@ -36,6 +36,14 @@ static void find_even(struct table *x)
         find_periodic(x, period);
 }
 
+/* The totals of all outputs, which are targets or, of the adjoint, sources. */
+static void fill_totals(const struct stni_resample_args *a, int d, double *totals)
+{
+    const struct stni_range outputs = a->transposed ? a->source[d] : a->target[d];
+    for (int64_t o = outputs.begin; o < outputs.end; o++)
+        totals[o - outputs.begin] = stni_resample_total(&a->dim[d], o);
+}
+
 /* Writes the table of dim d at `memory`; returns what is behind it. */
 static double *fill_table(const struct stni_resample_args *a, int d, double *memory, struct table *out)
 {
@@ -44,7 +52,9 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
     out->begin = (int64_t *)(void *)memory;
     out->first = out->begin + out->n + 1;
     out->weight = memory + 2 * (out->n + 1);
+    double *totals = out->weight + stni_resample_terms(a, d);
     int64_t at = 0;
+    fill_totals(a, d, totals);
     for (int64_t t = 0; t < out->n; t++) {
         int64_t target = a->target[d].begin + t;
         struct stni_range sources = stni_resample_sources(dim, a->transposed, target);
@@ -52,11 +62,12 @@ static double *fill_table(const struct stni_resample_args *a, int d, double *mem
         out->first[t] = stni_range_length(sources) > 0 ? sources.begin - a->source[d].begin : 0;
         for (int64_t s = sources.begin; s < sources.end; s++)
             out->weight[at++] =
-                a->transposed ? stni_resample_weight(dim, s, target) : stni_resample_weight(dim, target, s);
+                a->transposed ? stni_resample_part(dim, s, target) / totals[s - a->source[d].begin]
+                              : stni_resample_part(dim, target, s) / totals[t];
     }
     out->begin[out->n] = at;
     find_even(out);
-    return out->weight + stni_resample_terms(a, d);
+    return totals; /* which are needed no more */
 }
 
 #define TEMPLATE "ops/resample/resample_sums_tmpl.h"

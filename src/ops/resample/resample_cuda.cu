@@ -9,36 +9,50 @@ namespace {
 
 enum { THREADS = 128 };
 
-/* The weight of a source in a target. */
-STNI_DEVICE double weight_of(const stni_resample_args &a, int d, int64_t target, int64_t source)
+STNI_DEVICE_CALLED stni_range sources_of(const stni_resample_args &a, int d, int64_t target)
 {
-    return a.transposed ? stni_resample_weight(&a.dim[d], source, target)
-                        : stni_resample_weight(&a.dim[d], target, source);
+    return stni_resample_sources(&a.dim[d], a.transposed, target);
+}
+
+/* What the weights of a target's sources are divided by: of the adjoint each has a total of its own. */
+STNI_DEVICE_CALLED double total_of(const stni_resample_args &a, int d, int64_t target)
+{
+    return a.transposed ? 1 : stni_resample_total(&a.dim[d], target);
+}
+
+/* The weight of a source in a target. */
+STNI_DEVICE_CALLED double weight_of(const stni_resample_args &a, int d, int64_t target, int64_t source, double total)
+{
+    return a.transposed ? stni_resample_part(&a.dim[d], source, target) / stni_resample_total(&a.dim[d], source)
+                        : stni_resample_part(&a.dim[d], target, source) / total;
 }
 
 template <class S>
-STNI_DEVICE double sum_row(const stni_resample_args &a, const S *from, stni_range sources, int64_t target)
+STNI_DEVICE double sum_row(const stni_resample_args &a, const S *from, stni_range sources, int64_t target, double total)
 {
     double sum = 0;
     for (int64_t s = sources.begin; s < sources.end; s++)
-        sum += weight_of(a, 2, target, s) * (double)load(from[(s - a.source[2].begin) * a.source_stride[2]]);
+        sum += weight_of(a, 2, target, s, total) * (double)load(from[(s - a.source[2].begin) * a.source_stride[2]]);
     return sum;
 }
 
 template <class S>
 STNI_DEVICE double sum_target(const stni_resample_args &a, const S *from, const int64_t (&target)[STNI_RESAMPLE_DIMS])
 {
-    const stni_range planes = stni_resample_sources(&a.dim[0], a.transposed, target[0]);
-    const stni_range rows = stni_resample_sources(&a.dim[1], a.transposed, target[1]);
-    const stni_range elements = stni_resample_sources(&a.dim[2], a.transposed, target[2]);
+    const stni_range planes = sources_of(a, 0, target[0]);
+    const stni_range rows = sources_of(a, 1, target[1]);
+    const stni_range elements = sources_of(a, 2, target[2]);
+    const double of_planes = total_of(a, 0, target[0]), of_rows = total_of(a, 1, target[1]),
+                 of_elements = total_of(a, 2, target[2]);
     double sum = 0;
     for (int64_t z = planes.begin; z < planes.end; z++) {
         const S *plane = from + (z - a.source[0].begin) * a.source_stride[0];
         double of_plane = 0;
-        for (int64_t y = rows.begin; y < rows.end; y++)
-            of_plane += weight_of(a, 1, target[1], y) *
-                        sum_row(a, plane + (y - a.source[1].begin) * a.source_stride[1], elements, target[2]);
-        sum += weight_of(a, 0, target[0], z) * of_plane;
+        for (int64_t y = rows.begin; y < rows.end; y++) {
+            const S *row = plane + (y - a.source[1].begin) * a.source_stride[1];
+            of_plane += weight_of(a, 1, target[1], y, of_rows) * sum_row(a, row, elements, target[2], of_elements);
+        }
+        sum += weight_of(a, 0, target[0], z, of_planes) * of_plane;
     }
     return sum;
 }
@@ -87,12 +101,13 @@ __global__ void __launch_bounds__(PLAN_THREADS)
     if (d == STNI_RESAMPLE_DIMS)
         return;
     const int64_t target = a.target[d].begin + i;
-    const stni_range sources = stni_resample_sources(&a.dim[d], a.transposed, target);
+    const stni_range sources = sources_of(a, d, target);
     const int64_t count = sources.end > sources.begin ? sources.end - sources.begin : 0;
     p.dim[d].taps[i] = {(int32_t)(count > 0 ? sources.begin - a.source[d].begin : 0), (int32_t)count};
+    const double total = total_of(a, d, target);
     A *weight = (A *)p.dim[d].weight + i * p.dim[d].each;
     for (int64_t k = 0; k < count && k < p.dim[d].each; k++)
-        weight[k] = (A)weight_of(a, d, target, sources.begin + k);
+        weight[k] = (A)weight_of(a, d, target, sources.begin + k, total);
 }
 
 /* The weights of the thread's target along dim d, and the distance from one to the next. */

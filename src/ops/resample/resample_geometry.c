@@ -8,14 +8,22 @@
 const struct stni_interpolate_attrs stni_interpolate_init = {
     .size = {.n = -1}, .scale_factor = {.n = -1}, .align_corners = -1, .input_size = {.n = -1}};
 
-const char *const stni_interpolate_modes[] = {"nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area", NULL};
+const char *const stni_interpolate_modes[] = {"nearest",   "nearest-exact", "linear", "bilinear",
+                                              "trilinear", "bicubic",       "area",   "lanczos", NULL};
 
 static const struct {
     enum stni_resample_mode mode;
     int least, most; /* dims that are resampled */
+    enum stni_resample_mode filter; /* by which it is antialiased; 0: not at all */
 } modes[] = {
-    {STNI_RESAMPLE_NEAREST, 1, 3}, {STNI_RESAMPLE_NEAREST_EXACT, 1, 3}, {STNI_RESAMPLE_LINEAR, 1, 1}, {STNI_RESAMPLE_LINEAR, 2, 2},
-    {STNI_RESAMPLE_LINEAR, 3, 3},  {STNI_RESAMPLE_CUBIC, 2, 2},         {STNI_RESAMPLE_AREA, 1, 3},
+    {STNI_RESAMPLE_NEAREST, 1, 3, 0},
+    {STNI_RESAMPLE_NEAREST_EXACT, 1, 3, 0},
+    {STNI_RESAMPLE_LINEAR, 1, 1, STNI_RESAMPLE_TRIANGLE},
+    {STNI_RESAMPLE_LINEAR, 2, 2, STNI_RESAMPLE_TRIANGLE},
+    {STNI_RESAMPLE_LINEAR, 3, 3, STNI_RESAMPLE_TRIANGLE},
+    {STNI_RESAMPLE_CUBIC, 2, 2, STNI_RESAMPLE_KEYS},
+    {STNI_RESAMPLE_AREA, 1, 3, 0},
+    {STNI_RESAMPLE_LANCZOS, 1, 3, STNI_RESAMPLE_LANCZOS},
 };
 
 #define ROW(name, type, choices) {#name, STN_ATTR_##type, offsetof(struct stni_interpolate_attrs, name), choices}
@@ -32,18 +40,19 @@ const stn_attr_schema stni_interpolate_backward_schema[] = {
 static stn_status check_mode(const stn_op_call *call, const char *name, int dims)
 {
     const struct stni_interpolate_attrs *attrs = call->attrs;
-    int smooth = modes[attrs->mode].mode == STNI_RESAMPLE_LINEAR || modes[attrs->mode].mode == STNI_RESAMPLE_CUBIC;
+    const int filter = modes[attrs->mode].filter, always = filter && filter == (int)modes[attrs->mode].mode;
     if (dims < 1 || dims > STNI_RESAMPLE_DIMS)
         return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and 1 to %d more", name, dims + 2,
                            STNI_RESAMPLE_DIMS);
     if (dims < modes[attrs->mode].least || dims > modes[attrs->mode].most)
         return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted %d for mode '%s'", name, dims + 2, modes[attrs->mode].least + 2,
                            stni_interpolate_modes[attrs->mode]);
-    if (attrs->align_corners >= 0 && !smooth)
+    if (attrs->align_corners >= 0 && !filter)
         return stn_op_fail(call, STN_ERR_ARGUMENT, "'align_corners' got a value, wanted none for mode '%s'",
                            stni_interpolate_modes[attrs->mode]);
-    if (attrs->antialias)
-        return stn_op_fail(call, STN_ERR_UNSUPPORTED, "'antialias' got 1, wanted 0");
+    if (attrs->antialias ? !filter : always)
+        return stn_op_fail(call, STN_ERR_ARGUMENT, "'antialias' got %d, wanted %d for mode '%s'",
+                           attrs->antialias != 0, always, stni_interpolate_modes[attrs->mode]);
     return STN_OK;
 }
 
@@ -99,7 +108,7 @@ stn_status stni_resample_read(const stn_op_call *call, int transposed, struct st
         status = read_sizes_back(call, in->shape, out->dims, out);
     for (int d = 0; status == STN_OK && d < out->dims; d++) {
         struct stni_resample_dim *dim = &out->dim[d];
-        dim->mode = (int32_t)modes[attrs->mode].mode;
+        dim->mode = (int32_t)(attrs->antialias ? modes[attrs->mode].filter : modes[attrs->mode].mode);
         dim->align_corners = attrs->align_corners > 0;
         if (!transposed) {
             dim->n_in = in->shape[2 + d];

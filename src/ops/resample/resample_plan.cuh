@@ -47,18 +47,6 @@ inline int64_t least_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Sources of a target at most. */
-inline int64_t most_reads(const stni_resample_dim &d)
-{
-    switch (d.mode) {
-    case STNI_RESAMPLE_LINEAR: return 2;
-    case STNI_RESAMPLE_CUBIC: return 4;
-    case STNI_RESAMPLE_AREA: return least_of(d.n_in, stni_ceil_div(d.n_in, d.n_out) + 1);
-    case STNI_RESAMPLE_WINDOW: return least_of(d.kernel, d.n_in);
-    default: return 1;
-    }
-}
-
 /* Outputs that read one input at most: `apart` of them stand between two neighbours. Those that are clamped to an end
  * of the input stand half an element from it at most. */
 inline int64_t most_readers(const stni_resample_dim &d)
@@ -73,20 +61,23 @@ inline int64_t most_readers(const stni_resample_dim &d)
         return least_of(d.n_out, d.factor > 0 ? (int64_t)d.factor : stni_ceil_div(d.n_out, d.n_in));
     if (d.align_corners && apart < (n_out - 1) / (n_in - 1))
         apart = (n_out - 1) / (n_in - 1);
-    const double reads = d.mode == STNI_RESAMPLE_LINEAR ? 3 : d.mode == STNI_RESAMPLE_CUBIC ? 5 : 1;
+    double reads = d.mode == STNI_RESAMPLE_LINEAR ? 3 : d.mode == STNI_RESAMPLE_CUBIC ? 5 : 1;
+    if (stni_resample_reach(&d) > 0)
+        reads = 2 * stni_resample_reach(&d) * stni_resample_widening(&d) + 1;
     const double most = ceil(reads * apart) + 2;
     return most < n_out ? (int64_t)most : d.n_out;
 }
 
 inline int64_t most_terms(const stni_resample_args &a, int d)
 {
-    return a.transposed ? most_readers(a.dim[d]) : most_reads(a.dim[d]);
+    return a.transposed ? most_readers(a.dim[d]) : stni_resample_most_reads(&a.dim[d]);
 }
 
 /* Whether a target's sources may differ in weight. */
 inline bool has_weights(const stni_resample_args &a, int d)
 {
-    return a.transposed || a.dim[d].mode == STNI_RESAMPLE_LINEAR || a.dim[d].mode == STNI_RESAMPLE_CUBIC;
+    return a.transposed || a.dim[d].mode == STNI_RESAMPLE_LINEAR || a.dim[d].mode == STNI_RESAMPLE_CUBIC ||
+           stni_resample_reach(&a.dim[d]) > 0;
 }
 
 /* Both dims of images as one where they lie so; the outer one alone where the inner has one element. */

@@ -4,20 +4,13 @@
 
 int64_t stni_resample_terms(const struct stni_resample_args *args, int d)
 {
-    static const int64_t reads[] = {[STNI_RESAMPLE_NEAREST] = 1,
-                                    [STNI_RESAMPLE_NEAREST_EXACT] = 1,
-                                    [STNI_RESAMPLE_LINEAR] = 2,
-                                    [STNI_RESAMPLE_CUBIC] = 4};
     int64_t n_target = stni_range_length(args->target[d]), n_source = stni_range_length(args->source[d]);
     if (args->dim[d].mode == STNI_RESAMPLE_AREA)
         return n_target + n_source; /* cells of neighbours share one element at most */
-    const struct stni_resample_dim *dim = &args->dim[d];
-    int64_t widest = dim->kernel < dim->n_in ? dim->kernel : dim->n_in,
-            each = dim->mode == STNI_RESAMPLE_WINDOW ? widest : reads[dim->mode];
-    return each * (args->transposed ? n_source : n_target);
+    return stni_resample_most_reads(&args->dim[d]) * (args->transposed ? n_source : n_target);
 }
 
-/* Tables of weights, then a plane, a row and a line of sums. */
+/* Tables of weights, then totals of a dim or a plane, a row and a line of sums. */
 size_t stni_resample_workspace(stn_queue *queue, const void *raw)
 {
     (void)queue;
@@ -26,6 +19,7 @@ size_t stni_resample_workspace(stn_queue *queue, const void *raw)
     for (int d = 0; d < STNI_RESAMPLE_DIMS; d++) {
         terms += stni_resample_terms(args, d);
         targets += stni_range_length(args->target[d]) + 1;
+        terms += stni_range_length(args->transposed ? args->source[d] : args->target[d]);
     }
     return (size_t)(terms + 2 * targets + row * stni_range_length(args->source[1]) + row + args->width + 64) *
            sizeof(double);

@@ -70,7 +70,7 @@ STNI_INLINE void stni_sample_bicubic(const struct stni_sample_rule *rule, int64_
     for (int k = 0; k < 4; k++) {
         double away = (double)(k - 1) - t, ignored = 1;
         out->index[k] = stni_sample_index(stni_sample_move(rule, n, base + k - 1, &ignored));
-        out->weight[k] = stni_resample_cubic(fabs(away));
+        out->weight[k] = stni_resample_cubic(fabs(away), -0.75);
         out->derivative[k] = scale * (away < 0 ? 1 : -1) * stni_sample_cubic_derivative(fabs(away));
     }
 }

@@ -17,7 +17,11 @@ enum stni_resample_mode {
     STNI_RESAMPLE_LINEAR,
     STNI_RESAMPLE_CUBIC, /* Keys 1981, a = -3/4 */
     STNI_RESAMPLE_AREA,  /* the mean of all cells that the output's touches */
-    STNI_RESAMPLE_WINDOW /* `kernel` inputs from o stride - pad on, as far as there are so many */
+    STNI_RESAMPLE_WINDOW, /* `kernel` inputs from o stride - pad on, as far as there are so many */
+    /* Filters, widened where outputs stand further apart than inputs (antialiasing): */
+    STNI_RESAMPLE_TRIANGLE,
+    STNI_RESAMPLE_KEYS,   /* Keys 1981, a = -1/2 */
+    STNI_RESAMPLE_LANCZOS /* of three lobes */
 };
 
 struct stni_resample_dim {
@@ -35,12 +39,32 @@ STNI_INLINE int64_t stni_resample_clamp(int64_t i, int64_t n)
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
+/* Inputs to either side that a filter reads where nothing is reduced; 0: no filter. */
+STNI_INLINE int stni_resample_reach(const struct stni_resample_dim *d)
+{
+    return d->mode < STNI_RESAMPLE_TRIANGLE ? 0 : d->mode - STNI_RESAMPLE_TRIANGLE + 1;
+}
+
+/* Inputs from one output to the next. */
+STNI_INLINE double stni_resample_scale(const struct stni_resample_dim *d)
+{
+    if (d->align_corners)
+        return d->n_out > 1 ? (double)(d->n_in - 1) / (double)(d->n_out - 1) : 0;
+    return d->factor > 0 ? 1 / d->factor : (double)d->n_in / (double)d->n_out;
+}
+
+/* How much wider a filter is than where nothing is reduced. */
+STNI_INLINE double stni_resample_widening(const struct stni_resample_dim *d)
+{
+    const double scale = stni_resample_scale(d);
+    return scale > 1 ? scale : 1;
+}
+
 STNI_INLINE double stni_resample_position(const struct stni_resample_dim *d, int64_t o)
 {
     if (d->align_corners)
         return d->n_out > 1 ? (double)o * (double)(d->n_in - 1) / (double)(d->n_out - 1) : 0;
-    double scale = d->factor > 0 ? 1 / d->factor : (double)d->n_in / (double)d->n_out;
-    double p = ((double)o + 0.5) * scale - 0.5;
+    double p = ((double)o + 0.5) * stni_resample_scale(d) - 0.5;
     return p < 0 && d->mode == STNI_RESAMPLE_LINEAR ? 0 : p;
 }
 
@@ -60,6 +84,16 @@ STNI_INLINE struct stni_range stni_resample_window(const struct stni_resample_di
     return stni_range_of(begin, begin + (d->kernel - 1) * d->dilation + 1);
 }
 
+/* Cells whose middles lie within a filter around output o's, at least one. With corners aligned outputs stand where
+ * torch has them, in the middles of cells of that scale. */
+STNI_INLINE struct stni_range stni_resample_filtered(const struct stni_resample_dim *d, int64_t o)
+{
+    const double center = ((double)o + 0.5) * stni_resample_scale(d),
+                 half = stni_resample_reach(d) * stni_resample_widening(d);
+    return stni_range_of(stni_resample_clamp((int64_t)floor(center - half + 0.5), d->n_in),
+                         stni_resample_clamp((int64_t)ceil(center + half - 0.5) - 1, d->n_in) + 1);
+}
+
 /* The inputs that output o reads: of linear resampling one alone where it stands upon that, so that a NaN beside it is
  * not read with the weight 0. */
 STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim *d, int64_t o)
@@ -72,6 +106,8 @@ STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim
         int64_t i = stni_resample_nearest(d, o);
         return stni_range_of(i, i + 1);
     }
+    if (stni_resample_reach(d) > 0)
+        return stni_resample_filtered(d, o);
     const double p = stni_resample_position(d, o);
     const int64_t i = (int64_t)floor(p);
     if (d->mode == STNI_RESAMPLE_CUBIC)
@@ -79,11 +115,48 @@ STNI_INLINE struct stni_range stni_resample_reads(const struct stni_resample_dim
     return stni_range_of(stni_resample_clamp(i, d->n_in), stni_resample_clamp((int64_t)ceil(p), d->n_in) + 1);
 }
 
-/* Keys' cubic at distance x, 0 <= x < 2. */
-STNI_INLINE double stni_resample_cubic(double x)
+/* Inputs that an output reads, at most. */
+STNI_INLINE int64_t stni_resample_most_reads(const struct stni_resample_dim *d)
 {
-    const double a = -0.75;
+    double most = 1;
+    if (d->mode == STNI_RESAMPLE_WINDOW)
+        most = (double)d->kernel;
+    else if (d->mode == STNI_RESAMPLE_AREA)
+        most = (double)stni_ceil_div(d->n_in, d->n_out) + 1;
+    else if (stni_resample_reach(d) > 0)
+        most = ceil(2 * stni_resample_reach(d) * stni_resample_widening(d)) + 1;
+    else if (d->mode >= STNI_RESAMPLE_LINEAR)
+        most = d->mode == STNI_RESAMPLE_LINEAR ? 2 : 4;
+    return most < (double)d->n_in ? (int64_t)most : d->n_in;
+}
+
+/* Keys' cubic at distance x, 0 <= x < 2. */
+STNI_INLINE double stni_resample_cubic(double x, double a)
+{
     return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+/* sin(pi x) / (pi x) for 0 < x < 3, by the series of sin around the nearest integer: the same bits on every device. */
+STNI_INLINE double stni_resample_sinc(double x)
+{
+    const double pi = 3.14159265358979323846, nearest = floor(x + 0.5), away = pi * (x - nearest);
+    double sine = 0;
+    for (int n = 22; n > 0; n -= 2)
+        sine = 1 - away * away / (n * (n + 1)) * sine;
+    sine *= nearest == 1 || nearest == 3 ? -away : away;
+    return sine / (pi * x);
+}
+
+/* A filter at distance x >= 0. */
+STNI_INLINE double stni_resample_filter(const struct stni_resample_dim *d, double x)
+{
+    if (x >= stni_resample_reach(d))
+        return 0;
+    if (d->mode == STNI_RESAMPLE_TRIANGLE)
+        return 1 - x;
+    if (d->mode == STNI_RESAMPLE_KEYS)
+        return stni_resample_cubic(x, -0.5);
+    return x > 0 ? stni_resample_sinc(x) * stni_resample_sinc(x / 3) : 1;
 }
 
 /* The first input that output o reads, and how many, d->dilation apart; for kinds that read few at equal distances:
@@ -114,8 +187,8 @@ STNI_INLINE double stni_resample_window_weight(const struct stni_resample_dim *d
     return 1 / (double)stni_range_length(counted);
 }
 
-/* The weight of input i in output o, which reads it. */
-STNI_INLINE double stni_resample_weight(const struct stni_resample_dim *d, int64_t o, int64_t i)
+/* The weight of input i in output o, which reads it, before it is divided by the output's total. */
+STNI_INLINE double stni_resample_part(const struct stni_resample_dim *d, int64_t o, int64_t i)
 {
     struct stni_range reads = stni_resample_reads(d, o);
     if (d->mode == STNI_RESAMPLE_WINDOW)
@@ -124,6 +197,9 @@ STNI_INLINE double stni_resample_weight(const struct stni_resample_dim *d, int64
         return 1;
     if (d->mode == STNI_RESAMPLE_AREA)
         return 1 / (double)stni_range_length(reads);
+    if (stni_resample_reach(d) > 0)
+        return stni_resample_filter(d, fabs((double)i + 0.5 - ((double)o + 0.5) * stni_resample_scale(d)) /
+                                           stni_resample_widening(d));
     double p = stni_resample_position(d, o), base = floor(p), t = p - base, sum = 0;
     if (d->mode == STNI_RESAMPLE_LINEAR) {
         if (stni_range_length(reads) == 1)
@@ -132,8 +208,18 @@ STNI_INLINE double stni_resample_weight(const struct stni_resample_dim *d, int64
     }
     for (int k = -1; k <= 2; k++)
         if (stni_resample_clamp((int64_t)base + k, d->n_in) == i)
-            sum += stni_resample_cubic(fabs((double)k - t));
+            sum += stni_resample_cubic(fabs((double)k - t), -0.75);
     return sum;
+}
+
+/* By which parts are divided: of a filter their sum, else 1. */
+STNI_INLINE double stni_resample_total(const struct stni_resample_dim *d, int64_t o)
+{
+    const struct stni_range reads = stni_resample_reads(d, o);
+    double sum = 0;
+    for (int64_t i = reads.begin; i < reads.end && stni_resample_reach(d) > 0; i++)
+        sum += stni_resample_part(d, o, i);
+    return sum != 0 ? sum : 1;
 }
 
 /* The outputs that read input i: those before the first that begins behind it, from the first that ends behind it

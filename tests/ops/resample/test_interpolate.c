@@ -18,11 +18,14 @@ static stn_tensor *call_interpolate(stn_tensor *const *in, const void *arg)
 static void draw_case(uint64_t *state, struct random_shape *shape, stn_interpolate_attrs *attrs)
 {
     int dims = 1 + (int)world_random(state, 3);
-    *attrs = (stn_interpolate_attrs){.size = sizeof *attrs, .mode = (stn_interpolate_mode)world_random(state, 5)};
+    *attrs = (stn_interpolate_attrs){.size = sizeof *attrs, .mode = (stn_interpolate_mode)world_random(state, 6)};
+    const int always = attrs->mode == STN_INTERPOLATE_LANCZOS;
     if (attrs->mode == STN_INTERPOLATE_CUBIC)
         dims = 2;
-    if (attrs->mode == STN_INTERPOLATE_LINEAR || attrs->mode == STN_INTERPOLATE_CUBIC)
+    if (attrs->mode == STN_INTERPOLATE_LINEAR || attrs->mode == STN_INTERPOLATE_CUBIC || always) {
         attrs->align_corners = (int)world_random(state, 2);
+        attrs->antialias = always || world_random(state, 2);
+    }
     shape->ndim = 2 + dims;
     shape->shape[0] = (int64_t)world_random(state, 3);
     shape->shape[1] = 1 + (int64_t)world_random(state, 3);
@@ -92,6 +95,56 @@ static double plain_bilinear(int64_t h, int64_t w, int64_t oh, int64_t ow, int64
     double ty = py - (double)y0, tx = px - (double)x0;
     return (1 - ty) * ((1 - tx) * test_value(y0 * w + x0) + tx * test_value(y0 * w + x1)) +
            ty * ((1 - tx) * test_value(y1 * w + x0) + tx * test_value(y1 * w + x1));
+}
+
+/* Of an output of a line of n, by the formula of Pillow's and PyTorch's: cells around its middle, their distance in
+ * units of what it covers. */
+static double plain_filtered(stn_interpolate_mode mode, int64_t n, int64_t to, int64_t o, int64_t stride, int64_t at)
+{
+    const double pi = acos(-1), scale = (double)n / (double)to, wide = fmax(scale, 1);
+    double sum = 0, total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = fabs((double)i + 0.5 - ((double)o + 0.5) * scale) / wide;
+        double w = x < 1 ? 1 - x : 0;
+        if (mode == STN_INTERPOLATE_CUBIC)
+            w = x < 1 ? 1.5 * x * x * x - 2.5 * x * x + 1 : x < 2 ? -0.5 * (x - 1) * (x - 2) * (x - 2) : 0;
+        else if (mode == STN_INTERPOLATE_LANCZOS)
+            w = x == 0 ? 1 : x < 3 ? sin(pi * x) / (pi * x) * sin(pi * x / 3) / (pi * x / 3) : 0;
+        sum += w * test_value(at + i * stride);
+        total += w;
+    }
+    return sum / total;
+}
+
+/* Rows alone are resampled, fewer and more; chunks are narrower than filters are. */
+static stn_status filters_body(stn_context *context, void *arg)
+{
+    static const stn_interpolate_mode modes[] = {STN_INTERPOLATE_LINEAR, STN_INTERPOLATE_CUBIC,
+                                                 STN_INTERPOLATE_LANCZOS};
+    enum { ROWS = 41, COLUMNS = 3, MOST = 60 };
+    static const int64_t sizes[] = {1, 2, 7, 40, 41, MOST}, shape[] = {1, 1, ROWS, COLUMNS};
+    const int64_t cut[] = {3, 0, 38}, *const cuts[] = {NULL, NULL, cut, NULL};
+    (void)arg;
+    for (int m = 0; m < 3; m++)
+        for (int s = 0; s < (int)(sizeof sizes / sizeof *sizes); s++) {
+            const stn_interpolate_attrs attrs = {
+                .size = sizeof attrs, .mode = modes[m], .antialias = 1, .output_size = {sizes[s], COLUMNS}};
+            stn_placement rows[] = {stn_shard(2)};
+            double got[MOST * COLUMNS];
+            stn_scope_begin(context);
+            stn_tensor *x =
+                test_tensor(context, test_mesh(context, 3, 0), rows, STN_DTYPE_F64, 4, shape, cuts, test_value);
+            test_read(stn_interpolate(x, &attrs), got, sizes[s] * COLUMNS);
+            for (int64_t i = 0; i < sizes[s] * COLUMNS; i++)
+                CHECK_NEAR(got[i], plain_filtered(modes[m], ROWS, sizes[s], i / COLUMNS, COLUMNS, i % COLUMNS), 1e-11);
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    return STN_OK;
+}
+
+static void filters_are_those_of_the_formula(void)
+{
+    test_ranks(3, filters_body, NULL);
 }
 
 enum { H = 37, W = 5, OH = 73, OW = 9, CHANNELS = 3 };
@@ -257,7 +310,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
     stn_interpolate_attrs none = {.size = sizeof none},
                           both = {.size = sizeof both, .output_size = {2, 2}, .scale_factor = {2, 2}},
                           tiny = {.size = sizeof tiny, .scale_factor = {0.1, 1}},
-                          corners = {.size = sizeof corners, .align_corners = 1, .output_size = {2, 2}};
+                          corners = {.size = sizeof corners, .align_corners = 1, .output_size = {2, 2}},
+                          area = {.size = sizeof area, .mode = STN_INTERPOLATE_AREA, .antialias = 1,
+                                  .output_size = {2, 2}},
+                          lanczos = {.size = sizeof lanczos, .mode = STN_INTERPOLATE_LANCZOS, .output_size = {2, 2}};
     (void)arg;
     stn_scope_begin(context);
     stn_tensor *x = test_tensor(context, test_mesh(context, 2, 0), rows, STN_DTYPE_F32, 4, shape, NULL, test_value);
@@ -269,6 +325,10 @@ static stn_status refusals_body(stn_context *context, void *arg)
     CHECK_ERROR(context, STN_ERR_SHAPE, "interpolate: dim 2 got 4 elements in and 0 out, wanted at least 1");
     stn_interpolate(x, &corners);
     CHECK_ERROR(context, STN_ERR_ARGUMENT, "interpolate: 'align_corners' got a value, wanted none for mode 'nearest'");
+    stn_interpolate(x, &area);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "interpolate: 'antialias' got 1, wanted 0 for mode 'area'");
+    stn_interpolate(x, &lanczos);
+    CHECK_ERROR(context, STN_ERR_ARGUMENT, "interpolate: 'antialias' got 0, wanted 1 for mode 'lanczos'");
     stn_interpolate(stn_cast(x, STN_DTYPE_I64), &none);
     CHECK_ERROR(context, STN_ERR_DTYPE, "interpolate: 'input' got i64, wanted a floating dtype");
     return stn_scope_end(context);
@@ -285,6 +345,7 @@ int main(int argc, char **argv)
         {"every_mode_in_every_layout_gives_what_one_process_gives",
          every_mode_in_every_layout_gives_what_one_process_gives},
         {"gradients_are_those_of_differences", gradients_are_those_of_differences},
+        {"filters_are_those_of_the_formula", filters_are_those_of_the_formula},
         {"only_the_rows_that_are_read_travel", only_the_rows_that_are_read_travel},
         {"weights_that_repeat_give_what_a_plain_loop_gives", weights_that_repeat_give_what_a_plain_loop_gives},
         {"nothing_travels_where_no_rank_reads_anothers_rows", nothing_travels_where_no_rank_reads_anothers_rows},

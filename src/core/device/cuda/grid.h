@@ -34,6 +34,7 @@
 #define STNI_KEEP_LOOP _Pragma("unroll 1")
 #define STNI_SMALL_COUNT ((int64_t)1 << 31)
 #define STNI_DEVICE static __device__ __forceinline__
+#define STNI_DEVICE_CALLED static __device__ __noinline__ /* long, and not what a kernel's time goes into */
 #define STNI_HOST_DEVICE static __host__ __device__ __forceinline__
 
 #else
@@ -48,6 +49,7 @@
 #define STNI_KEEP_LOOP
 #define STNI_SMALL_COUNT standin::small_count
 #define STNI_DEVICE static inline
+#define STNI_DEVICE_CALLED static inline
 #define STNI_HOST_DEVICE static inline
 
 #endif
