@@ -66,8 +66,8 @@ STN_API stn_tensor *stn_slice(stn_tensor *input, int dim, int64_t start, int64_t
  * Shapes:     (…, n0, …), (…, n1, …), … -> (…, n0 + n1 + …, …); other sizes are equal. Tensors of shape (0) are passed
  *             over. Dtypes are promoted.
  * Placement:  per axis as pointwise: Shard beats Replicate, among Shards the largest tensor's. The split along `dim`:
- *             balanced from balanced, else in proportion to the largest tensor's. What all have pending stays pending;
- *             else it is reduced first.
+ *             balanced where the largest tensor's is, else each rank's share is in proportion to what it has of all
+ *             tensors that are cut along `dim`. What all have pending stays pending; else it is reduced first.
  * Collective: over the mesh where a tensor has to move; where `dim` is sharded, one exchange. No data moves where it is
  *             not.
  * Gradient:   yes, twice differentiable: slices of the cotangent.

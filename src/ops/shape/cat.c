@@ -109,8 +109,38 @@ static stn_placement common_placement(const stn_op_call *call, int axis, int ndi
     return best ? stn_shard(best->layout.placement[axis].dim) : stn_replicate();
 }
 
-/* The cut of a dim is that of the largest tensor which has it sharded by the same axes; along the dim that grows, in
- * proportion. */
+/* Whether the same axes, in one order, cut a dim of both. */
+static int is_cut_alike(const struct stni_layout *a, const struct stni_layout *b, int d)
+{
+    int of_a[STN_MAX_MESH_NDIM], of_b[STN_MAX_MESH_NDIM];
+    const int n = stni_layout_dim_axes(a, d, of_a);
+    return n > 0 && n == stni_layout_dim_axes(b, d, of_b) && memcmp(of_a, of_b, (size_t)n * sizeof *of_a) == 0;
+}
+
+/* Each rank's share of the dim that grows is what it has of all tensors that are cut like `best`: of two parts, one on
+ * the first ranks and one on the last, no rank gets all. */
+static stn_status joined_split(const stn_op_call *call, int dim, const struct stni_layout *best, int64_t n_out,
+                               const struct stni_split **out)
+{
+    const struct stni_split *like = best->split[dim], *joined;
+    size_t bytes = ((size_t)like->n_parts + 1) * sizeof(int64_t);
+    int64_t *offsets = stni_malloc(bytes);
+    if (!offsets)
+        return stni_fail_memory(call->context, "cut of a cat", bytes);
+    memset(offsets, 0, bytes);
+    for (int i = 0; i < call->n_in; i++) {
+        const struct stni_layout *in = &call->in_spec[i]->layout;
+        for (int p = 0; counts(call, i, best->ndim) && is_cut_alike(in, best, dim) && p <= like->n_parts; p++)
+            offsets[p] += stni_split_offset(in->split[dim], p);
+    }
+    stn_status status =
+        stni_split_explicit(call->context, offsets[like->n_parts], like->n_levels, like->parts, offsets, &joined);
+    stni_free(offsets);
+    return status == STN_OK ? stni_split_scaled(call->context, joined, n_out, out) : status;
+}
+
+/* The cut of a dim is that of the largest tensor which has it sharded by the same axes. Along the dim that grows it
+ * stays balanced, or is that of all together. */
 static stn_status copy_split(const stn_op_call *call, int cat_dim, int d, struct stni_layout *out)
 {
     const stn_spec *best = NULL;
@@ -123,8 +153,11 @@ static stn_status copy_split(const stn_op_call *call, int cat_dim, int d, struct
     if (!best)
         return STN_OK;
     stni_splits_take(out, d, &best->layout, d, 1);
-    return d == cat_dim ? stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d])
-                        : STN_OK;
+    if (d != cat_dim)
+        return STN_OK;
+    return best->layout.split[d]->offsets
+               ? joined_split(call, d, &best->layout, out->shape[d], &out->split[d])
+               : stni_split_scaled(call->context, best->layout.split[d], out->shape[d], &out->split[d]);
 }
 
 /* The pieces of `out` as far as they lie in `n` elements from `begin` on: a tensor with this cut needs no further
@@ -148,9 +181,8 @@ static stn_status place_tensor(stn_op_call *call, int i, int dim, int64_t begin,
 {
     const struct stni_layout *in = &call->in_spec[i]->layout;
     struct stni_layout want = *in;
-    int own[STN_MAX_MESH_NDIM], wanted[STN_MAX_MESH_NDIM];
-    int n_own = stni_layout_dim_axes(in, dim, own), n = stni_layout_dim_axes(out, dim, wanted);
-    int keeps = n_own == n && memcmp(own, wanted, (size_t)n * sizeof *own) == 0;
+    int wanted[STN_MAX_MESH_NDIM], n = stni_layout_dim_axes(out, dim, wanted);
+    int keeps = is_cut_alike(in, out, dim);
     memcpy(want.placement, out->placement, sizeof want.placement);
     memcpy(want.axis_order, out->axis_order, sizeof want.axis_order);
     for (int d = 0; d < out->ndim; d++)

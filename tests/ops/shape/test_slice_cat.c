@@ -211,6 +211,35 @@ static void cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move(void)
     test_ranks(2, cut_cat_body, NULL);
 }
 
+/* Of 12 rows on 3 ranks the first 3 are rank 0's and the last 3 rank 2's, without and with what all have between them:
+ * each rank keeps what it has, and what all have is cut in proportion. */
+static stn_status ends_body(stn_context *context, void *arg)
+{
+    static const int64_t alone[] = {3, 0, 3}, between[] = {6, 0, 6};
+    const int64_t shape[] = {6, 5};
+    stn_placement whole[] = {stn_replicate()};
+    const int rank = stn_context_rank(context);
+    (void)arg;
+    stn_scope_begin(context);
+    stn_tensor *x = cut_rows(context, 12, 5), *first = stn_slice(x, 0, 0, 3, 1), *last = stn_slice(x, 0, 9, 12, 1);
+    stn_tensor *all =
+        test_tensor(context, stn_spec_mesh(stn_tensor_spec(x)), whole, STN_DTYPE_F32, 2, shape, NULL, test_value);
+    stn_context_stats_reset(context);
+    CHECK_I64(stn_tensor_local_shape(stn_cat(2, (stn_tensor *[]){first, last}, 0))[0], alone[rank]);
+    CHECK_I64(stn_tensor_local_shape(stn_cat(3, (stn_tensor *[]){first, all, last}, 0))[0], between[rank]);
+    CHECK_I64(test_stats(context).bytes_sent, 0);
+    /* Nothing at all, and balanced beside more of it. */
+    stn_tensor *none = stn_slice(x, 0, 0, 0, 1);
+    CHECK_I64(stn_tensor_local_shape(stn_cat(2, (stn_tensor *[]){none, none}, 0))[0], 0);
+    CHECK_I64(stn_tensor_local_shape(stn_cat(2, (stn_tensor *[]){first, x}, 0))[0], 5);
+    return stn_scope_end(context);
+}
+
+static void each_rank_keeps_its_part_of_what_is_joined(void)
+{
+    test_ranks(3, ends_body, NULL);
+}
+
 static stn_status partial_cat_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {4, 3};
@@ -273,6 +302,7 @@ int main(int argc, char **argv)
         {"permutes_in_every_layout_give_what_one_process_gives", permutes_in_every_layout_give_what_one_process_gives},
         {"slices_share_memory_and_move_nothing_either_way", slices_share_memory_and_move_nothing_either_way},
         {"cat_along_a_dim_that_is_not_cut_moves_nothing", cat_along_a_dim_that_is_not_cut_moves_nothing},
+        {"each_rank_keeps_its_part_of_what_is_joined", each_rank_keeps_its_part_of_what_is_joined},
         {"cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move",
          cat_along_a_cut_dim_is_one_exchange_of_what_has_to_move},
         {"pending_sums_of_all_tensors_stay_pending", pending_sums_of_all_tensors_stay_pending},
