@@ -17,14 +17,14 @@ from ._c import (ArgumentError, Average, CallbackError, CommunicationError, Cont
                  File, FileError, Hook, InternalError, LayoutError, Mesh, NotFoundError, Op, Optimizer,
                  OutOfMemoryError, OutOfRangeError, Pullback, ShapeError, Spec, StateError, Step, Tensor,
                  UnsupportedError, VersionError, fake_comm, launch, schedule_constant, schedule_cosine,
-                 sht_latitudes, version as __version__)
+                 sht_latitudes, tcp_comm, version as __version__)
 from . import methods, ops
 from .arrays import einsum, tensordot, transpose
 from .methods import allow_stale_views, capture, host_memory, no_grad, no_sync, trace, trace_range
 
 __all__ = ["Average", "Context", "File", "Hook", "Mesh", "Op", "Optimizer", "Pullback", "Spec", "Step", "Tensor",
            "allow_stale_views", "capture", "einsum", "fake_comm", "host_memory", "launch", "no_grad", "no_sync", "ops",
-           "schedule_constant", "schedule_cosine", "sht_latitudes", "tensordot", "trace", "trace_range", "transpose",
-           "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
+           "schedule_constant", "schedule_cosine", "sht_latitudes", "tcp_comm", "tensordot", "trace", "trace_range",
+           "transpose", "Error", "ArgumentError", "CallbackError", "CommunicationError", "DeviceError", "DTypeError", "FileError",
            "InternalError", "LayoutError", "NotFoundError", "OutOfMemoryError", "OutOfRangeError", "ShapeError",
            "StateError", "UnsupportedError", "VersionError"]

@@ -416,6 +416,9 @@ stn_status stnp_comm_create(PyObject *collectives, int rank, int size, char *tex
 /** fake_comm(rank, size): see module.c. */
 PyObject *stnp_fake_comm(PyObject *module, PyObject *args);
 
+/** tcp_comm(host, port, rank, size, job="", deadline_seconds=0): see module.c. */
+PyObject *stnp_tcp_comm(PyObject *module, PyObject *args, PyObject *keywords);
+
 /** Each makes its type. NULL with an exception. */
 PyTypeObject *stnp_make_context_type(void);
 PyTypeObject *stnp_make_mesh_type(void);

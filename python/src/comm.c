@@ -11,6 +11,8 @@
 #include "binding.h"
 #include "raised.h"
 
+#include <shardtensor/tcp.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,4 +193,20 @@ PyObject *stnp_fake_comm(PyObject *module, PyObject *args)
     if (status == STN_ERR_ARGUMENT)
         return PyErr_Format(PyExc_ValueError, "fake_comm: rank %d of %d, wanted 0 <= rank < size", rank, size);
     return status == STN_OK ? PyCapsule_New(comm, CAPSULE, destroy_capsule) : PyErr_NoMemory();
+}
+
+PyObject *stnp_tcp_comm(PyObject *module, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"host", "port", "rank", "size", "job", "deadline_seconds", NULL};
+    char text[1024] = "";
+    stn_tcp_options how = {.size = sizeof how, .error_text = text, .error_text_size = sizeof text};
+    stn_comm *comm;
+    stn_status status;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "siii|sd:tcp_comm", names, &how.host, &how.port, &how.rank,
+                                     &how.ranks, &how.job, &how.deadline_seconds))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = stn_comm_create_tcp(&how, &comm);
+    Py_END_ALLOW_THREADS return status == STN_OK ? PyCapsule_New(comm, CAPSULE, destroy_capsule)
+                                                 : stnp_raise(status, text);
 }

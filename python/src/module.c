@@ -8,6 +8,10 @@ static PyMethodDef functions[] = {
      "on as many threads, each with a Context of these options. A list of what they return."},
     {"fake_comm", stnp_fake_comm, METH_VARARGS,
      "fake_comm(rank, size): for Context(comm=…), which acts as that rank without the others. It moves nothing."},
+    {"tcp_comm", STNP_KEYWORDS(stnp_tcp_comm),
+     "tcp_comm(host, port, rank, size, job='', deadline_seconds=0): for Context(comm=…), of processes that know where "
+     "rank 0 is: at the first of port … port + 15 that is free on `host`. Collective; who says another `job` is not "
+     "let in. The deadline is for meeting: 300 s unless given."},
     {"function", stnp_function, METH_O, "function(name): calls the op of that name in its arguments' context."},
     {"sht_latitudes", STNP_KEYWORDS(stnp_sht_latitudes),
      "sht_latitudes(grid, nlat): angles from the north pole, and weights whose sum is 2: two lists."},

@@ -1,6 +1,8 @@
 """Thread ranks, their failures, and a communicator whose collectives are Python's."""
+import concurrent.futures
 import ctypes
 import queue
+import socket
 import threading
 import unittest
 
@@ -170,6 +172,40 @@ class Communicator(TestCase):
         with st.Context(comm=object(), rank=0, size=2) as context:
             with self.assertRaisesRegex(st.CommunicationError, "no attribute"):
                 make(context, context.mesh(2), "S0", (2,), range(2)).sum().item()
+
+
+class OverTcp(TestCase):
+    def meet(self, *jobs, deadline_seconds=60):
+        """What each of as many threads gets for a sum over them, or raises."""
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = min(probe.getsockname()[1], 65520)
+
+        def run(rank):
+            try:
+                comm = st.tcp_comm("127.0.0.1", port, rank, len(jobs), jobs[rank], deadline_seconds)
+                with st.Context(comm=comm) as context:
+                    mesh = context.mesh(len(jobs))
+                    x = make(context, mesh, "S0", (5,), range(5))
+                    return whole(x.sum())
+            except Exception as error:
+                return error
+
+        with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
+            return list(pool.map(run, range(len(jobs))))
+
+    def test_ranks_meet(self):
+        self.assertEqual(self.meet("mine", "mine", "mine"), [[10.0]] * 3)
+
+    def test_another_job_is_not_let_in(self):
+        for error in self.meet("mine", "another", deadline_seconds=0.5):
+            self.assertIsInstance(error, st.CommunicationError)
+            self.assertEqual(error.status, "TIMEOUT")
+
+    def test_arguments_that_mean_no_rank(self):
+        self.assertRaisesRegex(st.ArgumentError, "rank", st.tcp_comm, "127.0.0.1", 29500, 2, 2)
+        self.assertRaisesRegex(st.ArgumentError, "port", st.tcp_comm, "127.0.0.1", 0, 0, 2)
+        self.assertRaises(TypeError, st.tcp_comm, "127.0.0.1", 29500)
+        st.tcp_comm("127.0.0.1", 29500, 0, 1)  # which nobody takes
 
 
 if __name__ == "__main__":

@@ -7,12 +7,14 @@ import warnings
 import torch
 import torch.distributed as dist
 
-from .. import Context, NotFoundError, StateError, UnsupportedError
+from .. import CommunicationError, Context, Error, NotFoundError, StateError, UnsupportedError
 from ._collectives import GroupCollectives, forget, host_group, uses_nccl
+from ._meeting import machine, meet, seconds_of
 
 _thread = threading.local()  # ranks that are threads have a context each
 _process = {}                # ranks that are processes have one; its device, and the stream of that
 CPU = torch.device("cpu")
+COMMUNICATORS = ("tcp", "c10d", "python")
 LEGACY = 1                   # CUDA's name for its default stream, which torch calls 0
 _tables = {}                 # id of a context: (the context, what was worked out for it)
 ALLOCATOR = (                # of torch's caching allocator, so that there is one cache of the GPU's memory
@@ -42,8 +44,10 @@ class use:
 def world(communicator=None, device=None, **options):
     """This thread's context; else the process's, made at first use over the default process group. Collective then.
 
-    communicator: what serves that group, of the process's context alone: "c10d", in C++ (an optional part of the build,
-    made for one version of torch), or "python". None: what the context has; a new one takes c10d where all ranks have it.
+    communicator: what serves that group, of the process's context alone: "tcp", connections of the library's own
+    between its ranks; "c10d", torch.distributed's collectives from C++ (an optional part of the build, made for one
+    version of torch), or "python", these from Python. None: what the context has; a new one takes tcp on one machine,
+    else c10d where all ranks have it.
     device: where its ShardTensors are, "cpu" or "cuda", of the same type on every rank; "cuda" is the current one.
     None: where the context is; a new one takes the CPU. What a DeviceMesh is of, ShardTensors over it are on.
     options: more of what Context takes (threads, seed, allow_tf32, …), for a new one."""
@@ -97,8 +101,8 @@ def _place(device):
 
 
 def _open(communicator, device, options):
-    if communicator not in (None, "c10d", "python"):
-        raise ValueError("world: communicator got %r, wanted None, 'c10d' or 'python'" % (communicator,))
+    if communicator is not None and communicator not in COMMUNICATORS:
+        raise ValueError("world: communicator got %r, wanted None, 'tcp', 'c10d' or 'python'" % (communicator,))
     stream = None if device == CPU else torch.cuda.current_stream(device).cuda_stream
     words = {} if device == CPU else {"device": str(device), "stream": stream or LEGACY, "allocator": ALLOCATOR}
     words.update(options)
@@ -116,13 +120,23 @@ def _over_group(communicator, device, words):
     """(which communicator serves, a context over it)."""
     module, reason = _c10d()
     collectives = GroupCollectives(host_group(), tuple(range(dist.get_world_size())))
-    chosen = _agree(collectives, communicator, device, reason)
+    chosen, is_one_machine = _agree(collectives, communicator, device, reason)
+    met = meet(collectives.group_, is_one_machine) if chosen == "tcp" else None
+    if chosen == "tcp" and _any(collectives, isinstance(met, Error)):
+        text = str(met) if isinstance(met, Error) else "another rank has not met the others"
+        if communicator == "tcp":
+            raise CommunicationError("world: communicator got 'tcp': %s" % text)
+        warnings.warn("world: %s; torch.distributed's collectives serve" % text)
+        chosen = "python" if _any(collectives, reason is not None) else "c10d"
 
     def make(nccl):
-        if chosen == "c10d":
+        if chosen == "tcp":
+            comm, seconds = met, seconds_of(collectives.group_)
+        elif chosen == "c10d":
             comm, seconds = module.communicator(collectives)
-            return Context(comm=comm, nccl=nccl, **{"deadline_seconds": seconds, **words})
-        return Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size(), nccl=nccl, **words)
+        else:
+            return Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size(), nccl=nccl, **words)
+        return Context(comm=comm, nccl=nccl, **{"deadline_seconds": seconds, **words})
 
     if device != CPU and uses_nccl(device):
         try:
@@ -143,20 +157,33 @@ def _c10d():
     return module, None
 
 
-def _agree(collectives, communicator, device, reason):
-    """Which of the two serves: ranks may have been told different things, and have different builds."""
-    votes = torch.tensor([communicator == "c10d", communicator == "python", reason is not None, device == CPU,
-                          device != CPU], dtype=torch.int32, device=CPU)
+def _largest(collectives, numbers):
+    votes = torch.tensor(numbers, dtype=torch.int64, device=CPU)
     dist.all_reduce(votes, dist.ReduceOp.MAX, collectives.group_)
-    wants_c10d, wants_python, lacks, on_cpu, on_gpu = votes.tolist()
-    if wants_c10d and wants_python:
-        raise ValueError("world: communicator got 'c10d' on a rank and 'python' on another")
+    return votes.tolist()
+
+
+def _any(collectives, truth):
+    return _largest(collectives, [truth])[0] != 0
+
+
+def _agree(collectives, communicator, device, reason):
+    """(which of them serves, whether all ranks are on one machine): ranks may have been told different things, and have
+    different builds."""
+    wants, here = [communicator == name for name in COMMUNICATORS], machine()
+    *wanted, lacks, on_cpu, on_gpu, most, least = _largest(
+        collectives, [*wants, reason is not None, device == CPU, device != CPU, here, -here])
+    wanted = [name for name, wants in zip(COMMUNICATORS, wanted) if wants]
+    is_one_machine = most == -least
+    if len(wanted) > 1:
+        raise ValueError("world: communicator got %r on a rank and %r on another" % tuple(wanted[:2]))
     if on_cpu and on_gpu:
         raise ValueError("world: device got %s, and one of another type on another rank" % device)
-    if wants_c10d and lacks:
+    if wanted == ["c10d"] and lacks:
         raise ImportError("world: communicator got 'c10d', which %s" %
                           ("cannot be used here: " + reason if reason else "another rank does not have"))
-    return "python" if wants_python or lacks else "c10d"
+    default = "tcp" if is_one_machine else "python" if lacks else "c10d"
+    return (wanted[0] if wanted else default), is_one_machine
 
 
 def close():

@@ -83,17 +83,25 @@ def start(program, cases, ranks, communicator, seconds=300):
     return list(zip(statuses, texts))
 
 
+def run_ranks(test, program, cases, ranks, communicator):
+    """The same as a part of a test, which fails where one of them does."""
+    for status, text in start(program, cases, ranks, communicator):
+        test.assertEqual(status, 0, text)
+        test.assertIn("OK", text)
+
+
 def is_rank():
     return "STN_TEST_RANK" in os.environ
 
 
 def communicators():
-    """What world() can take here: Python's, and the one in C++ where the build has it."""
+    """What world() can take here, the default last: torch.distributed's collectives from Python and, where the build
+    has that, from C++, and connections of the library's own."""
     try:
         import shardtensor.torch._c10d  # noqa: F401
     except ImportError:
-        return ["python"]
-    return ["python", "c10d"]
+        return ["python", "tcp"]
+    return ["python", "c10d", "tcp"]
 
 
 def communicator():

@@ -6,7 +6,7 @@ import os
 import sys
 import unittest
 
-from gloo_ranks import communicator, communicators, is_rank, join, run_cases, start
+from gloo_ranks import communicator, communicators, is_rank, join, run_cases, run_ranks
 from torch_ranks import VERSION, Partial, Replicate, Shard, ShardTensor, TestCase, numbers, torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
@@ -19,7 +19,6 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.distributed.tensor.placement_types import _StridedShard
 
 import shardtensor as st
-import shardtensor.torch._world
 from shardtensor.torch import _node, Stager, close, scatter_tensor, sync_module_over_mesh, world
 
 RANKS = int(os.environ.get("STN_TEST_RANKS", 0))  # of which this process is one
@@ -426,35 +425,6 @@ class DataParallel(TestCase):
             torch.testing.assert_close(cut.grad.full_tensor(), plain.grad)
 
 
-class Choices(TestCase):
-    def test_one_that_does_not_exist(self):
-        close()
-        self.assertRaisesRegex(ValueError, "got 'mpi', wanted None, 'c10d' or 'python'", world, "mpi")
-
-    def test_another_than_the_one_that_is_there(self):
-        world()
-        other = "python" if communicator() == "c10d" else "c10d"
-        with self.assertRaisesRegex(ValueError, "got '%s', and the context is there already" % other):
-            world(other)
-
-    def test_different_ones_on_two_ranks(self):
-        close()
-        with self.assertRaisesRegex(ValueError, "got 'c10d' on a rank and 'python' on another"):
-            world(("c10d", "python")[dist.get_rank()])
-        self.assertEqual(world().size, RANKS)
-        self.assertIs(world(), world(communicators()[-1]))
-
-    def test_one_that_a_rank_lacks(self):
-        close()
-        kept = shardtensor.torch._world._c10d
-        shardtensor.torch._world._c10d = lambda: ((object(), None), (None, "left out"))[dist.get_rank()]
-        try:
-            self.assertRaisesRegex(ImportError, ("another rank", "left out")[dist.get_rank()], world, "c10d")
-            self.assertIs(world(), world("python"))
-        finally:
-            shardtensor.torch._world._c10d = kept
-
-
 class Start(unittest.TestCase):
     def test_two_processes(self):
         self.run_ranks("Processes", 2, communicators())
@@ -471,15 +441,10 @@ class Start(unittest.TestCase):
     def test_four_processes_of_two_groups(self):
         self.run_ranks("DataParallel", 4, communicators()[-1:])
 
-    def test_ranks_that_were_told_different_things(self):
-        self.run_ranks("Choices", 2, communicators()[-1:])
-
     def run_ranks(self, cases, ranks, names):
         for name in names:
             with self.subTest(communicator=name):
-                for status, text in start(__file__, cases, ranks, name):
-                    self.assertEqual(status, 0, text)
-                    self.assertIn("OK", text)
+                run_ranks(self, __file__, cases, ranks, name)
 
 
 if __name__ == "__main__":
