@@ -39,11 +39,11 @@ def free_port():
             return port
 
 
-def seconds_of(group):
-    """How long the program lets a collective of the group wait."""
-    backend = group._get_backend(torch.device("cpu"))
-    options = getattr(backend, "options", None)
-    return None if options is None else options._timeout.total_seconds()
+def deadline_of(group):
+    """How long the program lets a collective of the group wait, as an option of a context; none where torch does not
+    tell."""
+    options = getattr(group._get_backend(torch.device("cpu")), "options", None)
+    return {} if options is None else {"deadline_seconds": options._timeout.total_seconds()}
 
 
 def meet(group, is_one_machine):

@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 from .. import CommunicationError, Context, Error, NotFoundError, StateError, UnsupportedError
 from ._collectives import GroupCollectives, forget, host_group, uses_nccl
-from ._meeting import machine, meet, seconds_of
+from ._meeting import deadline_of, machine, meet
 
 _thread = threading.local()  # ranks that are threads have a context each
 _process = {}                # ranks that are processes have one; its device, and the stream of that
@@ -127,23 +127,25 @@ def _over_group(communicator, device, words):
         if communicator == "tcp":
             raise CommunicationError("world: communicator got 'tcp': %s" % text)
         warnings.warn("world: %s; torch.distributed's collectives serve" % text)
-        chosen = "python" if _any(collectives, reason is not None) else "c10d"
+        chosen, met = "python" if _any(collectives, reason is not None) else "c10d", None
 
-    def make(nccl):
+    def make(met, nccl):
+        if isinstance(met, Error):
+            raise met
         if chosen == "tcp":
-            comm, seconds = met, seconds_of(collectives.group_)
-        elif chosen == "c10d":
+            return Context(comm=met, nccl=nccl, **{**deadline_of(collectives.group_), **words})
+        if chosen == "c10d":
             comm, seconds = module.communicator(collectives)
-        else:
-            return Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size(), nccl=nccl, **words)
-        return Context(comm=comm, nccl=nccl, **{"deadline_seconds": seconds, **words})
+            return Context(comm=comm, nccl=nccl, **{"deadline_seconds": seconds, **words})
+        return Context(comm=collectives, rank=dist.get_rank(), size=dist.get_world_size(), nccl=nccl, **words)
 
     if device != CPU and uses_nccl(device):
         try:
-            return chosen, make(True)
-        except NotFoundError as error:  # the same on every rank
+            return chosen, make(met, True)
+        except NotFoundError as error:  # the same on every rank, and with it goes what they had met by
             warnings.warn("world: %s; the hosts move the data of ShardTensors" % error)
-    return chosen, make(False)
+            met = meet(collectives.group_, is_one_machine) if chosen == "tcp" else None
+    return chosen, make(met, False)
 
 
 def _c10d():

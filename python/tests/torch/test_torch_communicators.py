@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 from gloo_ranks import communicator, communicators, is_rank, join, run_cases, run_ranks
-from torch_ranks import Shard, TestCase, full, numbers, spread
+from torch_ranks import Shard, TestCase, full, numbers, spread, torch
 import torch.distributed as dist
 
 import shardtensor as st
@@ -35,7 +35,7 @@ class Choices(TestCase):
         self.assertIs(world(), world(communicators()[-1]))
 
     def test_the_deadline_is_the_group_s(self):
-        self.assertEqual(_meeting.seconds_of(dist.group.WORLD), 1800)
+        self.assertEqual(_meeting.deadline_of(dist.group.WORLD), {"deadline_seconds": 1800})
 
     def test_ranks_on_several_machines(self):
         """Where they do not meet by themselves, but may be told to."""
@@ -68,6 +68,23 @@ class Choices(TestCase):
         with mock.patch.object(_world, "_c10d", find), mock.patch.object(_world, "machine", dist.get_rank):
             self.assertRaisesRegex(ImportError, ("another rank", "left out")[dist.get_rank()], world, "c10d")
             self.assertIs(world(), world("python"))
+
+    def test_gpus_without_nccl(self):
+        close()
+
+        def context(nccl=False, **words):
+            made = st.Context(**words)
+            if nccl:
+                made.close()
+                raise st.NotFoundError("no NCCL")
+            return made
+
+        with mock.patch.object(_world, "Context", context), mock.patch.object(_world, "uses_nccl", lambda device: True):
+            for name in communicators():
+                with self.assertWarnsRegex(UserWarning, "no NCCL; the hosts move"):
+                    chosen, made = _world._over_group(name, torch.device("cuda", 0), {})
+                self.assertEqual((chosen, made.size), (name, RANKS))
+                made.close()
 
 
 class Start(unittest.TestCase):
