@@ -55,6 +55,11 @@ STN_API void stn_tensor_changed(stn_tensor *tensor);
  *  give. A change in place goes through to the other, or is refused. 0 for NULL and an error tensor. Local. */
 STN_API int stn_tensor_is_view(const stn_tensor *tensor);
 
+/** 1 where this handle alone has the memory of the tensor's chunk: no other one is left, no export by DLPack, and the
+ *  chunk is no part of a larger one. Then who exports it may change it in place, and let the handle go. 0 for NULL, an
+ *  error tensor, an empty chunk and memory of the caller's (stn_wrap). Local: ranks may differ. */
+STN_API int stn_tensor_owns_memory(stn_tensor *tensor);
+
 /** Until the matching end, what has views that need not share its memory is changed in place all the same: these show
  *  the elements from before, the new ones, or some of both. For a framework that knows which of its views live, and
  *  takes them again before they are read; a view that lives on one rank alone then hinders no change there. What is

@@ -208,6 +208,12 @@ static PyObject *freeze(PyObject *object, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static PyObject *get_owns_memory(PyObject *object, void *none)
+{
+    (void)none;
+    return PyBool_FromLong(stn_tensor_owns_memory(handle_of(object)));
+}
+
 static PyObject *get_is_frozen(PyObject *object, void *none)
 {
     (void)none;
@@ -357,6 +363,7 @@ PyTypeObject *stnp_make_tensor_type(void)
         {"is_in_host_memory", get_is_in_host_memory, NULL, "Whether its elements lie in memory of the host.", NULL},
         {"is_view", get_is_view, NULL, "Whether it shows another one's elements, as transpose, view and slices do.",
          NULL},
+        {"owns_memory", get_owns_memory, NULL, "Whether this handle alone has the memory of this rank's chunk.", NULL},
         {"keeps_routes", get_keeps_routes, set_keeps_routes,
          "Of an index that is used many times: whether it keeps which rank asks which other one for what. Set alike on "
          "all ranks.",

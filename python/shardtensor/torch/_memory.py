@@ -21,12 +21,12 @@ def shows(handle, tensor):
     return other is not None and handle.data_ptr == other.data_ptr != 0 and handle.strides == other.strides
 
 
-def own_chunk(handle, others):
-    """This rank's chunk as a gradient for torch's engine, which adds to it in place: a copy where it is a view, or
-    one of these ShardTensors shows it."""
+def own_chunk(handle):
+    """This rank's chunk as a gradient for torch's engine, which adds to it in place: a copy where somebody else has its
+    memory."""
+    is_alone = handle.owns_memory
     chunk = to_torch(handle)
-    shared = handle.is_view or any(chunk.data_ptr() == o._handle.data_ptr != 0 for o in others if hasattr(o, "_handle"))
-    return chunk.clone() if shared else chunk
+    return chunk if is_alone else chunk.clone()
 
 
 def to_handle(tensor):

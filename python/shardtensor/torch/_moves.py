@@ -26,7 +26,7 @@ class FromLocal(torch.autograd.Function):
     def backward(ctx, grad):
         if torch.is_grad_enabled():
             return ToLocal.apply(Move.apply(grad, ctx.spec), None), None
-        return own_chunk(handle_of(grad, ctx.spec.mesh).redistribute(ctx.spec), [grad]), None
+        return own_chunk(handle_of(grad, ctx.spec.mesh).redistribute(ctx.spec)), None
 
 
 class ToLocal(torch.autograd.Function):
@@ -85,7 +85,7 @@ class FromDTensor(torch.autograd.Function):
     def backward(ctx, grad):
         spec, wanted = ctx.spec, complete(dtensor_layout(ctx.spec, grad.dtype))
         placements = tuple(Replicate() if p.is_partial() else p for p in spec.placements)
-        chunk = own_chunk(handle_of(grad, wanted.mesh).redistribute(wanted), [grad]).contiguous()
+        chunk = own_chunk(handle_of(grad, wanted.mesh).redistribute(wanted)).contiguous()
         return DTensor(chunk, DTensorSpec(spec.mesh, placements, tensor_meta=spec.tensor_meta), requires_grad=False)
 
 

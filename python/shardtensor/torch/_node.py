@@ -67,14 +67,24 @@ def leaf_layout(have, forward):
     return wanted.like(kept)
 
 
+def whole_gradient(grads, at, spec):
+    """What torch's engine gets for a plain tensor: the whole, which no rank outside of the mesh has. Its place in the list
+    is given up, so that nobody else has the memory, which the engine adds to."""
+    grad, grads[at] = grads[at], None
+    if spec.mesh.coordinate is None:
+        return None
+    whole = (zeros(spec) if grad is None else grad).full_tensor()
+    del grad
+    return own_chunk(whole)
+
+
 def gradient(grad, spec, is_plain, is_leaf, cotangents):
-    """What torch's engine gets for an input: for a plain tensor the whole, which no rank outside of the mesh has, for a
-    leaf its layout, else whatever layout it has. A gradient that is a cotangent is that very tensor: the engine adds
-    in place to what nobody else holds."""
+    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf its layout, else whatever layout it
+    has. A gradient that is a cotangent is that very tensor: the engine adds in place to what nobody else holds."""
+    if is_plain:
+        return whole_gradient([grad], 0, spec)
     if grad is None:  # the op's derivative is zero everywhere
         grad = zeros(spec)
-    if is_plain:
-        return None if grad.spec.mesh.coordinate is None else own_chunk(grad.full_tensor(), cotangents)
     if is_leaf:
         wanted = leaf_layout(grad.spec, spec)
         grad = grad.redistribute(wanted) if grad.spec != wanted else grad
@@ -225,10 +235,12 @@ class Node(torch.autograd.Function):
         grads = [None] * call.values()
         if pullback is not None:
             grads = call.by_value(pullback.apply(call.cotangents(given, ctx.gave), ctx.bits))
-        found = [
-            gradient(g, *f, cotangents) if needed else None
-            for g, f, needed in zip(grads, form, ctx.needs_input_grad[2:])
-        ]
+        found = []
+        for at, (f, needed) in enumerate(zip(form, ctx.needs_input_grad[2:])):
+            if needed and f[1]:
+                found.append(whole_gradient(grads, at, f[0]))
+            else:
+                found.append(gradient(grads[at], *f, cotangents) if needed else None)
         spend(ctx.pullback)
         return (None, None, *found)
 

@@ -37,7 +37,7 @@ CASTS = (
 
 class Facts(TestCase):
 
-    @on_ranks(2)
+    @on_ranks(1)
     def test_facts_leave_python_out(self, mesh):
         whole = numbers(5, 3).requires_grad_()
         x = spread(whole.detach(), mesh, Shard(0), requires_grad=True)
@@ -58,7 +58,7 @@ class Facts(TestCase):
             for whole in cube, matrix, cube, matrix:
                 self.close(spread(whole, mesh, Shard(1)).T, whole.T)
 
-    @on_ranks(1, 2)
+    @on_ranks(1)
     def test_casts_and_copies_leave_python_out(self, mesh):
         whole, other = numbers(5, 3), torch.zeros(2, dtype=torch.float32)
         x = spread(whole, mesh, Shard(0), requires_grad=True)

@@ -2,11 +2,13 @@
 each of their implementations."""
 import itertools
 import unittest
+from unittest import mock
 import warnings
 
 from torch_ranks import Replicate, Shard, ShardTensor, TestCase, drawn, numbers, on_ranks, spread, torch
+import torch.nn.functional as F
 
-from shardtensor.torch import gathered, world
+from shardtensor.torch import _node, gathered, world
 
 LAYOUTS = (((Replicate(),), None), ((Shard(0),), None), ((Shard(1),), None), ((Shard(0),), {0: [4, 1, 0]}))
 
@@ -199,6 +201,47 @@ class Optimizers(TestCase):
         torch._foreach_copy_([y], [x])
         for tensor in (plain, x, y):
             self.close(tensor, X + Y)
+
+
+def layer(x, w, b):
+    return F.layer_norm(F.linear(x, w, b), (2,), b, b * 2)
+
+
+def added(x, w, b):
+    """Whose gradient by b is a cotangent, as that of the other operand is."""
+    return F.linear(x, w) + (b + x.sum() * 0)
+
+
+class PlainLeaves(TestCase):
+    @on_ranks(1, 2, 3)
+    def test_gradients_are_those_of_one_process(self, mesh):
+        X, W, b = numbers(4, 5, 3), numbers(2, 3, seed=1), numbers(2, seed=2)
+        for f, placement in itertools.product((layer, added), (Shard(1), Shard(0), Replicate())):
+            found = []
+            for x in spread(X, mesh, placement), X:
+                leaves = [t.clone().requires_grad_() for t in (W, b)]
+                for _ in range(3):  # the engine adds to what it was given
+                    y = f(x, *leaves)
+                    (y * y).sum().backward()
+                found.append([leaf.grad for leaf in leaves])
+            for got, wanted in zip(*found):
+                self.close(got, wanted)
+
+    @on_ranks(1)
+    def test_gradients_are_copied_where_others_have_them(self, mesh):
+        own, copied = _node.own_chunk, []
+
+        def noted(handle):
+            address, chunk = handle.data_ptr, own(handle)
+            copied.append(chunk.data_ptr() != address)
+            return chunk
+
+        x, w, b = spread(numbers(4, 5, 3), mesh, Shard(1)), numbers(2, 3, seed=1), numbers(5, 2, seed=2)
+        with mock.patch.object(_node, "own_chunk", noted):
+            F.linear(x, w.requires_grad_()).square().sum().backward()
+            self.assertEqual(copied, [False])
+            (F.linear(x[0], w.detach()).requires_grad_() + b.requires_grad_()).square().sum().backward()
+        self.assertEqual(copied, [False, True])
 
 
 if __name__ == "__main__":

@@ -153,6 +153,17 @@ int stn_tensor_is_view(const stn_tensor *tensor)
     return spec_of(tensor) != NULL && (tensor->flags & flags) == STNI_TENSOR_VIEW;
 }
 
+int stn_tensor_owns_memory(stn_tensor *tensor)
+{
+    const stn_spec *spec = spec_of(tensor);
+    if (spec == NULL || spec->local_numel == 0 || stni_storage_is_lent(tensor->storage))
+        return 0;
+    stni_context_reap(tensor->context); /* handles that were released are gone */
+    return atomic_load_explicit(&tensor->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&tensor->storage->refs, memory_order_acquire) == 1 &&
+           tensor->storage->bytes == (size_t)spec->local_numel * stn_dtype_size(spec->layout.dtype);
+}
+
 void stn_allow_stale_views_begin(stn_context *context)
 {
     if (context)

@@ -5,6 +5,7 @@
 #include "core/tensor/dlpack.h"
 
 #include <shardtensor/autograd.h>
+#include <shardtensor/ops.h>
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -114,6 +115,36 @@ static void what_goes_out_outlives_the_handle_and_keeps_its_strides(void)
         CHECK_NEAR((double)((const float *)t->data)[i / 12 * 3 + i / 4 % 3 + i % 4 * 6], i, 0);
     managed->deleter(managed);
     CHECK_I64(live_tensors(context), 0);
+    stn_context_destroy(&context);
+}
+
+/* By the last handle that is left. */
+static void who_is_left_alone_owns_the_memory(void)
+{
+    stn_context *context = context_of_run();
+    const int64_t shape[] = {4}, none[] = {0};
+    const float host[4] = {1, 2, 3, 4};
+    struct DLManagedTensorVersioned *managed = NULL;
+    stn_tensor *tensor = tensor_of(context, STN_DTYPE_F32, 1, shape, NULL, host), *part = NULL, *second, *empty;
+    CHECK_I64(stn_tensor_owns_memory(tensor), 1);
+    CHECK_STATUS(stn_tensor_to_dlpack(tensor, &managed), STN_OK);
+    CHECK_I64(stn_tensor_owns_memory(tensor), 0);
+    managed->deleter(managed);
+    CHECK_I64(stn_tensor_owns_memory(tensor), 1);
+    second = stn_tensor_retain(tensor);
+    CHECK_I64(stn_tensor_owns_memory(tensor), 0);
+    stn_tensor_release(&second);
+    part = stn_detach(tensor);
+    CHECK_I64(stn_tensor_owns_memory(tensor) + stn_tensor_owns_memory(part), 0);
+    stn_tensor_release(&tensor);
+    CHECK_I64(stn_tensor_owns_memory(part), 1);
+    second = stn_slice(part, 0, 1, 3, 1);
+    stn_tensor_release(&part);
+    CHECK_I64(stn_tensor_owns_memory(second), 0); /* of four elements */
+    stn_tensor_release(&second);
+    empty = tensor_of(context, STN_DTYPE_F32, 1, none, NULL, host);
+    CHECK_I64(stn_tensor_owns_memory(empty) + stn_tensor_owns_memory(NULL), 0);
+    stn_tensor_release(&empty);
     stn_context_destroy(&context);
 }
 
@@ -363,6 +394,7 @@ int main(int argc, char **argv)
         {"what_is_immutable_goes_out_as_read_only", what_is_immutable_goes_out_as_read_only},
         {"what_goes_out_outlives_the_handle_and_keeps_its_strides",
          what_goes_out_outlives_the_handle_and_keeps_its_strides},
+        {"who_is_left_alone_owns_the_memory", who_is_left_alone_owns_the_memory},
         {"deleter_may_run_on_another_thread", deleter_may_run_on_another_thread},
         {"scalars_and_empty_tensors_go_out_and_come_in", scalars_and_empty_tensors_go_out_and_come_in},
         {"tensor_that_requires_grad_is_refused_until_detached", tensor_that_requires_grad_is_refused_until_detached},
