@@ -68,8 +68,8 @@ def leaf_layout(have, forward):
 
 
 def whole_gradient(grads, at, spec):
-    """What torch's engine gets for a plain tensor: the whole, which no rank outside of the mesh has. Its place in the list
-    is given up, so that nobody else has the memory, which the engine adds to."""
+    """What torch's engine gets for a plain tensor: the whole, which no rank outside of the mesh has. Its place in the
+    list is given up, so that nobody else has the memory, which the engine adds to."""
     grad, grads[at] = grads[at], None
     if spec.mesh.coordinate is None:
         return None
@@ -79,8 +79,8 @@ def whole_gradient(grads, at, spec):
 
 
 def gradient(grad, spec, is_plain, is_leaf, cotangents):
-    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf its layout, else whatever layout it
-    has. A gradient that is a cotangent is that very tensor: the engine adds in place to what nobody else holds."""
+    """What torch's engine gets for an input: for a plain tensor the whole, for a leaf its layout, else whatever layout
+    it has. A gradient that is a cotangent is that very tensor: the engine adds in place to what nobody else holds."""
     if is_plain:
         return whole_gradient([grad], 0, spec)
     if grad is None:  # the op's derivative is zero everywhere
