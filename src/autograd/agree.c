@@ -249,8 +249,8 @@ stn_status stni_pass_agree_on_status(struct stni_pass *pass)
     return check_found(pass, found);
 }
 
-/* Whose ranks may wait: those of collectives, and those of the mesh on which the failed op was called. What was
- * agreed on they know. */
+/* Whose ranks may wait: those of collectives, and those of the mesh on which the failed op was called, or else what is
+ * to go backward lies. What was agreed on they know. */
 static int is_waited_for(const stn_context *context)
 {
     if (context->size == 1 || context->closed || context->error.status == STN_ERR_PEER ||
@@ -268,9 +268,10 @@ static stn_status tell_kept(struct stni_pass *pass)
     return stni_pass_agree(pass);
 }
 
-stn_status stni_pass_refuse(stn_context *context)
+stn_status stni_pass_refuse(stn_context *context, int n, stn_tensor *const *outputs)
 {
     struct stni_pass pass = {.context = context, .status = context->error.status};
+    stni_tape_note_call(context, outputs ? n : 0, outputs);
     if (!is_waited_for(context))
         return context->error.status;
     pass.mark = context->tape->mark += 2;

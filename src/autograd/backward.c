@@ -434,7 +434,7 @@ stn_status stn_backward_many(stn_context *context, int n, stn_tensor *const *los
     stni_context_reap(context);
     stni_pass_check_list(context, "stn_backward_many: losses", n, losses);
     if (context->error.status != STN_OK)
-        return stni_pass_refuse(context);
+        return stni_pass_refuse(context, n, losses);
     struct stni_pass pass = {.context = context, .retain_graph = retain_graph};
     stn_status status = run_framed(&pass, n, losses, cotangents);
     stni_pass_fini(&pass);
@@ -482,7 +482,7 @@ stn_status stn_grad(stn_context *context, int n_outputs, stn_tensor *const *outp
     stni_pass_check_list(context, "stn_grad: inputs", n_inputs, inputs);
     stni_pass_check_list(context, "stn_grad: grads", n_inputs, grads);
     if (context->error.status != STN_OK)
-        return stni_pass_refuse(context);
+        return stni_pass_refuse(context, n_outputs, outputs);
     struct stni_pass pass = {
         .context = context, .retain_graph = retain_graph || create_graph, .create_graph = create_graph, .capturing = 1};
     stn_status status = make_captures(&pass, n_inputs, inputs);

@@ -203,7 +203,8 @@ int stni_pass_has_grad_hooks(const struct stni_pass *pass);
  * same. Collective over the ranks of pass->comm if `asked`, which is the same on all of them. */
 stn_status stni_pass_agree_on_hooks(struct stni_pass *pass, int asked);
 
-/* Of a rank that has kept an error: tells the others, where the tape says that they wait. Returns the kept error. */
-stn_status stni_pass_refuse(stn_context *context);
+/* Of a rank that has kept an error: tells the others, where the tape or the `n` outputs, which may be missing, say that
+ * they wait. Returns the kept error. */
+stn_status stni_pass_refuse(stn_context *context, int n, stn_tensor *const *outputs);
 
 #endif

@@ -200,6 +200,23 @@ static void refused_locally(stn_context *context, const stn_mesh *mesh, int odd)
     stn_spec_release(&spec);
 }
 
+/* What fails is on no mesh; the loss, which was made before, is. */
+static void failed_elsewhere(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    stn_tensor *loss = total(stn_exp(leaf_on(context, mesh, 2 * N)));
+    if (odd)
+        stn_full(context, NULL, 1);
+    stn_backward(loss);
+}
+
+static void failed_elsewhere_before_grad(stn_context *context, const stn_mesh *mesh, int odd)
+{
+    stn_tensor *x = leaf_on(context, mesh, 2 * N), *loss = total(stn_exp(x)), *gradient;
+    if (odd)
+        stn_full(context, NULL, 1);
+    stn_grad(context, 1, &loss, NULL, 1, &x, 0, 0, &gradient);
+}
+
 static void other_write(stn_context *context, const stn_mesh *mesh, int odd)
 {
     stn_tensor *x = leaf_on(context, mesh, 2 * N), *y = stn_add(x, x);
@@ -383,6 +400,10 @@ static const struct misuse misuses[] = {
     {"a write to a view that is refused", refused_view, STN_ERR_STATE, "rank 1: fill_: 'input' is a view whose change",
      AT_ONCE, USABLE},
     {"a local failure before a tensor on a mesh", refused_locally, STN_ERR_SHAPE, "rank 1: matmul: ", AT_ONCE, USABLE},
+    {"a failure on no mesh before backward", failed_elsewhere, STN_ERR_ARGUMENT, "rank 1: full: 'spec' got NULL", AT_ONCE,
+     USABLE},
+    {"a failure on no mesh before a gradient", failed_elsewhere_before_grad, STN_ERR_ARGUMENT,
+     "rank 1: full: 'spec' got NULL", AT_ONCE, USABLE},
     {"a chunk taken alone", other_crossings, STN_ERR_MISMATCH, "times to_local of a mesh, others from 1 to 2", AT_ONCE,
      USABLE},
     {"values that do not require grad", requires_grad_elsewhere, STN_ERR_STATE,
