@@ -1,9 +1,9 @@
-/* A job, of MPI or over TCP, in which rank 1 is killed, or stopped, while all ranks reduce. Each other rank writes a
+/* A job, of MPI or over TCP, in which rank 1 is killed, or stopped, or calls exit, while all ranks reduce. Each other rank writes a
  * line: what its collective returned, after how many seconds, and the text. test_killed.py and test_torchrun_killed.py
  * read the lines. Data is on the CPU, or on STN_TEST_DEVICE, whose module is in STN_TEST_DEVICE_MODULES: what is queued
  * there is waited for.
  *
- * usage: killed kill|stop DEADLINE_SECONDS ELEMENTS */
+ * usage: killed kill|stop|exit DEADLINE_SECONDS ELEMENTS */
 #include <shardtensor/shardtensor.h>
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ enum { STRUCK = 1, BEFORE = 50, MOST = 100000000 };
 static atomic_int done; /* reductions */
 
 struct plan {
-    int signal;
+    int signal; /* 0: it calls exit */
     int64_t n;
 };
 
@@ -54,10 +54,12 @@ static stn_status rank_main(stn_context *context, void *arg)
     stn_spec_create(context, NULL, NULL, STN_DTYPE_F32, 1, &n, NULL, &spec);
     float *data = stn_tensor_data(stn_full(context, spec, 0));
     stn_status status = stn_context_status(context);
-    if (rank == STRUCK)
+    if (rank == STRUCK && plan->signal != 0)
         pthread_create(&thread, NULL, strike, plan);
     double began = now();
     for (int i = 0; i < MOST && status == STN_OK; i++) {
+        if (rank == STRUCK && plan->signal == 0 && i == BEFORE)
+            exit(0);
         began = now();
         status = stn_comm_all_reduce(comm, data, data, n, STN_DTYPE_F32, STN_SUM, NULL);
         const stn_status waited = stn_queue_sync(queue);
@@ -77,6 +79,8 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     struct plan plan = {strcmp(argv[1], "kill") == 0 ? SIGKILL : SIGSTOP, strtoll(argv[3], NULL, 10)};
+    if (strcmp(argv[1], "exit") == 0)
+        plan.signal = 0;
     const char *device = getenv("STN_TEST_DEVICE");
     const stn_launch_options options = {
         .size = sizeof options,

@@ -1,9 +1,9 @@
-"""A rank of an MPI job is killed, or stopped, in the middle of its reductions: the others say which it was, in time, and end.
+"""A rank of an MPI job is killed, or stopped, or calls exit, in the middle of its reductions: the others say which it was, in time, and end.
 
 usage: test_killed.py RUNNER (mpi|no-mpi) MODULES PROGRAM
 
 Killed: its process is gone, which the others find soon after on their machine. Stopped: it is there but does not come, so they are told by the
-deadline. mpirun is told not to end the others; whether it ends by itself or is ended here says nothing about the library. Of a dead process Open
+deadline. One that calls exit is alive until MPI is finalised, and tells them itself. mpirun is told not to end the others; whether it ends by itself or is ended here says nothing about the library. Of a dead process Open
 MPI alone leaves it to us: MPICH's transport ends each process that reads a dead one's memory."""
 import importlib.util
 import re
@@ -52,6 +52,7 @@ def main():
     for elements in "2", "300000":
         if mpirun.is_open_mpi():
             cases.append((["kill", "20", elements], 40, 10, r"rank 1: its process \d+ has ended"))
+        cases.append((["exit", "20", elements], 40, 10, r"rank 1 has destroyed its communicator"))
         cases.append((["stop", "2", elements], 12, 8, r"deadline of 2 s passed, rank.* had not arrived", r"passed, ranks? [^h]*\b1\b"))
     failed = 0
     for arguments, bound, most, *wanted in cases:

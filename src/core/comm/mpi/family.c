@@ -22,6 +22,7 @@ void stni_mpi_family_free(struct stni_mpi_family *family)
 /* After an abort messages may be under way: the communicator of MPI stays. */
 static void family_end(struct stni_mpi_family *family)
 {
+    stni_mpi_is_going(family);
     if (family->comm == MPI_COMM_NULL || atomic_load(&family->aborted) || stni_mpi_is_finalised())
         stni_mpi_family_free(family);
     else
@@ -223,6 +224,7 @@ stn_status stni_mpi_family_create(MPI_Comm from, double deadline_seconds, struct
                 found.ahead, (long long)found.latest, (long long)opening);
     }
     stni_mpi_end_families();
+    stni_mpi_enter(world->family);
     *out = world;
     return STN_OK;
 }

@@ -60,7 +60,7 @@ struct stni_mpi_family {
     atomic_int *has_left; /* for each rank: it sends and receives nothing more */
     atomic_int n_left;
     int told_leaving;
-    struct stni_mpi_family *next; /* of those that this process has left */
+    struct stni_mpi_family *next; /* of those that this process is in, or of those that it has left */
 };
 
 /* One message under way. A large one is received when it has come and its length was seen: MPI may copy a message
@@ -110,8 +110,10 @@ struct stni_mpi_openings *stni_mpi_openings_of(MPI_Comm comm);
 stn_status stni_mpi_duplicate(MPI_Comm from, struct stni_mpi_openings *openings, struct stni_mpi_backoff *backoff,
                               double seconds, MPI_Comm *out, struct stni_error *error);
 
-/* Leaving (leaving.c). A family is freed when all its ranks have left; leaving also frees the others for which that
- * holds by now. */
+/* Leaving (leaving.c). A family is entered when it is made, and goes with the last member of this process. It is freed
+ * when all its ranks have left; leaving also frees the others for which that holds by now. */
+void stni_mpi_enter(struct stni_mpi_family *family);
+void stni_mpi_is_going(const struct stni_mpi_family *family);
 void stni_mpi_leave(struct stni_mpi_family *family);
 void stni_mpi_end_families(void);
 void stni_mpi_family_free(struct stni_mpi_family *family);

@@ -6,12 +6,31 @@
 
 #include <stdlib.h>
 
-/* Families that this process has left and others have not, as far as it knows. Looked at when a family is opened or
- * left. */
+/* Families that this process is in; and those that it has left and others have not, as far as it knows, which are
+ * looked at when a family is opened or left. */
 static struct {
     pthread_mutex_t lock;
-    struct stni_mpi_family *first;
+    struct stni_mpi_family *present, *first;
 } left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void stni_mpi_enter(struct stni_mpi_family *family)
+{
+    pthread_mutex_lock(&left.lock);
+    family->next = left.present;
+    left.present = family;
+    pthread_mutex_unlock(&left.lock);
+}
+
+void stni_mpi_is_going(const struct stni_mpi_family *family)
+{
+    pthread_mutex_lock(&left.lock);
+    struct stni_mpi_family **at = &left.present;
+    while (*at && *at != family)
+        at = &(*at)->next;
+    if (*at)
+        *at = family->next;
+    pthread_mutex_unlock(&left.lock);
+}
 
 /* On a thread that may call MPI. */
 static void tell(struct stni_mpi_family *family)
@@ -96,4 +115,15 @@ void stni_mpi_leave(struct stni_mpi_family *family)
     left.first = family;
     pthread_mutex_unlock(&left.lock);
     stni_mpi_end_families();
+}
+
+void stni_mpi_tell_exit(void)
+{
+    if (!stni_mpi_thread_allowed())
+        return;
+    pthread_mutex_lock(&left.lock);
+    for (struct stni_mpi_family *family = left.present; family; family = family->next)
+        if (!family->told_leaving && !atomic_load(&family->aborted))
+            tell(family);
+    pthread_mutex_unlock(&left.lock);
 }

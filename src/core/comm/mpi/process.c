@@ -120,11 +120,15 @@ static int all_leave(void)
 }
 
 /* At the end of a process whose MPI was initialised by the module. A launcher takes a process that ends without
- * MPI_Finalize as failed, and here it has failed. */
+ * MPI_Finalize as failed, and here it has failed. One that calls exit while it is in a family is still alive here: its
+ * peers are told that it sends nothing more, since they would wait for it, and it for them. */
 static void finish(void)
 {
-    if (!stni_mpi_is_finalised() && !atomic_load(&process.given_up) && all_leave())
-        MPI_Finalize();
+    if (!stni_mpi_is_finalised() && !atomic_load(&process.given_up)) {
+        stni_mpi_tell_exit();
+        if (all_leave())
+            MPI_Finalize();
+    }
     free(process.peers);
     process.peers = NULL;
 }

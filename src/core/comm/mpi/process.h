@@ -34,6 +34,9 @@ void stni_mpi_give_up(void);
 
 int stni_mpi_is_finalised(void);
 
+/* Where the process ends without leaving its families: tells their other ranks that it sends nothing more (leaving.c). */
+void stni_mpi_tell_exit(void);
+
 struct stni_mpi_peer;
 
 /* How long the end of the process waits for the other ranks of MPI_COMM_WORLD before it leaves without MPI_Finalize;
