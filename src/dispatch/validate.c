@@ -144,9 +144,12 @@ stn_status stni_schema_validate(const stn_op_desc *desc, struct stni_error *erro
         return stni_error_set(error, STN_ERR_VERSION, "op descriptor: size got %zu, wanted %zu", desc ? desc->size : 0,
                               sizeof *desc);
     const stn_op_impl *impl = desc->impl;
-    if (!desc->name || !desc->name[0] || !impl ||
-        (!impl->compose && !holds_kernels_alone(desc) && (!impl->check || !impl->run)))
-        return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name, check and run, or compose, are required");
+    if (!desc->name || !desc->name[0])
+        return stni_error_set(error, STN_ERR_ARGUMENT, "op descriptor: name got %s, wanted a text",
+                              desc->name ? "\"\"" : "NULL");
+    if (!impl || (!impl->compose && !holds_kernels_alone(desc) && (!impl->check || !impl->run)))
+        return stni_error_set(error, STN_ERR_ARGUMENT, "%s: %s got NULL, wanted check and run, or compose", desc->name,
+                              !impl ? "impl" : impl->check ? "run" : "check");
     STNI_TRY(check_inputs(desc, error));
     STNI_TRY(check_outputs(desc, error));
     STNI_TRY(check_attrs(desc, error));

@@ -202,8 +202,16 @@ static void descriptors_that_make_no_sense_are_refused(void)
     expect_invalid(&other, "probe: slot 0 got the name 'probe.forward', wanted one without the op's and without '.'");
     other_impl = impl, other_impl.n_slots = -1;
     expect_invalid(&other, "probe: n_slots got -1, wanted 0 to 2147483647");
+    other_impl = impl, other_impl.check = NULL, other_impl.compose = NULL;
+    expect_invalid(&other, "probe: check got NULL, wanted check and run, or compose");
+    other_impl = impl, other_impl.run = NULL, other_impl.compose = NULL;
+    expect_invalid(&other, "probe: run got NULL, wanted check and run, or compose");
     other.impl = NULL;
-    expect_invalid(&other, "op descriptor: name, check and run, or compose, are required");
+    expect_invalid(&other, "probe: impl got NULL, wanted check and run, or compose");
+    other = desc, other.name = "";
+    expect_invalid(&other, "op descriptor: name got \"\", wanted a text");
+    other.name = NULL;
+    expect_invalid(&other, "op descriptor: name got NULL, wanted a text");
 }
 
 static void built_in_descriptors_are_valid(void)
