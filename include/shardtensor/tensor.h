@@ -188,6 +188,8 @@ STN_API stn_status stn_redistribute_wait(stn_tensor *result);
 /** This rank's chunk as a local tensor that shares its memory. A Partial chunk is this rank's addend. A view apart
  *  (ops_in_place.h): ops in place refuse the result always, and `tensor` while the result lives.
  *  Gradient: yes, by `convention`: the cotangent of a Replicate chunk is Partial (PER_RANK) or Replicate (REPLICATED).
+ *  Of a tensor that requires grad every rank of the mesh takes its chunk, and equally often, also where it has no use
+ *  for it (STN_ERR_MISMATCH in backward).
  *  @return new tensor; STN_ERR_PARTIAL (a Partial tensor that requires grad). */
 STN_API stn_tensor *stn_to_local(stn_tensor *tensor, stn_grad_convention convention);
 

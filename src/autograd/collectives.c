@@ -140,7 +140,8 @@ static stn_status compare(struct stni_pass *pass, struct calls *calls)
         return STN_OK;
     const int i = is_alike(words, COLLECTIVES) ? CROSSINGS : COLLECTIVES;
     pass->status = stni_fail(
-        pass->context, STN_ERR_MISMATCH, "stn_backward: this rank recorded %lld %s, others from %lld to %lld%s",
+        pass->context, STN_ERR_MISMATCH,
+        "stn_backward: this rank recorded %lld %s, others from %lld to %lld%s, wanted the same on all",
         (long long)(i == CROSSINGS ? crossings : n), i == CROSSINGS ? "times to_local of a mesh" : "collectives",
         (long long)-words[i + 1], (long long)words[i], is_alike(words, i) ? ", or others of them" : "");
     calls->n = 0;
