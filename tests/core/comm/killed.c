@@ -1,7 +1,7 @@
-/* A job, of MPI or over TCP, in which rank 1 is killed, or stopped, or calls exit, while all ranks reduce. Each other rank writes a
- * line: what its collective returned, after how many seconds, and the text. test_killed.py and test_torchrun_killed.py
- * read the lines. Data is on the CPU, or on STN_TEST_DEVICE, whose module is in STN_TEST_DEVICE_MODULES: what is queued
- * there is waited for.
+/* A job, of MPI or over TCP, in which rank 1 is killed, or stopped, or calls exit, while all ranks reduce. Each other
+ * rank writes a line: what its collective returned, after how many seconds, and the text. test_killed.py and
+ * test_torchrun_killed.py read the lines. Data is on the CPU, or on STN_TEST_DEVICE, whose module is in
+ * STN_TEST_DEVICE_MODULES: what is queued there is waited for.
  *
  * usage: killed kill|stop|exit DEADLINE_SECONDS ELEMENTS */
 #include <shardtensor/shardtensor.h>

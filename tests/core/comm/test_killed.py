@@ -1,10 +1,12 @@
-"""A rank of an MPI job is killed, or stopped, or calls exit, in the middle of its reductions: the others say which it was, in time, and end.
+"""A rank of an MPI job is killed, or stopped, or calls exit, in the middle of its reductions: the others say which it was,
+in time, and end.
 
 usage: test_killed.py RUNNER (mpi|no-mpi) MODULES PROGRAM
 
 Killed: its process is gone, which the others find soon after on their machine. Stopped: it is there but does not come, so they are told by the
-deadline. One that calls exit is alive until MPI is finalised, and tells them itself. mpirun is told not to end the others; whether it ends by itself or is ended here says nothing about the library. Of a dead process Open
-MPI alone leaves it to us: MPICH's transport ends each process that reads a dead one's memory."""
+deadline. One that calls exit is there until MPI is finalised, and tells them itself. mpirun is told not to end the others; whether it ends by
+itself or is ended here says nothing about the library. Of a dead process Open MPI alone leaves it to us: MPICH's transport ends each process that
+reads a dead one's memory."""
 import importlib.util
 import re
 import shutil

@@ -34,7 +34,8 @@ void stni_mpi_give_up(void);
 
 int stni_mpi_is_finalised(void);
 
-/* Where the process ends without leaving its families: tells their other ranks that it sends nothing more (leaving.c). */
+/* Where the process ends without leaving its families: tells their other ranks that it sends nothing more
+ * (leaving.c). */
 void stni_mpi_tell_exit(void);
 
 struct stni_mpi_peer;
