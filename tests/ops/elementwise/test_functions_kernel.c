@@ -423,6 +423,34 @@ static void complex_functions_are_the_c_librarys(void)
     }
 }
 
+/* exp(x) - 1 and log(1 + x) of small x have x's digits: the first terms of their series in higher precision. */
+static void small_complex_numbers_keep_their_digits(void)
+{
+    static const double lengths[] = {0.05, 1e-3, 1e-5, 1e-8, 4e-12, 1e-30};
+    enum { N = 16, N_LENGTHS = sizeof lengths / sizeof lengths[0] };
+    static const enum stni_pointwise_op rows[] = {STNI_POINTWISE_expm1, STNI_POINTWISE_log1p};
+    float _Complex x[N], y[N];
+    double _Complex wide[N], result[N];
+    for (int k = 0; k < N_LENGTHS * 2; k++) {
+        for (int i = 0; i < N; i++)
+            wide[i] = x[i] = (float _Complex)(lengths[k / 2] * cexp((double _Complex)I * M_PI / 8 * i));
+        struct stni_pointwise_block narrow = {.op = rows[k % 2], .n = N, .out = y, .in = {x, x, x}};
+        struct stni_pointwise_block block = {.op = rows[k % 2], .n = N, .out = result, .in = {wide, wide, wide}};
+        stni_pointwise_block_of(rows[k % 2], STN_DTYPE_C64, stni_isa_best())(&narrow);
+        stni_pointwise_block_of(rows[k % 2], STN_DTYPE_C128, stni_isa_best())(&block);
+        for (int i = 0; i < N; i++) {
+            long double _Complex want = 0, term = 1;
+            for (int j = 1; j <= 20; j++) {
+                term *= k % 2 ? (j > 1 ? -1 : 1) * (long double _Complex)wide[i] : (long double _Complex)wide[i] / j;
+                want += k % 2 ? term / j : term;
+            }
+            CHECK(cabs((double _Complex)(y[i] - want)) <= 4e-7 * cabs((double _Complex)want));
+            if (!CHECK(cabs((double _Complex)(result[i] - want)) <= 1e-15 * cabs((double _Complex)want)))
+                fprintf(stderr, "op %d of %g + %g i\n", (int)rows[k % 2], creal(wide[i]), cimag(wide[i]));
+        }
+    }
+}
+
 /* No rule admits a dtype for which the list of its row has no block. */
 static void every_dtype_that_an_op_takes_has_a_kernel(void)
 {
@@ -449,6 +477,7 @@ int main(int argc, char **argv)
         {"usual_results_do_not_underflow", usual_results_do_not_underflow},
         {"special_values_follow_the_usual_rules", special_values_follow_the_usual_rules},
         {"complex_functions_are_the_c_librarys", complex_functions_are_the_c_librarys},
+        {"small_complex_numbers_keep_their_digits", small_complex_numbers_keep_their_digits},
         {"every_dtype_that_an_op_takes_has_a_kernel", every_dtype_that_an_op_takes_has_a_kernel},
         {"integers_divide_without_traps", integers_divide_without_traps},
     };

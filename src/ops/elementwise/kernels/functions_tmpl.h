@@ -73,9 +73,15 @@ STNI_INLINE COMPLEX_T COMPLEX_NAME(exp2)(COMPLEX_T x)
     return LIBM(cexp)((T)STNI_LN2 * x);
 }
 
+/* Near 0, where 1 would take the digits of exp(x), from what they are without it: the real part is
+ * exp(a) cos(b) - 1 = (exp(a) - 1) cos(b) - (1 - cos(b)). */
 STNI_INLINE COMPLEX_T COMPLEX_NAME(expm1)(COMPLEX_T x)
 {
-    return LIBM(cexp)(x) - 1;
+    T a = REAL(x), b = IMAG(x), half = LIBM(sin)(b / 2);
+    if (!(LIBM(fabs)(a) < 1))
+        return LIBM(cexp)(x) - 1;
+    return COMPLEX(ROUNDED(NAME(stni_expm1)(a) * LIBM(cos)(b)) - ROUNDED(2 * half * half),
+                   NAME(stni_exp)(a) * LIBM(sin)(b));
 }
 
 STNI_INLINE COMPLEX_T COMPLEX_NAME(log2)(COMPLEX_T x)
@@ -88,9 +94,13 @@ STNI_INLINE COMPLEX_T COMPLEX_NAME(log10)(COMPLEX_T x)
     return (T)STNI_RLN10 * LIBM(clog)(x);
 }
 
+/* Near 0, where 1 + x would lose the digits of x, from |1 + x|^2 - 1. */
 STNI_INLINE COMPLEX_T COMPLEX_NAME(log1p)(COMPLEX_T x)
 {
-    return LIBM(clog)(1 + x);
+    T a = REAL(x), b = IMAG(x);
+    if (!((LIBM(fabs)(a) < (T)0.5) & (LIBM(fabs)(b) < (T)0.5)))
+        return LIBM(clog)(1 + x);
+    return COMPLEX(NAME(stni_log1p)(ROUNDED(a * (2 + a)) + ROUNDED(b * b)) / 2, NAME(stni_atan2)(b, 1 + a));
 }
 
 /* acosh' x = (x^2 - 1)^(-1/2), of -1 positive as of 1. A complex root is taken of each factor, so that it lies on
