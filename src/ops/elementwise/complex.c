@@ -117,15 +117,12 @@ static stn_tensor *over_square_again(stn_tensor *grad, stn_tensor *a, stn_tensor
     return stn_masked_fill(stn_div(part, stn_add(large, stn_mul(small, q))), origin, 0);
 }
 
-/* The angle of (a, b) has the derivatives b / (a^2 + b^2) and -a / (a^2 + b^2). The first is one over b + a (a / b),
- * the second likewise: squares would overflow where lengths do not, and in a narrower dtype. At the origin they are 0,
- * as in PyTorch. */
+/* The angle of (a, b) has the derivatives b / (a^2 + b^2) and -a / (a^2 + b^2), at the origin 0, as in PyTorch. */
 static stn_tensor *over_square(const stn_backward_call *call, stn_tensor *grad, stn_tensor *a, stn_tensor *b)
 {
-    stn_tensor *origin = stn_logical_not(stn_logical_or(a, b));
     if (stn_grad_enabled(call->context))
-        return over_square_again(grad, a, b, origin);
-    return stn_masked_fill(stn_div(grad, stn_add(b, stn_mul(a, stn_div(a, b)))), origin, 0);
+        return over_square_again(grad, a, b, stn_logical_not(stn_logical_or(a, b)));
+    return stni_call(STNI_OP_atan2_backward, 3, (stn_tensor *[]){grad, a, b}, NULL);
 }
 
 static stn_tensor *atan2_by_input(const stn_backward_call *call, stn_tensor *grad)
@@ -150,7 +147,8 @@ static stn_tensor *hypot_by_other(const stn_backward_call *call, stn_tensor *gra
 
 static const stn_input_schema parts[] = {{"real", 0, 0}, {"imag", 0, 0}}, polars[] = {{"abs", 0, 0}, {"angle", 0, 0}},
                               pair[] = {{"input", 0, 0}, {"other", 0, 0}},
-                              backward_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}};
+                              backward_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}},
+                              slope_inputs[] = {{"grad", 0, 0}, {"input", 0, 0}, {"other", 0, 0}};
 
 static const struct stni_pointwise_rule real_rule = {
     .op = STNI_POINTWISE_real, .result = stni_dtype_real, .compute = stni_dtype_same, .linear = {1},
@@ -216,6 +214,14 @@ static const struct stni_pointwise_rule atan2_rule = {
 };
 const stn_op_desc stni_op_atan2 = {
     .size = sizeof(stn_op_desc), .name = "atan2", STN_INPUTS(pair), STNI_POINTWISE(&atan2_rule),
+};
+
+static const struct stni_pointwise_rule atan2_backward_rule = {
+    .op = STNI_POINTWISE_atan2_backward, .dtypes = STNI_FLOATING, .linear = {1},
+};
+const stn_op_desc stni_op_atan2_backward = {
+    .size = sizeof(stn_op_desc), .name = "atan2_backward", STN_INPUTS(slope_inputs),
+    STNI_POINTWISE(&atan2_backward_rule), .flags = STN_OP_INTERNAL,
 };
 
 static const struct stni_pointwise_rule hypot_rule = {

@@ -92,6 +92,7 @@
     X(complex) \
     X(polar) \
     X(atan2) \
+    X(atan2_backward) \
     X(hypot) \
     X(logaddexp) \
     X(xlogy) \

@@ -32,6 +32,62 @@ static stn_status far_body(stn_context *context, void *arg)
     return stn_scope_end(context);
 }
 
+static stn_tensor *angle_of_parts(stn_tensor *a, stn_tensor *b) { return stn_angle(stn_complex(b, a)); }
+
+/* A coordinate is so much larger than the other that its square over the other has no room in the dtype, or in f32. */
+static stn_status steep_body(stn_context *context, void *arg)
+{
+    enum { POINTS = 6 };
+    const struct random_shape shape = {1, {POINTS}};
+    static const struct {
+        stn_dtype dtype;
+        double y[POINTS], x[POINTS], cotangent, tolerance;
+    } rows[] = {
+        {STN_DTYPE_F16, {300, 1, 60000, -0.0625, 2, 300}, {1, -300, 3000, 250, 0x1p-14, 300}, 512, 2e-3},
+        {STN_DTYPE_BF16, {3, 2e20, 1, 5e-30, 4, 5e-30}, {3, -1, 3e25, 1e10, 1e-38, 1e-30}, 1e10, 2e-2},
+        {STN_DTYPE_F32, {3e25, 1e20, 1, 1e30, 4e-25, 4}, {4e25, -1, -1e20, 1e-5, 3e-25, 1e-38}, 1e12, 1e-6},
+        {STN_DTYPE_F64, {3e250, 1e200, 1, 1e300, 4e-250, 4}, {4e250, -1, -1e200, 1e-5, 3e-250, 1e-305}, 1e30, 1e-14}};
+    (void)arg;
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        const int is_complex = rows[r].dtype == STN_DTYPE_F32 || rows[r].dtype == STN_DTYPE_F64;
+        for (int k = 0; k <= is_complex; k++) {
+            stn_scope_begin(context);
+            stn_tensor *in[] = {against_one_local(context, STN_DTYPE_F64, &shape, rows[r].y),
+                                against_one_local(context, STN_DTYPE_F64, &shape, rows[r].x)}, *grad[2] = {NULL};
+            for (int i = 0; i < 2; i++)
+                in[i] = stn_clone(stn_cast(in[i], rows[r].dtype));
+            double a[POINTS], b[POINTS], got[2][POINTS];
+            test_read(stn_cast(in[0], STN_DTYPE_F64), a, POINTS);
+            test_read(stn_cast(in[1], STN_DTYPE_F64), b, POINTS);
+            for (int i = 0; i < 2; i++)
+                CHECK_STATUS(stn_set_requires_grad(in[i], 1), STN_OK);
+            stn_tensor *y = k ? angle_of_parts(in[0], in[1]) : stn_atan2(in[0], in[1]);
+            stn_tensor *cotangent =
+                stn_mul_number(stn_cast(stn_ne_number(stn_detach(in[0]), 12345), rows[r].dtype), rows[r].cotangent);
+            CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 2, in, 0, 0, grad), STN_OK);
+            for (int i = 0; i < 2; i++)
+                test_read(stn_cast(grad[i], STN_DTYPE_F64), got[i], POINTS);
+            for (int i = 0; i < POINTS; i++) {
+                const double length = hypot(a[i], b[i]);
+                const double want[] = {rows[r].cotangent / length * (b[i] / length),
+                                       -rows[r].cotangent / length * (a[i] / length)};
+                for (int j = 0; j < 2; j++)
+                    if (!CHECK(fabs(got[j][i] - want[j]) <= rows[r].tolerance * fabs(want[j]) + 1e-37 ||
+                               (fabs(want[j]) > 1e38 && isinf(got[j][i]))))
+                        fprintf(stderr, "  of %g and %g in %s: got %g, wanted %g\n", a[i], b[i],
+                                stn_dtype_name(rows[r].dtype), got[j][i], want[j]);
+            }
+            CHECK_STATUS(stn_scope_end(context), STN_OK);
+        }
+    }
+    return STN_OK;
+}
+
+static void angles_of_steep_points_have_their_derivatives(void)
+{
+    test_ranks(1, steep_body, NULL);
+}
+
 /* Of lengths whose squares f32 does not have, and of none. */
 static void angles_of_far_and_near_points_have_their_derivatives(void)
 {
@@ -53,8 +109,6 @@ static void read_again(stn_context *context, stn_tensor *y, stn_tensor *const le
     for (int k = 0; k < 3; k++)
         test_read(again[k], got + (2 + k) * n, n);
 }
-
-static stn_tensor *angle_of_parts(stn_tensor *a, stn_tensor *b) { return stn_angle(stn_complex(b, a)); }
 
 /* Where a coordinate is 0, or both, and powers of 0. */
 static stn_status zeros_body(stn_context *context, void *arg)
@@ -273,6 +327,7 @@ static void logits_end_at_eps(void)
 int main(int argc, char **argv)
 {
     static const struct test_case cases[] = {
+        {"angles_of_steep_points_have_their_derivatives", angles_of_steep_points_have_their_derivatives},
         {"angles_of_far_and_near_points_have_their_derivatives", angles_of_far_and_near_points_have_their_derivatives},
         {"gradients_at_zeros_are_differentiated_again", gradients_at_zeros_are_differentiated_again},
         {"extremes_of_equal_numbers_and_of_nan_pass_to_both", extremes_of_equal_numbers_and_of_nan_pass_to_both},

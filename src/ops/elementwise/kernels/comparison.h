@@ -31,6 +31,7 @@
     X(trunc,       TRUNC(x),            x,      NONE,   NONE)                                         \
     X(round,       ROUND(x, a, b),      x,      NONE,   NONE)                                         \
     X(atan2,       ATAN2(x, y),         NONE,   NONE,   NONE)                                         \
+    X(atan2_backward, ANGLE_SLOPE(x, y, z), NONE, NONE, NONE)                                         \
     X(hypot,       HYPOT(x, y),         NONE,   NONE,   NONE)                                         \
     X(logaddexp,   LOGADDEXP(x, y),     NONE,   NONE,   NONE)                                         \
     X(xlogy,       y != y ? y : x == 0 ? 0 : x * LOG(y), NONE, NONE, NONE)                            \
@@ -41,7 +42,7 @@
     X(imag_backward, NONE,              NONE,   NONE,   COMPLEX((R)0, REAL(x)))                       \
     X(angle,       x < 0 ? (R)STNI_PI : x != x ? x : 0, NONE, NONE, ATAN2(IMAG(x), REAL(x)))          \
     X(angle_backward, 0,                NONE,   NONE,                                                 \
-      y == 0 ? 0 : COMPLEX_MUL(x, COMPLEX(-IMAG(y), REAL(y))) / SQUARED(y))                           \
+      COMPLEX(-ANGLE_SLOPE(REAL(x), REAL(y), IMAG(y)), ANGLE_SLOPE(REAL(x), IMAG(y), REAL(y))))       \
     X(complex,     NONE,                NONE,   NONE,   COMPLEX(REAL(x), REAL(y)))                    \
     X(polar,       NONE,                NONE,   NONE,   REAL(x) * COMPLEX(COS(REAL(y)), SIN(REAL(y))))
 

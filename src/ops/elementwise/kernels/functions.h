@@ -54,7 +54,6 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #include "ops/elementwise/kernels/functions_tmpl.h"
 
 #define COMPLEX_MUL(x, y) COMPLEX_ONLY(x, mul_c64, mul_c128)(x, y)
-#define SQUARED(x) (REAL(x) * REAL(x) + IMAG(x) * IMAG(x))
 
 #define EXP(x) ANALYTIC(x, stni_exp_f32, stni_exp_f64, cexpf, cexp)(x)
 #define EXP_ADDEND(x) FLOATING(x, stni_exp_addend_f32, stni_exp_addend_f64)(x)
@@ -95,6 +94,7 @@ STNI_INLINE int64_t pow_i64(int64_t x, int64_t y)
 #define POW(x, y) ANALYTIC_OR_INTEGER(x, stni_pow_f32, stni_pow_f64, cpowf, cpow, pow_i64)(x, y)
 
 #define ATAN2(x, y) FLOATING(x, stni_atan2_f32, stni_atan2_f64)(x, y)
+#define ANGLE_SLOPE(x, y, z) FLOATING(x, angle_slope_f32, angle_slope_f64)(x, y, z)
 #define HYPOT(x, y) FLOATING(x, stni_hypot_f32, stni_hypot_f64)(x, y)
 #define COPYSIGN(x, y) FLOATING(x, copysignf, copysign)(x, y)
 #define FLOOR(x) FLOATING(x, floorf, floor)(x)

@@ -56,6 +56,15 @@ STNI_INLINE T NAME(floor_quotient)(T x, T y)
     return NAME(floor_quotient_of)(x, y, LIBM(fmod)(x, y));
 }
 
+/* x times the derivative z / (y^2 + z^2) of the angle of (y, z) with respect to y, by the smaller one over the larger:
+ * squares would overflow where lengths do not. At the origin it is 0, as in PyTorch. */
+STNI_INLINE T NAME(angle_slope)(T x, T y, T z)
+{
+    int steep = LIBM(fabs)(y) > LIBM(fabs)(z);
+    T small = steep ? z : y, large = steep ? y : z, ratio = small / large;
+    return ((y == 0) & (z == 0)) ? 0 : (steep ? x * ratio : x) / (large + ROUNDED(small * ratio));
+}
+
 /* Without the case for infinite parts of ISO C's annex G, which would be a call per element. */
 STNI_INLINE COMPLEX_T COMPLEX_NAME(mul)(COMPLEX_T x, COMPLEX_T y)
 {
