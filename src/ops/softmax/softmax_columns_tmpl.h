@@ -23,9 +23,12 @@ static void NAME(largest_columns)(const struct strip *s, const T *x, ACC *max)
 static void NAME(raise_columns)(const struct strip *s, const T *x, T *out, const ACC *max, ACC *total)
 {
     const int64_t w = s->lines;
+    double runs[COLUMNS] = {0};
     for (int64_t l = 0; l < w; l++)
         total[l] = 0;
     for (int64_t i = 0; i < s->blocks; i++, x += s->step[SOFTMAX_X]) {
+        for (int64_t l = 0; l < w && i > 0 && i % RUN == 0; l++)
+            runs[l] += total[l], total[l] = 0;
         T *to = out ? out + i * s->step[SOFTMAX_OUT] : NULL;
         ACC term[COLUMNS];
 #pragma omp simd
@@ -36,6 +39,8 @@ static void NAME(raise_columns)(const struct strip *s, const T *x, T *out, const
         for (int64_t l = 0; l < w && to; l++)
             to[l] = STORE(term[l]);
     }
+    for (int64_t l = 0; l < w && s->blocks > RUN; l++)
+        total[l] = (ACC)(runs[l] + total[l]);
 }
 
 /* `factor`: one over the sums, or their logarithms. */

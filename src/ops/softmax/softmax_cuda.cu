@@ -54,12 +54,20 @@ template <class S> STNI_DEVICE computed_of<S> largest(const arguments &a, const 
     return max;
 }
 
+/* Elements whose terms a thread adds up in the compute type. Runs of them are added up in f64: a million terms in one
+ * f32 lose four digits. */
+enum { RUN = 256 };
+
 template <class S> STNI_DEVICE computed_of<S> sum_terms(const arguments &a, const share<S> &s, computed_of<S> max)
 {
-    computed_of<S> sum = 0;
-    for (int64_t i = s.first; i < s.n; i += s.by)
-        sum += exp_negative_of(load(s.x[i * a.step[SOFTMAX_X]]) - max);
-    return sum;
+    double runs = 0;
+    for (int64_t i = s.first; i < s.n;) {
+        computed_of<S> sum = 0;
+        for (int k = 0; k < RUN && i < s.n; k++, i += s.by)
+            sum += exp_negative_of(load(s.x[i * a.step[SOFTMAX_X]]) - max);
+        runs += sum;
+    }
+    return (computed_of<S>)runs;
 }
 
 template <class S>
@@ -75,12 +83,16 @@ STNI_DEVICE void finish(const arguments &a, const share<S> &s, computed_of<S> ma
 /* Going back: x is the cotangent. */
 template <class S> STNI_DEVICE computed_of<S> sum_back(const arguments &a, const share<S> &s)
 {
-    computed_of<S> sum = 0;
-    for (int64_t i = s.first; i < s.n; i += s.by) {
-        const computed_of<S> x = load(s.x[i * a.step[SOFTMAX_X]]);
-        sum += a.logarithm ? x : x * load(s.y[i * a.step[SOFTMAX_Y]]);
+    double runs = 0;
+    for (int64_t i = s.first; i < s.n;) {
+        computed_of<S> sum = 0;
+        for (int k = 0; k < RUN && i < s.n; k++, i += s.by) {
+            const computed_of<S> x = load(s.x[i * a.step[SOFTMAX_X]]);
+            sum += a.logarithm ? x : x * load(s.y[i * a.step[SOFTMAX_Y]]);
+        }
+        runs += sum;
     }
-    return sum;
+    return (computed_of<S>)runs;
 }
 
 template <class S> STNI_DEVICE void apply(const arguments &a, const share<S> &s, computed_of<S> sum)

@@ -1,5 +1,6 @@
 /* The softmax kernels of one element type on one strip (softmax_strip.h): a template of core/box/each_float.h.
- * Every lane adds in order of blocks and lanes are added pairwise, so that instruction sets differ in exp only. */
+ * Every lane adds in order of blocks and lanes are added pairwise, so that instruction sets differ in exp only. Runs
+ * of blocks are added up in f64: a million terms in one f32 lose four digits, and beyond 2^24 equal ones are lost. */
 #ifndef NAME /* read alone */
 #include "ops/softmax/softmax_strip.h"
 #include "core/box/as_f32.h"
@@ -121,6 +122,22 @@ static inline struct NAME(lanes) NAME(max_of)(const struct strip *s, const T *x)
     return NAME(all)(m.v[0]);
 }
 
+/* A run of blocks is over: `runs` takes its sums. */
+static inline void NAME(end_run)(double *restrict runs, struct NAME(lanes) *sum)
+{
+    for (int l = 0; l < LANES; l++) {
+        runs[l] += sum->v[l];
+        sum->v[l] = 0;
+    }
+}
+
+static inline struct NAME(lanes) NAME(sum_of_runs)(const double *runs, struct NAME(lanes) sum)
+{
+    for (int l = 0; l < LANES; l++)
+        sum.v[l] = (ACC)(runs[l] + sum.v[l]);
+    return sum;
+}
+
 static inline struct NAME(lanes) NAME(total)(const struct strip *s, struct NAME(lanes) sum)
 {
     if (!s->along)
@@ -136,20 +153,25 @@ static inline struct NAME(lanes) NAME(total)(const struct strip *s, struct NAME(
 static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const T *x, T *out, const struct NAME(lanes) *max)
 {
     struct NAME(lanes) sum = NAME(all)(0);
+    double runs[LANES] = {0};
     const int keeps = !HALF && out != NULL;
     const int64_t whole = keeps && NAME(whole_blocks)(s, SOFTMAX_OUT) == 0 ? 0 : NAME(whole_blocks)(s, SOFTMAX_X);
     const int64_t step = s->step[SOFTMAX_X], out_step = s->step[SOFTMAX_OUT];
     const T *from = x + s->at[SOFTMAX_X];
     T *to = keeps ? out + s->at[SOFTMAX_OUT] : NULL;
-    for (int64_t i = 0; i < whole; i++) {
-        ACC v[LANES];
+    for (int64_t i = 0; i < whole;) {
+        for (const int64_t end = end_of_run(i, whole); i < end; i++) {
+            ACC v[LANES];
 #pragma omp simd
-        for (int l = 0; l < LANES; l++) {
-            v[l] = MATH(exp_negative)(LOAD(from[i * step + l]) - max->v[l]);
-            sum.v[l] += v[l];
+            for (int l = 0; l < LANES; l++) {
+                v[l] = MATH(exp_negative)(LOAD(from[i * step + l]) - max->v[l]);
+                sum.v[l] += v[l];
+            }
+            for (int l = 0; l < LANES && keeps; l++)
+                to[i * out_step + l] = STORE(v[l]);
         }
-        for (int l = 0; l < LANES && keeps; l++)
-            to[i * out_step + l] = STORE(v[l]);
+        if (i % RUN == 0)
+            NAME(end_run)(runs, &sum);
     }
     for (int64_t i = whole; i < s->blocks; i++) {
         ACC v[LANES];
@@ -160,8 +182,10 @@ static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const T *x,
         }
         if (keeps)
             NAME(store)(s, out, i, v);
+        if ((i + 1) % RUN == 0)
+            NAME(end_run)(runs, &sum);
     }
-    return NAME(total)(s, sum);
+    return NAME(total)(s, NAME(sum_of_runs)(runs, sum));
 }
 
 /* x - max - log total, the logarithm of what scale_by gives. */
@@ -198,26 +222,32 @@ static inline void NAME(scale_by)(const struct strip *s, const void *x, void *ou
 static inline struct NAME(lanes) NAME(dot_of)(const struct strip *s, const void *x, const void *y)
 {
     struct NAME(lanes) sum = NAME(all)(0);
+    double runs[LANES] = {0};
     for (int64_t i = 0; i < s->blocks; i++) {
         ACC a[LANES], b[LANES];
         NAME(load)(a, s, SOFTMAX_X, x, i, 0);
         NAME(load)(b, s, SOFTMAX_Y, y, i, 0);
         for (int l = 0; l < LANES; l++)
             sum.v[l] += a[l] * b[l];
+        if ((i + 1) % RUN == 0)
+            NAME(end_run)(runs, &sum);
     }
-    return NAME(total)(s, sum);
+    return NAME(total)(s, NAME(sum_of_runs)(runs, sum));
 }
 
 static inline struct NAME(lanes) NAME(plain_sum)(const struct strip *s, const void *x)
 {
     struct NAME(lanes) sum = NAME(all)(0);
+    double runs[LANES] = {0};
     for (int64_t i = 0; i < s->blocks; i++) {
         ACC v[LANES];
         NAME(load)(v, s, SOFTMAX_X, x, i, 0);
         for (int l = 0; l < LANES; l++)
             sum.v[l] += v[l];
+        if ((i + 1) % RUN == 0)
+            NAME(end_run)(runs, &sum);
     }
-    return NAME(total)(s, sum);
+    return NAME(total)(s, NAME(sum_of_runs)(runs, sum));
 }
 
 /* x - exp(y) sum. */

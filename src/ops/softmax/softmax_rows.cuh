@@ -82,8 +82,9 @@ template <class S, class P, class A> STNI_DEVICE void multiply_row(kept_row<S, P
 
 /* Leaves in x what is to be scaled: the term of x - max, of the logarithm x - max. */
 template <class S, class P, class A>
-STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm, A max, A sum)
+STNI_DEVICE A row_terms(kept_row<S, P> &x, const row_share &share, int logarithm, A max)
 {
+    A sum = 0;
     STNI_UNROLL
     for (int j = 0; j < x.PIECES; j++)
         if (has_piece(share, j))
@@ -105,9 +106,11 @@ template <class S, class P, class A> STNI_DEVICE void row_scale(kept_row<S, P> &
 }
 
 /* Going back: x is the cotangent. */
-template <class S, class P, class A>
-STNI_DEVICE A row_dot(const kept_row<S, P> &x, const kept_row<S, P> &y, const row_share &share, int logarithm, A sum)
+template <class S, class P>
+STNI_DEVICE typename computed<S>::type row_dot(const kept_row<S, P> &x, const kept_row<S, P> &y,
+                                               const row_share &share, int logarithm)
 {
+    typename computed<S>::type sum = 0;
     STNI_UNROLL
     for (int j = 0; j < x.PIECES; j++)
         if (has_piece(share, j))
@@ -143,12 +146,12 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, P::SIZE == 1 ? 1 : BACK ?
     if (BACK) {
         kept_row<S, P> y;
         read_row(y, row.y, share);
-        const A sum = reduce_row(shared, a.team, row_dot(x, y, share, a.logarithm, A(0)), plus<A>());
+        const A sum = reduce_row(shared, a.team, row_dot(x, y, share, a.logarithm), plus<A>());
         row_apply(x, y, share, a.logarithm, sum);
     } else {
         const A max = reduce_row(shared, a.team, row_largest(x, share, -(A)INFINITY), larger<A>());
         row_scale(x, a.logarithm,
-                  reduce_row(shared, a.team, row_terms(x, share, a.logarithm, max, A(0)), plus<A>()));
+                  reduce_row(shared, a.team, row_terms(x, share, a.logarithm, max), plus<A>()));
     }
     write_row(x, row.out, share);
 }
@@ -167,7 +170,8 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, 3) softmax_long(const __g
     const row_pointers<S> row = row_pointers_of<S>(a, blockIdx.x);
     const int pieces = a.team.pieces;
     kept_row<S, P> x;
-    A max = -(A)INFINITY, sum = 0, total = 0;
+    A max = -(A)INFINITY, total = 0;
+    double sum = 0;
     for (int pass = FIND_MAX; pass <= WRITE; pass++) {
         for (int piece = 0; piece < pieces; piece += LONG_SHARE<P>) {
             const row_share share = row_share_of(a.team, piece, pieces);
@@ -175,7 +179,7 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, 3) softmax_long(const __g
             if (pass == FIND_MAX)
                 max = row_largest(x, share, max);
             else
-                sum = row_terms(x, share, a.logarithm, max, sum);
+                sum += row_terms(x, share, a.logarithm, max);
             if (pass == WRITE) {
                 row_scale(x, a.logarithm, total);
                 write_row(x, row.out, share);
@@ -184,7 +188,7 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, 3) softmax_long(const __g
         if (pass == FIND_MAX)
             max = reduce_row(shared, a.team, max, larger<A>());
         if (pass == ADD_TERMS)
-            total = reduce_row(shared, a.team, sum, plus<A>());
+            total = reduce_row(shared, a.team, (A)sum, plus<A>());
     }
 }
 
@@ -196,13 +200,13 @@ __global__ void __launch_bounds__(ROW_MOST_THREADS<P>, 2) softmax_long_backward(
     const row_pointers<S> row = row_pointers_of<S>(a, blockIdx.x);
     const int pieces = a.team.pieces;
     kept_row<S, P> x, y;
-    A sum = 0;
+    double runs = 0;
     for (int piece = 0; piece < pieces; piece += LONG_SHARE<P>) {
         read_row(x, row.x, row_share_of(a.team, piece, pieces));
         read_row(y, row.y, row_share_of(a.team, piece, pieces));
-        sum = row_dot(x, y, row_share_of(a.team, piece, pieces), a.logarithm, sum);
+        runs += row_dot(x, y, row_share_of(a.team, piece, pieces), a.logarithm);
     }
-    sum = reduce_row(shared, a.team, sum, plus<A>());
+    const A sum = reduce_row(shared, a.team, (A)runs, plus<A>());
     for (int piece = 0; piece < pieces; piece += LONG_SHARE<P>) {
         read_row(x, row.x, row_share_of(a.team, piece, pieces));
         read_row(y, row.y, row_share_of(a.team, piece, pieces));

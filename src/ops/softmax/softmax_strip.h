@@ -18,7 +18,8 @@ enum {
     TOGETHER = 8, /* and how many at most */
     TRANSPOSED = 128, /* elements of a line up to which LANES of them are transposed */
     PARTS = 4,    /* partial sums of a line then */
-    COLUMNS = 128 /* lines side by side that are worked on together */
+    COLUMNS = 128, /* lines side by side that are worked on together */
+    RUN = 256 /* blocks whose terms are added up in the compute type, runs of which are in f64 */
 };
 
 /* What is worked on at once. Either one line, in blocks of LANES elements of it (along), or some short ones, or up
@@ -33,6 +34,8 @@ struct strip {
     int streamed; /* the result is written by non-temporal stores */
     size_t ahead; /* then: how far ahead elements are prefetched, bytes; 0: not at all */
 };
+
+static inline int64_t end_of_run(int64_t i, int64_t n) { return n - i < RUN ? n : i + RUN; }
 
 typedef void (*strip_fn)(const struct stni_softmax_args *args, const struct strip *strip);
 

@@ -162,6 +162,54 @@ static void a_line_of_minus_infinity_is_nan_whoever_holds_it(void)
         test_ranks(ranks, infinities_body, NULL);
 }
 
+enum { LONG_LINE = 1000003, LONG_COLUMNS = 100003, N_COLUMNS = 20 };
+
+/* A line begins with 0 and is -0.37 else: sums of its terms in one f32 would be off by parts in a thousand. */
+static stn_status long_lines_body(stn_context *context, void *arg)
+{
+    static const struct random_shape shapes[] = {{1, {LONG_LINE}}, {2, {LONG_COLUMNS, N_COLUMNS}}};
+    (void)arg;
+    for (int k = 0; k < 4; k++) {
+        const struct random_shape *shape = &shapes[k / 2];
+        const int64_t n = shape->shape[0], numel = against_one_numel(shape), columns = numel / n;
+        const double sum = 1 + (double)(n - 1) * exp((double)-0.37f), first = k % 2 ? -log(sum) : 1 / sum;
+        double *values = malloc((size_t)numel * sizeof *values);
+        const stn_spec *spec = NULL;
+        if (!CHECK(values != NULL))
+            return STN_ERR_MEMORY;
+        for (int64_t i = 0; i < numel; i++)
+            values[i] = i < columns ? 0 : -0.37;
+        stn_scope_begin(context);
+        CHECK_STATUS(stn_spec_create(context, test_mesh(context, stn_context_size(context), 0),
+                                     (stn_placement[]){stn_shard(0)}, STN_DTYPE_F32, shape->ndim, shape->shape, NULL,
+                                     &spec),
+                     STN_OK);
+        stn_tensor *x = against_one_tensor(context, spec, values), *grad = NULL;
+        CHECK_STATUS(stn_set_requires_grad(x, 1), STN_OK);
+        stn_tensor *y = k % 2 ? stn_log_softmax(x, 0) : stn_softmax(x, 0);
+        stn_tensor *cotangent = stn_add_number(stn_mul_number(stn_detach(x), 0), 0.1);
+        CHECK_STATUS(stn_grad(context, 1, &y, &cotangent, 1, &x, 0, 0, &grad), STN_OK);
+        test_read(stn_detach(y), values, numel);
+        CHECK_NEAR(values[0] / first, 1, 2e-5);
+        CHECK_NEAR(values[columns - 1] / first, 1, 2e-5);
+        test_read(grad, values, numel);
+        if (k % 2)
+            CHECK_NEAR(values[0], 0.1 - 0.1 * (double)n / sum, 2e-5);
+        else
+            CHECK(fabs(values[0]) <= 1e-10);
+        stn_spec_release(&spec);
+        free(values);
+        CHECK_STATUS(stn_scope_end(context), STN_OK);
+    }
+    return STN_OK;
+}
+
+static void sums_of_long_lines_keep_their_digits(void)
+{
+    for (int ranks = 1; ranks <= 2; ranks++)
+        test_ranks(ranks, long_lines_body, NULL);
+}
+
 static stn_status refusals_body(stn_context *context, void *arg)
 {
     const int64_t shape[] = {2, 3};
@@ -196,6 +244,7 @@ int main(int argc, char **argv)
         {"two_axes_on_the_dim_share_one_communicator", two_axes_on_the_dim_share_one_communicator},
         {"whole_lines_are_one_kernel_each_way", whole_lines_are_one_kernel_each_way},
         {"a_line_of_minus_infinity_is_nan_whoever_holds_it", a_line_of_minus_infinity_is_nan_whoever_holds_it},
+        {"sums_of_long_lines_keep_their_digits", sums_of_long_lines_keep_their_digits},
         {"integers_and_bad_dims_are_refused", integers_and_bad_dims_are_refused},
     };
     return TEST_MAIN(argc, argv, cases);
