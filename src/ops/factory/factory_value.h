@@ -53,7 +53,8 @@ STNI_INLINE double stni_factory_truncated(const struct stni_factory_args *a, con
     const double u =
         a->dtype == STN_DTYPE_F64 ? stni_rng_uniform64(v[0], v[1]) + 0x1p-54 : ((double)v[0] + 0.5) * 0x1p-32;
     const double p = a->c + (a->d - a->c) * u;
-    const double x = a->a + a->b * stni_rng_normal_quantile(p < 0x1p-1022 ? 0x1p-1022 : p > 1 - 0x1p-53 ? 1 - 0x1p-53 : p);
+    const double inside = p < 0x1p-1022 ? 0x1p-1022 : p > 1 - 0x1p-53 ? 1 - 0x1p-53 : p;
+    const double x = a->a + a->b * stni_rng_normal_quantile(inside);
     return x < a->low ? a->low : x > a->high ? a->high : x;
 }
 

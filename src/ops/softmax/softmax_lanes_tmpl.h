@@ -122,20 +122,19 @@ static inline struct NAME(lanes) NAME(max_of)(const struct strip *s, const T *x)
     return NAME(all)(m.v[0]);
 }
 
-/* A run of blocks is over: `runs` takes its sums. */
+/* A run of blocks is over: `runs` takes its sums, but those that are in f64 already. */
 static inline void NAME(end_run)(double *restrict runs, struct NAME(lanes) *sum)
 {
-    for (int l = 0; l < LANES; l++) {
+    for (int l = 0; l < LANES && sizeof(ACC) < sizeof(double); l++) {
         runs[l] += sum->v[l];
         sum->v[l] = 0;
     }
 }
 
-static inline struct NAME(lanes) NAME(sum_of_runs)(const double *runs, struct NAME(lanes) sum)
+static inline void NAME(add_runs)(struct NAME(lanes) *sum, const double *restrict runs)
 {
-    for (int l = 0; l < LANES; l++)
-        sum.v[l] = (ACC)(runs[l] + sum.v[l]);
-    return sum;
+    for (int l = 0; l < LANES && sizeof(ACC) < sizeof(double); l++)
+        sum->v[l] = (ACC)(runs[l] + sum->v[l]);
 }
 
 static inline struct NAME(lanes) NAME(total)(const struct strip *s, struct NAME(lanes) sum)
@@ -160,7 +159,7 @@ static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const T *x,
     const T *from = x + s->at[SOFTMAX_X];
     T *to = keeps ? out + s->at[SOFTMAX_OUT] : NULL;
     for (int64_t i = 0; i < whole;) {
-        for (const int64_t end = end_of_run(i, whole); i < end; i++) {
+        for (const int64_t end = sizeof(ACC) < sizeof(double) ? end_of_run(i, whole) : whole; i < end; i++) {
             ACC v[LANES];
 #pragma omp simd
             for (int l = 0; l < LANES; l++) {
@@ -185,7 +184,8 @@ static inline struct NAME(lanes) NAME(sum_of)(const struct strip *s, const T *x,
         if ((i + 1) % RUN == 0)
             NAME(end_run)(runs, &sum);
     }
-    return NAME(total)(s, NAME(sum_of_runs)(runs, sum));
+    NAME(add_runs)(&sum, runs);
+    return NAME(total)(s, sum);
 }
 
 /* x - max - log total, the logarithm of what scale_by gives. */
@@ -232,7 +232,8 @@ static inline struct NAME(lanes) NAME(dot_of)(const struct strip *s, const void 
         if ((i + 1) % RUN == 0)
             NAME(end_run)(runs, &sum);
     }
-    return NAME(total)(s, NAME(sum_of_runs)(runs, sum));
+    NAME(add_runs)(&sum, runs);
+    return NAME(total)(s, sum);
 }
 
 static inline struct NAME(lanes) NAME(plain_sum)(const struct strip *s, const void *x)
@@ -247,7 +248,8 @@ static inline struct NAME(lanes) NAME(plain_sum)(const struct strip *s, const vo
         if ((i + 1) % RUN == 0)
             NAME(end_run)(runs, &sum);
     }
-    return NAME(total)(s, NAME(sum_of_runs)(runs, sum));
+    NAME(add_runs)(&sum, runs);
+    return NAME(total)(s, sum);
 }
 
 /* x - exp(y) sum. */

@@ -82,8 +82,8 @@ STNI_CUDA_KERNELS(pointwise) = {
     FORWARD(floor) FORWARD(floor_) FORWARD(ceil) FORWARD(ceil_) FORWARD(trunc) FORWARD(trunc_) FORWARD(round)
     FORWARD(round_) FORWARD(nan_to_num) FORWARD(nan_to_num_) FORWARD(real) FORWARD(imag) FORWARD(imag_backward)
     FORWARD(angle) FORWARD(angle_backward) FORWARD(complex) FORWARD(polar) FORWARD(atan2)
-    FORWARD(atan2_backward) FORWARD(hypot) FORWARD(logaddexp) FORWARD(xlogy) FORWARD(xlogy_) FORWARD(copysign) FORWARD(copysign_)
-    FORWARD(copysign_backward) FORWARD(logsumexp_backward) FORWARD(scaled_difference)
+    FORWARD(atan2_backward) FORWARD(hypot) FORWARD(logaddexp) FORWARD(xlogy) FORWARD(xlogy_) FORWARD(copysign)
+    FORWARD(copysign_) FORWARD(copysign_backward) FORWARD(logsumexp_backward) FORWARD(scaled_difference)
     KERNEL("addmm.add") KERNEL("addmm.scale") KERNEL("baddbmm.add") KERNEL("baddbmm.scale") KERNEL("linear.add")
     STNI_CUDA_KERNELS_END
 };
