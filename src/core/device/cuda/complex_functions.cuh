@@ -1,7 +1,7 @@
-/* Quotients and elementary functions of complex numbers. Some are those of the standard library, whose template is no
- * type of kernels, since its functions cannot be called on a device. Those that CUDA's writes down as they are defined
- * (asinh x = log(x + sqrt(x^2 + 1)), which is -inf at -16,631 and 0 at 1e-9) have algorithms of their own, on the
- * host too. */
+/* Quotients and elementary functions of complex numbers. Quotients and powers are those of the standard library, whose
+ * template is no type of kernels, since its functions cannot be called on a device. Functions that CUDA's writes down
+ * as they are defined (asinh x = log(x + sqrt(x^2 + 1)), which is -inf at -16,631 and 0 at 1e-9) have algorithms of
+ * their own, on the host too. */
 #ifndef STNI_CORE_DEVICE_CUDA_COMPLEX_FUNCTIONS_CUH
 #define STNI_CORE_DEVICE_CUDA_COMPLEX_FUNCTIONS_CUH
 
@@ -51,6 +51,7 @@ REAL_FUNCTION(sin)
 REAL_FUNCTION(cos)
 REAL_FUNCTION(tan)
 REAL_FUNCTION(sinh)
+REAL_FUNCTION(cosh)
 REAL_FUNCTION(asinh)
 REAL_FUNCTION_OF_TWO(fmax)
 REAL_FUNCTION_OF_TWO(fmin)
@@ -72,6 +73,55 @@ template <class F> constexpr F stni_half_pi = (F)1.57079632679489661923;
 template <class F> STNI_INLINE bool stni_is_infinite(F x)
 {
     return stni_real_fabs(x) > (sizeof(F) == 4 ? (F)0x1.fffffep127f : (F)0x1.fffffffffffffp1023);
+}
+
+/* r e^x (cos y + i sin y), r being 1 or 1/2; where e^x has no room its root is multiplied by twice, so that parts that
+ * have room are right. On the real axis the imaginary part stays a zero. */
+template <class F> STNI_INLINE stni_complex<F> stni_complex_turned(F r, F x, F y)
+{
+    const bool far = x > (sizeof(F) == 4 ? 88 : 709) && !stni_is_infinite(x);
+    const F e = stni_real_exp(far ? x / 2 : x), last = far ? e * r : r, c = stni_real_cos(y), s = stni_real_sin(y);
+    if (stni_is_infinite(x) && c != c)
+        return {e, x < 0 ? 0 : c};
+    return {e * c * last, y == 0 ? y : e * s * last};
+}
+
+template <class F> STNI_INLINE stni_complex<F> stni_complex_exp(stni_complex<F> z)
+{
+    return stni_complex_turned((F)1, z.re, z.im);
+}
+
+/* 0 times NaN is 0: a part that vanishes on an axis vanishes on all of it. */
+template <class F> STNI_INLINE F stni_product_on_axis(F p, F q)
+{
+    return p == 0 && q != q ? p : q == 0 && p != p ? q : p * q;
+}
+
+template <class F> STNI_INLINE stni_complex<F> stni_complex_sinh(stni_complex<F> z)
+{
+    const F x = z.re, y = z.im, wide = stni_real_fabs(x);
+    if (wide > (sizeof(F) == 4 ? 40 : 300)) {
+        const stni_complex<F> w = stni_complex_turned((F)0.5, wide, y);
+        return {x < 0 ? -w.re : w.re, w.im};
+    }
+    return {stni_product_on_axis(stni_real_sinh(x), stni_real_cos(y)),
+            stni_product_on_axis(stni_real_cosh(x), stni_real_sin(y))};
+}
+
+template <class F> STNI_INLINE stni_complex<F> stni_complex_cosh(stni_complex<F> z)
+{
+    const F x = z.re, y = z.im, wide = stni_real_fabs(x);
+    if (wide > (sizeof(F) == 4 ? 40 : 300)) {
+        const stni_complex<F> w = stni_complex_turned((F)0.5, wide, y);
+        return {w.re, x < 0 ? -w.im : w.im};
+    }
+    return {stni_real_cosh(x) * stni_real_cos(y),
+            stni_product_on_axis(stni_real_sinh(x), stni_real_sin(y))};
+}
+
+template <class F> STNI_INLINE stni_complex<F> stni_complex_cos(stni_complex<F> z)
+{
+    return stni_complex_cosh(stni_complex<F>(-z.im, z.re));
 }
 
 /* log |z|, of lengths about 1 from |z|^2 - 1. */
@@ -172,6 +222,7 @@ template <class F> STNI_INLINE stni_complex<F> stni_complex_tanh(stni_complex<F>
         const stni_complex<F> w = stni_complex_##other(stni_complex<F>(-z.im, z.re)); \
         return {w.im, -w.re};                                                       \
     }
+TURNED(sin, sinh)
 TURNED(tan, tanh)
 TURNED(asin, asinh)
 TURNED(atan, atanh)
@@ -181,31 +232,22 @@ TURNED(atan, atanh)
 #define NAMED(name)                                                                                   \
     STNI_INLINE stni_complex<float> c##name##f(stni_complex<float> z) { return stni_complex_##name(z); } \
     STNI_INLINE stni_complex<double> c##name(stni_complex<double> z) { return stni_complex_##name(z); }
+NAMED(exp)
 NAMED(log)
 NAMED(sqrt)
+NAMED(sinh)
+NAMED(cosh)
 NAMED(tanh)
 NAMED(asinh)
 NAMED(acosh)
 NAMED(atanh)
+NAMED(sin)
+NAMED(cos)
 NAMED(tan)
 NAMED(asin)
 NAMED(acos)
 NAMED(atan)
 #undef NAMED
-
-#define FUNCTION_OF(name, F, type)                                                 \
-    STNI_INLINE stni_complex<F> type(stni_complex<F> x)                            \
-    {                                                                              \
-        return stni_complex_own(STNI_COMPLEX_STD::name(stni_complex_standard(x))); \
-    }
-#define FUNCTION(name) FUNCTION_OF(name, float, c##name##f) FUNCTION_OF(name, double, c##name)
-FUNCTION(exp)
-FUNCTION(sinh)
-FUNCTION(cosh)
-FUNCTION(sin)
-FUNCTION(cos)
-#undef FUNCTION
-#undef FUNCTION_OF
 
 STNI_INLINE float cabsf(stni_complex<float> x) { return hypotf(x.re, x.im); }
 STNI_INLINE double cabs(stni_complex<double> x) { return hypot(x.re, x.im); }
