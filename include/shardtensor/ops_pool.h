@@ -130,7 +130,7 @@ typedef enum stn_sample_padding {
 } stn_sample_padding;
 
 /** An input read at the points of a grid: coordinates x, y (and z) from -1 to 1 over the last, the last but one (and
- * the first) of its dims.
+ * the first) of its dims. A point with a coordinate that is NaN lies outside, whatever the padding, and reads 0.
  *
  * Shapes:     (n, c, h, w), (n, p, q, 2) -> (n, c, p, q); (n, c, d, h, w), (n, o, p, q, 3) -> (n, c, o, p, q). Floating
  *             dtypes, both the same; positions are computed in f64, sums in f32, f64 for f64.
