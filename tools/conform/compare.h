@@ -8,6 +8,7 @@ struct comparison {
     stn_dtype dtype;
     int known;          /* the dtype can be compared */
     int exact;          /* integers and booleans: any difference counts */
+    int is_one;         /* a single number */
     int64_t differing;  /* exact: elements that differ; else those where NaN or infinity stands on one side alone */
     double diff_norm, expected_norm, max_diff, max_expected;
     int64_t worst_at;   /* element of max_diff, or of the first that differs */

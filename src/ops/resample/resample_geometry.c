@@ -40,7 +40,8 @@ const stn_attr_schema stni_interpolate_backward_schema[] = {
 static stn_status check_mode(const stn_op_call *call, const char *name, int dims)
 {
     const struct stni_interpolate_attrs *attrs = call->attrs;
-    const int filter = modes[attrs->mode].filter, always = filter && filter == (int)modes[attrs->mode].mode;
+    const enum stni_resample_mode filter = modes[attrs->mode].filter;
+    const int always = filter && filter == modes[attrs->mode].mode;
     if (dims < 1 || dims > STNI_RESAMPLE_DIMS)
         return stn_op_fail(call, STN_ERR_SHAPE, "'%s' got %d dims, wanted a batch, channels and 1 to %d more", name, dims + 2,
                            STNI_RESAMPLE_DIMS);
