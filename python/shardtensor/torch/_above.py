@@ -10,7 +10,7 @@ from . import _bags, _norms, _spectra  # noqa: F401: they add to _special
 from . import _autocast, _compile, _moves, _through, _traced_calls
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES
-from ._fallback import check_layout, count
+from ._fallback import OF_MEMORY, check_layout, count
 from ._forward import FUNCTIONS, begin, has_tangent, is_on
 from ._long import long_call
 from ._node import recorded
@@ -165,7 +165,7 @@ def by_torch(func, args, kwargs):
         # An operator in place to which a TypeError comes gives up, and Python puts x + y in the place of x.
         if writes and isinstance(error, _c.DTypeError):
             raise RuntimeError(str(error)) from error
-        if writes:
+        if writes or name in OF_MEMORY:
             raise
     return whole_above(func, args, kwargs, mesh)
 

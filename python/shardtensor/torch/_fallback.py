@@ -222,6 +222,16 @@ def whole(tensor):
     return to_torch(tensor._handle.full_tensor()) if getattr(tensor, "_handle", None) is not None else tensor
 
 
+# Functions that speak of the memory that a tensor is on, which stride() and storage_offset() tell.
+OF_MEMORY = {"as_strided", "as_strided_copy", "as_strided_scatter"}
+
+
+def alone(tensor):
+    """A tensor's elements in memory of their own and in order, which is what a ShardTensor says of its memory. What has
+    been gathered may be a view, as of a transposed tensor."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
 def check_layout(func, tensor):
     """What has run whole gives what a ShardTensor may be."""
     if tensor.layout is not torch.strided:
@@ -239,10 +249,12 @@ def on_whole(func, args, kwargs, complete_result=None):
     changed = written(func, args, kwargs)
     copies = {}
 
+    of_memory = func._schema.name.removeprefix("aten::") in OF_MEMORY
+
     def down(tensor):
         if any(tensor is c for c in changed):
             return copies.setdefault(id(tensor), whole(tensor).clone())
-        return whole(tensor)
+        return alone(whole(tensor)) if of_memory else whole(tensor)
 
     shows = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
 

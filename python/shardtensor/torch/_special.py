@@ -349,6 +349,25 @@ def fill_diagonal(func, args, kwargs):
     return tensor
 
 
+def strided(func, args, kwargs):
+    """as_strided of what counts as contiguous memory: its elements by their places. Torch has a view, and a gradient
+    that writes to such views; what is beyond the tensor torch refuses."""
+    words = words_of(["input", "size", "stride", "storage_offset"], args, kwargs)
+    if words is None or not {"size", "stride"} <= words.keys() or not hasattr(words["input"], "_handle"):
+        return NotImplemented
+    tensor, size, stride, first = (words.get(name) for name in ("input", "size", "stride", "storage_offset"))
+    first = first or 0
+    if len(size) != len(stride) or min([first, *size, *stride]) < 0 or 0 in size or first + sum(
+            (n - 1) * step for n, step in zip(size, stride)) >= tensor.numel():
+        return NotImplemented
+    at = torch.tensor(first, device=tensor.device)
+    for n, step in zip(size, stride):
+        at = at.unsqueeze(-1) + step * torch.arange(n, device=tensor.device)
+    found = torch.index_select(tensor.reshape(-1), 0, at.reshape(-1)).reshape(tuple(size))
+    found._gathered_view = True
+    return found
+
+
 def pad_sequence(func, args, kwargs):
     """Torch writes the sequences into a plain tensor that it makes."""
     words = words_of(["sequences", "batch_first", "padding_value", "padding_side"], args, kwargs)
@@ -378,7 +397,7 @@ SPECIAL = {
     "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
     "grid_sampler_3d": sampled,
     "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
-    "pad_sequence": pad_sequence, "fill_diagonal_": fill_diagonal,
+    "pad_sequence": pad_sequence, "as_strided": strided, "fill_diagonal_": fill_diagonal,
     "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "contiguous": contiguous, "cpu": to_device, "cuda": to_device,

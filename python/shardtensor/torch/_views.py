@@ -97,13 +97,19 @@ def is_copy(op, attrs, values):
     key = spec.shape, spec.dtype, op.name, repr(attrs), repr([(step.name, words, at) for step, words, at in steps])
     found = _copied.get(key)
     if found is None:
-        shown = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
-        for step in steps:
-            shown = as_strides(shown, *step)
+        shown = shown_strides(spec, steps)
         if len(_copied) > 10000:
             _copied.clear()
         found = _copied[key] = not as_strides(shown, op, attrs, 0)._is_view()
     return found
+
+
+def shown_strides(spec, steps):
+    """A tensor without elements that has the strides of what the steps take of a contiguous one."""
+    shown = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
+    for step in steps:
+        shown = as_strides(shown, *step)
+    return shown
 
 
 def as_strides(tensor, op, attrs, at):
@@ -284,17 +290,16 @@ def no_tensor():
 
 
 def is_strided(view):
-    """Whether a view is surely not contiguous in torch: it repeats elements, or turns the dims of what is no view."""
-    def is_in_order(spec):
-        order = [d for d in spec.memory_order if spec.shape[d] > 1]
-        return order == sorted(order)
-
-    base, is_view = view._shown
+    """Whether a view is surely not contiguous in torch: it repeats elements, or its steps leave some out, or turn the
+    dims, of what is no view and has its dims in order."""
+    base, _ = view._shown
     if base is None:  # a plain tensor
         return False
     if math.prod(view._handle.shape) > math.prod(base.shape):
         return True
-    return not is_view and is_in_order(base) and not is_in_order(view._handle.spec)
+    _, spec, steps = view._path
+    order = [d for d in spec.memory_order if spec.shape[d] > 1]
+    return order == sorted(order) and not shown_strides(spec, steps).is_contiguous()
 
 
 def refuse_change(tensor, name, differentiated):

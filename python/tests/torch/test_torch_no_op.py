@@ -77,6 +77,33 @@ class Pointwise(AgainstTorch):
                     self.close(got, wanted)
 
 
+class OfMemory(AgainstTorch):
+    """as_strided speaks of the memory that stride() and storage_offset() tell: the tensor's elements in order, whatever
+    lies where on a rank."""
+    @on_ranks(1, 2, 3)
+    def test_as_strided(self, mesh):
+        X = numbers(6, 4, 2)
+        for f in (lambda x: x, lambda x: x.transpose(0, 1), lambda x: x.transpose(0, 1) * 2,
+                  lambda x: F.pad(x.permute(2, 0, 1).reshape(2, 24), (1, 1)), lambda x: x[1:, :, 1], lambda x: x.mT):
+            def strided(x):
+                y = f(x) if isinstance(x, ShardTensor) else f(x).contiguous()  # as stride() tells of a ShardTensor
+                row, *_, last = y.stride()
+                self.assertEqual((y.storage_offset(), y.is_contiguous()), (0, True))
+                return y.as_strided((y.shape[0] - 1, 3, 2), (row, 2 * last, last)).sin()
+
+            for x in layouts(X, mesh):
+                self.same(strided, (X, ), (x, ), x.placements)
+
+    @on_ranks(1, 2)
+    def test_what_is_beyond_a_tensor_is_refused(self, mesh):
+        for x in layouts(numbers(6, 4), mesh):
+            for y in (x[1], x[:, 1], x.t()[2], x.t()[:2]):
+                with self.assertRaisesRegex(RuntimeError, "out of bounds"):
+                    y.as_strided((6, 4), (4, 1))
+            self.close(torch.as_strided_scatter(x.t(), numbers(2, seed=1), (2,), (5,)),
+                       torch.as_strided_scatter(full(x).t().contiguous(), numbers(2, seed=1), (2,), (5,)))
+
+
 V, W, HOLES = numbers(4, seed=1), numbers(5, 4, seed=2), numbers(5, 4).clamp(min=-0.5).log()
 LABELS = torch.tensor([3, 0, 1, 2, 1], device=DEVICE)
 APART = {

@@ -136,7 +136,9 @@ class Words(TestCase):
     @on_ranks(1, 2)
     def test_contiguous(self, mesh):
         X = numbers(5, 3)
-        for f in (lambda x: x.t(), lambda x: x.permute(1, 0), lambda x: x[None].expand(2, 5, 3), lambda x: x):
+        for f in (lambda x: x.t(), lambda x: x.permute(1, 0), lambda x: x[None].expand(2, 5, 3), lambda x: x,
+                  lambda x: x[:, 1:], lambda x: x[::2], lambda x: x.t()[1:], lambda x: x.view(1, 5, 3)[:, :, :2],
+                  lambda x: x.split(2, 1)[0], lambda x: x.unbind(1)[1]):
             x, one = rows(X, mesh, requires_grad=True), X.clone().requires_grad_()
             for tensor in (x, one):
                 kept = tensor.sin()
@@ -144,7 +146,8 @@ class Words(TestCase):
                 f(tensor.detach()).contiguous().add_(1)
             self.close(x, one)
             self.close(x.grad, one.grad)
-        for f in (lambda x: x[1:3], lambda x: x[:, 1:], lambda x: x.t().t(), lambda x: x.t()[1:]):
+        for f in (lambda x: x[1:3], lambda x: x[:, 0:], lambda x: x.t().t(), lambda x: x.t()[1:2].t()[:1],
+                  lambda x: x.reshape(3, 5)[1:], lambda x: (x.t() * 1)[:, 1:]):
             x = rows(X, mesh)
             self.close(f(x).contiguous() * 2, f(X) * 2)
             with self.assertRaisesRegex(st.StateError, "not changed in place"):
