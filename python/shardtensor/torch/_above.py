@@ -6,7 +6,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from .. import _c
-from . import _bags, _norms, _spectra  # noqa: F401: they add to _special
+from . import _bags, _norms, _recurrent, _spectra  # noqa: F401: they add to _special
 from . import _autocast, _compile, _moves, _through, _traced_calls
 from ._binding import NotOurs, bind
 from ._dtypes import NAMES

@@ -383,6 +383,15 @@ def pad_sequence(func, args, kwargs):
     return torch.stack([t.to(sequences[0].dtype) for t in padded], 0 if words.get("batch_first", False) else 1)
 
 
+def left_aligned(func, args, kwargs):
+    """What nn.TransformerEncoder asks of a mask before it looks for a faster way: whether no token is behind a gap."""
+    words = words_of(["t", "mask"], args, kwargs)
+    if words is None or words["mask"].ndim != 2 or words["mask"].dtype != torch.bool:
+        return NotImplemented
+    mask = words["mask"]
+    return not (mask[:, 1:] & ~mask[:, :-1]).any().item()
+
+
 def by_its_body(function):
     """A function of torch's in Python, whose calls come above autograd as the program's own do: handed on, torch would
     make them below, where attention has no op."""
@@ -397,7 +406,8 @@ SPECIAL = {
     "linear_cross_entropy": linear_cross_entropy, "grid_sampler": sampled, "grid_sampler_2d": sampled,
     "grid_sampler_3d": sampled,
     "fft_hfft2": hermitian, "fft_hfftn": hermitian, "fft_ihfft2": hermitian, "fft_ihfftn": hermitian,
-    "pad_sequence": pad_sequence, "as_strided": strided, "fill_diagonal_": fill_diagonal,
+    "_nested_tensor_from_mask_left_aligned": left_aligned, "as_strided": strided,
+    "pad_sequence": pad_sequence, "fill_diagonal_": fill_diagonal,
     "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
     "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
     "__rdiv__": reverse("reciprocal", "mul"), "contiguous": contiguous, "cpu": to_device, "cuda": to_device,
