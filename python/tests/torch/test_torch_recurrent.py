@@ -1,4 +1,4 @@
-"""Recurrent layers and cells, and what torch's transformer asks of a mask, against torch: values, gradients, layouts."""
+"""Recurrent layers and cells, and what torch's transformer asks of a mask, beside torch: values, gradients, cuts."""
 import itertools
 import unittest
 
