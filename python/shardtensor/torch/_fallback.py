@@ -197,13 +197,20 @@ def is_beside(tensor, first):
 
 def fits_lists(args, kwargs):
     """Whether chunks are enough for a function of lists: what stands beside a ShardTensor has its shape, or no dims,
-    and what stands beside a plain tensor is plain."""
+    and what stands beside a plain tensor is plain, or whole on each rank, as torch's functions of lists of both give."""
     for value in (*args, *kwargs.values()):
         for tensor, first in zip(value, args[0]) if is_list_beside(value, args[0]) else ():
-            plain = getattr(first, "_handle", None) is None and getattr(tensor, "_handle", None) is None
+            plain = getattr(first, "_handle", None) is None and is_whole(tensor)
             if not (plain or is_beside(tensor, first) or getattr(tensor, "ndim", 0) == 0):
                 return False
     return True
+
+
+def is_whole(tensor):
+    """Whether every rank of the world has all of it, as a plain tensor or as a chunk."""
+    if getattr(tensor, "_handle", None) is None:
+        return True
+    return lies_whole(tensor) and math.prod(tensor._handle.spec.mesh.shape) == world().size
 
 
 def lift(chunk, like):

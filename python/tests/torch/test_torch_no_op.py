@@ -76,6 +76,24 @@ class Pointwise(AgainstTorch):
                     self.assertEqual(got.shape, wanted.shape)
                     self.close(got, wanted)
 
+    @on_ranks(1, 2, 3)
+    def test_lists_of_both_kinds(self, mesh):
+        """What a function of lists gives for plain tensors, too, stands beside them in the next one, as in optimizers."""
+        whole = [numbers(4, 5), numbers(5, seed=1), numbers(3, 4, seed=2)]
+        found = []
+        for cut in (False, True):
+            lists = [[t * k for t in whole] for k in (1, 2, 3)]
+            if cut:
+                lists = [[spread(a, mesh, Shard(0)), b, spread(c, mesh, Shard(1))] for a, b, c in lists]
+            values, others, squares = lists
+            roots = torch._foreach_add(torch._foreach_sqrt(torch._foreach_mul(squares, squares)), 1)
+            torch._foreach_addcdiv_(values, others, roots, [1., 2., 3.])
+            found.append(values)
+        self.assertIs(type(values[1]), torch.Tensor)
+        for got, wanted in zip(*reversed(found)):
+            self.close(got, wanted)
+        self.stays()
+
 
 class OfMemory(AgainstTorch):
     """as_strided speaks of the memory that stride() and storage_offset() tell: the tensor's elements in order, whatever
