@@ -197,7 +197,7 @@ def is_beside(tensor, first):
 
 def fits_lists(args, kwargs):
     """Whether chunks are enough for a function of lists: what stands beside a ShardTensor has its shape, or no dims,
-    and what stands beside a plain tensor is plain, or whole on each rank, as torch's functions of lists of both give."""
+    and what stands beside a plain tensor is plain, or whole on each rank, as functions of lists of both give it."""
     for value in (*args, *kwargs.values()):
         for tensor, first in zip(value, args[0]) if is_list_beside(value, args[0]) else ():
             plain = getattr(first, "_handle", None) is None and is_whole(tensor)

@@ -78,7 +78,7 @@ class Pointwise(AgainstTorch):
 
     @on_ranks(1, 2, 3)
     def test_lists_of_both_kinds(self, mesh):
-        """What a function of lists gives for plain tensors, too, stands beside them in the next one, as in optimizers."""
+        """What a function of lists gives for plain tensors stands beside them in the next one, as in optimizers."""
         whole = [numbers(4, 5), numbers(5, seed=1), numbers(3, 4, seed=2)]
         found = []
         for cut in (False, True):
