@@ -11,7 +11,7 @@ MAX_FUNCTION = 100
 MAX_COLUMNS = 150
 NEW_COLUMNS = 120  # of new code
 # Older lines of more than NEW_COLUMNS, by top folder: numbers that only fall.
-LONG_LINES = {"examples": 4, "include": 44, "python": 24, "src": 227, "tests": 109, "tools": 15}
+LONG_LINES = {"examples": 4, "include": 44, "python": 24, "src": 227, "tests": 109, "tools": 14}
 
 # Spelled so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
