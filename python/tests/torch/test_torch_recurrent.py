@@ -2,9 +2,9 @@
 import itertools
 import unittest
 
-from torch import nn
 from torch_ranks import (AgainstTorch, DEVICE, Replicate, Shard, ShardTensor, drawn, layouts, numbers, on_ranks, spread,
                          torch)
+from torch import nn
 
 
 def flat(found):
