@@ -13,6 +13,8 @@ enum {
     NAMES,        /* {function of torch: name of an op, None of one in place, ... of one that is torch's own whatever a
                      tensor holds, or steps(args, kwargs), which gives [(name of an op, its attributes), ...] or
                      None}: those that may come here */
+    UNLESS,       /* {name of an op: what has its calls go the long way, of the following enum} */
+    AUTOCAST,     /* whether torch's autocast is on, for any device */
     HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
     BELOW,        /* as LONG_WAY, below torch's autograd */
     BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
@@ -36,6 +38,9 @@ enum {
     WORDS,            /* (device): {name of a dtype: the keywords of MAKE there} */
     N_PARTS
 };
+
+/* What has a call go the long way, as _shortcut.py counts it: autocast, inputs of several dtypes, a third input. */
+enum { STNP_UNLESS_CAST = 1, STNP_UNLESS_MIXED = 2, STNP_UNLESS_WEIGHED = 4 };
 
 /* Names of attributes. */
 enum {

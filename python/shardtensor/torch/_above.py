@@ -112,7 +112,7 @@ def as_op(func, args, kwargs, promotion_mode):
                 result = _autocast.run(op, inputs, attrs)
                 if op.name in VIEWS:
                     result._gathered_view = True
-                elif not (_autocast.is_cast(op) or is_special(func) or is_traced(result)):
+                elif not (is_special(func) or is_traced(result)):
                     offer(func, op)
                 return result
     except NotOurs:

@@ -3,7 +3,7 @@ norm what its parameters are of."""
 import torch
 
 from ._node import call
-from ._world import device_types, place
+from ._world import place
 
 LOWER_ANYWHERE = {
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "prelu", "conv1d", "conv2d", "conv3d",
@@ -30,9 +30,8 @@ FLOATS = {torch.float32, torch.bfloat16, torch.float16}  # f64 stays what it is
 NORMS = {"layer_norm", "group_norm", "batch_norm", "instance_norm"}
 
 
-def is_cast(op):
-    """Whether autocast has a say in its dtype, on a device that ShardTensors are on."""
-    return any(op.name in LOWER[device] or op.name in WIDER[device] for device in device_types())
+# Ops in whose dtype it has a say on some device.
+CAST = frozenset().union(*LOWER.values(), *WIDER.values())
 
 
 def dtype_of(op):

@@ -3,6 +3,7 @@ it, above torch's autograd and below."""
 import torch
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
+from ._autocast import CAST, NORMS
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES
 from ._moves import lay_gradients
@@ -19,9 +20,16 @@ from ._world import before_gpu
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
 # function of torch: name of its op, None of one in place, ... of one that is torch's own whatever a tensor holds, or
-# what gives its steps (_steps.py). Those in which autocast has a say are not among them.
+# what gives its steps (_steps.py).
 _names = {}
 before_gpu.append(_names.clear)
+# What has a call of such an op go the long way, by its name, in bits as STNP_UNLESS counts them: autocast, where it is
+# on; inputs of several dtypes; more inputs than two, of which the others are no constants perhaps.
+CASTS, MIXES, WEIGHS = 1, 2, 4
+_unless = {
+    name: CASTS * (name in CAST) | MIXES * (name in NORMS | UNMIXED) | WEIGHS * (name in WEIGHTED)
+    for name in CAST | NORMS | UNMIXED | WEIGHTED
+}
 _below = {}  # address of a function of torch: (it, name of its op, the op's words for its positional arguments)
 
 
@@ -54,6 +62,8 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         make=torch.Tensor._make_wrapper_subclass,
         long_way=long_way,
         names=_names,
+        unless=_unless,
+        autocast=torch._C._is_any_autocast_enabled,
         handlers=handlers,
         below=below,
         below_names=_below,
@@ -89,7 +99,7 @@ def _leaf_node():
 
 def offer(func, op):
     """Lets further calls of a function take the short way, where it is an op of one tensor, or of a list of views."""
-    plain = not (op.in_place or op.name in UNLIKE or op.name in WEIGHTED or op.name in UNMIXED)
+    plain = not (op.in_place or op.name in UNLIKE)
     fits = op.aliases if op.returns_list else op.n_outputs == 1
     if plain and fits and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
         _names[func] = STEPS.get(func.__name__, op.name)

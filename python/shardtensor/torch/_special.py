@@ -419,7 +419,9 @@ SPECIAL = {
     "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),
     **{name: by_steps(name) for name in STEPS.keys() - {"__getitem__", "contiguous", "split", "split_with_sizes"}}
 }
-SPECIAL.update({name: with_dtype for name in ("sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod")})
+# Special where a dtype is given alone, of which their ops know nothing.
+WITH_DTYPE = {"sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod"}
+SPECIAL.update(dict.fromkeys(WITH_DTYPE, with_dtype))
 PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,
@@ -454,4 +456,6 @@ def special(func, args, kwargs):
 
 
 def is_special(func):
-    return func in SPECIAL_OBJECTS or getattr(func, "__name__", "") in SPECIAL
+    """Whether it may be something else than the op of its name, by arguments that this op takes."""
+    name = getattr(func, "__name__", "")
+    return func in SPECIAL_OBJECTS or name in SPECIAL and name not in WITH_DTYPE

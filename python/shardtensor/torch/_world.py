@@ -71,11 +71,6 @@ def place():
     return CPU if getattr(_thread, "context", None) is not None else _process.get("device", CPU)
 
 
-def device_types():
-    """Those of the devices that ShardTensors of any thread may be on."""
-    return {CPU.type, _process.get("device", CPU).type}
-
-
 def is_here(device):
     device, here = torch.device(device), place()
     return device.type == here.type and device.index in (None, here.index or 0)

@@ -144,7 +144,9 @@ class ShortWay(TestCase):
     @on_ranks(1)
     def test_known_functions_leave_python_out(self, mesh):
         x = spread(numbers(4), mesh, Shard(0), requires_grad=True)
-        for f in (lambda: torch.mul(x, x), lambda: x * 2, lambda: x.add(x, alpha=2), lambda: F.relu(x, inplace=False)):
+        for f in (lambda: torch.mul(x, x), lambda: x * 2, lambda: x.add(x, alpha=2), lambda: F.relu(x, inplace=False),
+                  lambda: x @ x, lambda: F.softmax(x, 0), lambda: x.sum(), lambda: torch.mean(x, 0, dtype=None),
+                  lambda: F.mse_loss(x, x), lambda: torch.lerp(x, x, 0.5), lambda: F.layer_norm(x, (4, ), x)):
             f()
             with long_ways() as calls:
                 recorded = f()
