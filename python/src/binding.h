@@ -109,6 +109,11 @@ PyObject *stnp_wrap_mesh(stnp_context *context, const stn_mesh *handle);
 PyObject *stnp_wrap_pullback(stnp_context *context, stn_pullback *handle, int n_inputs,
                              int n_outputs); /**< None of NULL. */
 
+/** A local tensor on memory that `owner`, to which the library has a reference meanwhile, keeps. `strides` NULL:
+ *  row-major. */
+PyObject *stnp_wrap_memory(stnp_context *context, stn_dtype dtype, int ndim, const int64_t *shape,
+                           const int64_t *strides, uintptr_t address, PyObject *owner);
+
 /** The wrapper of a context that stn_launch made. */
 stnp_context *stnp_context_borrow(stn_context *handle);
 

@@ -151,13 +151,29 @@ static void let_go(void *owner)
     PyGILState_Release(state);
 }
 
+PyObject *stnp_wrap_memory(stnp_context *context, stn_dtype dtype, int ndim, const int64_t *shape,
+                           const int64_t *strides, uintptr_t address, PyObject *owner)
+{
+    stnp_entry entry;
+    Py_INCREF(owner); /* until let_go, which may run before this returns */
+    if (stnp_enter(&entry, context) < 0) {
+        Py_DECREF(owner);
+        return NULL;
+    }
+    stn_tensor *tensor = stn_wrap(context->handle, dtype, ndim, shape, strides, (void *)address, let_go, owner);
+    int refused = stn_tensor_is_error(tensor);
+    PyObject *result = stnp_leave_tensor(&entry, tensor);
+    if (refused)
+        Py_DECREF(owner);
+    return result;
+}
+
 PyObject *stnp_context_wrap(PyObject *self, PyObject *args)
 {
     unsigned long long address;
     PyObject *dtype_name, *shape, *strides, *owner;
     int64_t dims[STN_MAX_NDIM], steps[STN_MAX_NDIM];
     stn_dtype dtype;
-    stnp_entry entry;
     if (!PyArg_ParseTuple(args, "KOOOO:wrap", &address, &dtype_name, &shape, &strides, &owner) ||
         stnp_take_dtype(dtype_name, &dtype) < 0)
         return NULL;
@@ -167,18 +183,7 @@ PyObject *stnp_context_wrap(PyObject *self, PyObject *args)
         return NULL;
     if (n != n_strides)
         return PyErr_Format(PyExc_ValueError, "wrap: %d strides for %d dims", n_strides, n);
-    Py_INCREF(owner); /* until let_go, which may run before this returns */
-    if (stnp_enter(&entry, (stnp_context *)self) < 0) {
-        Py_DECREF(owner);
-        return NULL;
-    }
-    stn_tensor *tensor =
-        stn_wrap(entry.context->handle, dtype, n, dims, steps, (void *)(uintptr_t)address, let_go, owner);
-    int refused = stn_tensor_is_error(tensor);
-    PyObject *result = stnp_leave_tensor(&entry, tensor);
-    if (refused)
-        Py_DECREF(owner);
-    return result;
+    return stnp_wrap_memory((stnp_context *)self, dtype, n, dims, steps, (uintptr_t)address, owner);
 }
 
 PyObject *stnp_context_scatter(PyObject *self, PyObject *args, PyObject *keywords)

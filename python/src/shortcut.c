@@ -12,11 +12,15 @@ PyTypeObject *stnp_shortcut_type;
 static const char *const part_names[N_PARTS] = {
     [SHARD_TENSOR] = "shard_tensor",
     [TENSOR] = "tensor",
+    [PARAMETER] = "parameter",
     [MAKE] = "make",
     [LONG_WAY] = "long_way",
     [NAMES] = "names",
     [UNLESS] = "unless",
     [AUTOCAST] = "autocast",
+    [TAKES_PLAIN] = "takes_plain",
+    [DTYPES] = "dtypes",
+    [WHOLE] = "whole",
     [HANDLERS] = "handlers",
     [BELOW] = "below",
     [BELOW_NAMES] = "below_names",
@@ -42,6 +46,14 @@ static const char *const part_names[N_PARTS] = {
 
 static const char *const attribute_names[STNP_N_NAMES] = {
     [STNP_HANDLE] = "_handle",
+    [STNP_DATA_PTR] = "data_ptr",
+    [STNP_DETACH] = "detach",
+    [STNP_CONTIGUOUS] = "contiguous",
+    [STNP_IS_CONJ] = "is_conj",
+    [STNP_IS_NEG] = "is_neg",
+    [STNP_SHAPE] = "shape",
+    [STNP_DTYPE] = "dtype",
+    [STNP_DEVICE] = "device",
     [STNP_NEEDS_INPUT_GRAD] = "needs_input_grad",
     [STNP_KEPT] = "kept",
     [STNP_TO_SAVE] = "to_save",
@@ -65,10 +77,13 @@ static PyObject *wrap_handle(PyObject *object, PyObject *handle)
 
 static int is_mixed(const stnp_short_call *call)
 {
-    for (int i = 1; i < call->n_handles; i++) {
-        if (stn_tensor_dtype(((const stnp_tensor *)call->handles[i])->handle) !=
-            stn_tensor_dtype(((const stnp_tensor *)call->handles[0])->handle))
+    int first = -1;
+    for (int i = 0; i < call->n_handles; i++) {
+        const stnp_tensor *handle = (const stnp_tensor *)call->handles[i];
+        const int dtype = handle ? (int)stn_tensor_dtype(handle->handle) : first;
+        if (first >= 0 && dtype != first)
             return 1;
+        first = dtype;
     }
     return 0;
 }
@@ -96,9 +111,10 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     call.op = NULL;
     call.bound.list = NULL;
     call.n_handles = 0;
+    call.plain = 0;
     args = stnp_short_gather(self, name, args);
     if (args && stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
-        stnp_short_take_handles(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
+        stnp_short_take_operands(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
         const int is = is_long(self, name, &call);
         const int recorded = is == 0 ? stnp_short_is_recorded(self, call.bound.inputs, call.bound.n_inputs) : -1;
         if (recorded >= 0)
@@ -243,7 +259,7 @@ PyTypeObject *stnp_make_shortcut_type(void)
         {"torch_function", (PyCFunction)(void (*)(void))torch_function, METH_FASTCALL,
          "torch_function(cls, func, types, args=(), kwargs=None): what a class has as __torch_function__."},
         {"forward", (PyCFunction)(void (*)(void))stnp_short_forward, METH_FASTCALL,
-         "forward(node, op, attributes, *tensors): of a node of torch's graph."},
+         "forward(node, (op, handles), attributes, *tensors): of a node of torch's graph."},
         {"torch_dispatch", (PyCFunction)(void (*)(void))stnp_short_dispatch, METH_FASTCALL,
          "torch_dispatch(cls, func, types, args=(), kwargs=None): what a class has as __torch_dispatch__."},
         {"put_backward", stnp_short_put_backward, METH_O,

@@ -8,6 +8,7 @@
 enum {
     SHARD_TENSOR, /* the class */
     TENSOR,       /* torch.Tensor */
+    PARAMETER,    /* torch.nn.Parameter */
     MAKE,         /* torch.Tensor._make_wrapper_subclass */
     LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
     NAMES,        /* {function of torch: name of an op, None of one in place, ... of one that is torch's own whatever a
@@ -15,19 +16,22 @@ enum {
                      None}: those that may come here */
     UNLESS,       /* {name of an op: what has its calls go the long way, of the following enum} */
     AUTOCAST,     /* whether torch's autocast is on, for any device */
+    TAKES_PLAIN,  /* whether plain tensors may come beside ShardTensors, as Replicate ones */
+    DTYPES,       /* {dtype of torch: its name} */
+    WHOLE,        /* ([handle or None], 0, forward spec): the gradient of a plain tensor as torch gets it */
     HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
     BELOW,        /* as LONG_WAY, below torch's autograd */
     BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
     BELOW_HANDLERS,
-    GRAD_ENABLED,     /* whether torch records */
-    SAVING_HOOKS,     /* hooks through which nodes keep their tensors, or None */
-    UNDISTURBED,      /* (func, types, args): calls func without asking classes */
-    REQUIRES_GRAD,    /* (tensor) */
-    RECORD,           /* (op, attributes, *tensors): the node of torch's graph, whose forward is ours below */
-    LEAF_NODE,        /* the class of torch's nodes that add up gradients of leaves */
-    KEEPS_GRAPH,      /* whether the backward that runs retains its graph */
-    SAVES,            /* {name of an op: what its nodes save}: those that may save else than their inputs */
-    LEAST,            /* numbers in a result that is saved in their place */
+    GRAD_ENABLED,  /* whether torch records */
+    SAVING_HOOKS,  /* hooks through which nodes keep their tensors, or None */
+    UNDISTURBED,   /* (func, types, args): calls func without asking classes */
+    REQUIRES_GRAD, /* (tensor) */
+    RECORD,        /* ((op, handles), attributes, *tensors): the node of torch's graph, whose forward is ours below */
+    LEAF_NODE,     /* the class of torch's nodes that add up gradients of leaves */
+    KEEPS_GRAPH,   /* whether the backward that runs retains its graph */
+    SAVES,         /* {name of an op: what its nodes save}: those that may save else than their inputs */
+    LEAST,         /* numbers in a result that is saved in their place */
     GENERAL_BACKWARD, /* (node, *cotangents): gradients, where the short way does not serve */
     FIT,              /* (handle or None, forward spec, is a leaf's, cotangent): a gradient as torch gets it */
     IGNORED,          /* {name of an argument: the value that says nothing; ...: any} */
@@ -44,7 +48,15 @@ enum { STNP_UNLESS_CAST = 1, STNP_UNLESS_MIXED = 2, STNP_UNLESS_WEIGHED = 4 };
 
 /* Names of attributes. */
 enum {
-    STNP_HANDLE,           /* of a ShardTensor */
+    STNP_HANDLE,   /* of a ShardTensor */
+    STNP_DATA_PTR, /* of a plain tensor, from here on */
+    STNP_DETACH,
+    STNP_CONTIGUOUS,
+    STNP_IS_CONJ,
+    STNP_IS_NEG,
+    STNP_SHAPE,
+    STNP_DTYPE,
+    STNP_DEVICE,
     STNP_NEEDS_INPUT_GRAD, /* of torch's nodes, from here on */
     STNP_KEPT,
     STNP_TO_SAVE,
@@ -63,11 +75,13 @@ enum {
 enum {
     STNP_KEPT_OP,
     STNP_KEPT_ATTRS,
-    STNP_KEPT_SPECS,    /* of the inputs */
+    STNP_KEPT_SPECS,    /* of the inputs; None of one that is absent */
     STNP_KEPT_PULLBACK, /* or None */
     STNP_KEPT_NEEDS,    /* bit i: input i needs a gradient */
     STNP_KEPT_SHORTCUT,
-    STNP_KEPT_SAVES, /* one of the following */
+    STNP_KEPT_SAVES,     /* one of the following */
+    STNP_KEPT_PLAIN,     /* bit i: input i is plain */
+    STNP_KEPT_ADDRESSES, /* of saved tensors that are plain, None of others; () where none is */
     STNP_N_KEPT
 };
 
@@ -92,8 +106,9 @@ typedef struct stnp_shortcut {
 typedef struct stnp_short_call {
     stnp_op *op; /* owned */
     stnp_bound bound;
-    PyObject *handles[STN_MAX_INPUTS]; /* owned */
+    PyObject *handles[STN_MAX_INPUTS]; /* owned; NULL: absent */
     int n_handles;
+    uint32_t plain;  /* bit i: input i is a plain tensor */
     stn_dtype dtype; /* of the result, or of all in its list */
     int is_view;     /* the same, or of one of them */
 } stnp_short_call;
@@ -111,6 +126,19 @@ int stnp_short_bind(stnp_shortcut *self, PyObject *name, PyObject *args, PyObjec
 
 /** A handle for each input. @return 0, or -1: one is absent or no ShardTensor. */
 int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call);
+
+/** The same of inputs that may be plain tensors, or absent. @return 0, or -1, perhaps with an exception: the long
+ * way. */
+int stnp_short_take_operands(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call);
+
+/** For a node: where the memory of the plain ones of what torch saves is. */
+PyObject *stnp_short_addresses(stnp_shortcut *self, const stnp_short_call *call, PyObject *saved);
+
+/** Whether some of it is elsewhere by now, as FSDP frees memory and makes it anew. @return -1 with an exception. */
+int stnp_short_is_moved(stnp_shortcut *self, PyObject *node, PyObject *addresses);
+
+/** The gradient of a plain tensor of spec `spec`, which all ranks of the mesh get. Takes `grad` over; NULL: zero. */
+PyObject *stnp_short_whole(stnp_shortcut *self, stnp_context *context, stn_tensor *grad, PyObject *spec);
 
 /** The library's call of the handles and attributes. @return 0 or -1. */
 int stnp_short_fill(stnp_short_call *call, stnp_call *sorted);
@@ -139,7 +167,7 @@ int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *
 /** Calls the op on the handles, outside of torch's graph. NULL without an exception: as stnp_short_attrs. */
 PyObject *stnp_short_run_plain(stnp_shortcut *self, stnp_short_call *call);
 
-/** RECORD(op, attributes, *tensors); NULL without an exception where hooks want the tensors. */
+/** RECORD((op, handles), attributes, *tensors); NULL without an exception where hooks want the tensors. */
 PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call);
 
 /** Whether Python has something to say to a change of it: see _dispatch and _node. @return -1 with an exception. */
@@ -164,7 +192,7 @@ PyObject *stnp_short_dispatch(PyObject *self, PyObject *const *args, Py_ssize_t 
 /** put_backward(type): nodes of that type go back the short way. */
 PyObject *stnp_short_put_backward(PyObject *self, PyObject *type);
 
-/** forward(node, op, attributes, *tensors), which torch calls by RECORD. */
+/** forward(node, (op, handles), attributes, *tensors), which torch calls by RECORD. */
 PyObject *stnp_short_forward(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 #endif

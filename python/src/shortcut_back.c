@@ -14,7 +14,7 @@ typedef struct application {
     stnp_pullback *pullback;
     stn_tensor *given; /* the cotangent's */
     const stnp_placed *given_placed;
-    uint32_t needs;
+    uint32_t needs, plain;
     int keeps; /* whether the pullback keeps tensors */
     stn_tensor *grads[STN_MAX_INPUTS];
 } application;
@@ -28,7 +28,10 @@ static const stnp_spec *forward_of(const application *a, int i)
 static int is_leaf(const application *a, int i)
 {
     PyObject *edges = PyObject_GetAttr(a->node, a->self->names[STNP_NEXT_FUNCTIONS]);
-    PyObject *edge = edges ? PyTuple_GetItem(edges, i) : NULL, *next = edge ? PyTuple_GetItem(edge, 0) : NULL;
+    int at = i; /* of what is absent there is none */
+    for (int before = 0; before < i; before++)
+        at -= PyTuple_GetItem(a->specs, before) == Py_None;
+    PyObject *edge = edges ? PyTuple_GetItem(edges, at) : NULL, *next = edge ? PyTuple_GetItem(edge, 0) : NULL;
     int is = next ? (PyObject *)Py_TYPE(next) == a->self->parts[LEAF_NODE] : -1;
     Py_XDECREF(edges);
     return is;
@@ -87,10 +90,14 @@ static PyObject *handed_on(application *a, int i, int leaf)
 
 static PyObject *gradient_of(application *a, int i)
 {
-    const stn_tensor *grad = a->grads[i];
+    stn_tensor *grad = a->grads[i];
     if (!(a->needs >> i & 1)) {
         Py_INCREF(Py_None);
         return Py_None;
+    }
+    if (a->plain >> i & 1) {
+        a->grads[i] = NULL;
+        return stnp_short_whole(a->self, a->pullback->context, grad, PyTuple_GetItem(a->specs, i));
     }
     if (grad && is_complete(grad, forward_of(a, i)->handle) && !stn_tensor_is_view(grad))
         return handed_on(a, i, 0);
@@ -157,9 +164,9 @@ static PyObject *applied(application *a)
     return result;
 }
 
-/** -1 with an exception; 0: the general way, for several cotangents, one that is plain or zero, and where torch
- * records. */
-static int is_short(stnp_shortcut *self, PyObject *kept, PyObject *cotangents)
+/** -1 with an exception; 0: the general way, for several cotangents, one that is plain or zero, where torch records,
+ * and where memory of a plain tensor is elsewhere by now. */
+static int is_short(stnp_shortcut *self, PyObject *node, PyObject *kept, PyObject *cotangents)
 {
     PyObject *cotangent = PyTuple_GetItem(cotangents, 0);
     if (PyTuple_Size(cotangents) != 1 || !PyObject_TypeCheck(cotangent, (PyTypeObject *)self->parts[SHARD_TENSOR]) ||
@@ -168,7 +175,8 @@ static int is_short(stnp_shortcut *self, PyObject *kept, PyObject *cotangents)
     PyObject *enabled = PyObject_CallNoArgs(self->parts[GRAD_ENABLED]);
     int records = enabled ? PyObject_IsTrue(enabled) : -1;
     Py_XDECREF(enabled);
-    return records < 0 ? -1 : !records;
+    const int moved = records ? records : stnp_short_is_moved(self, node, PyTuple_GetItem(kept, STNP_KEPT_ADDRESSES));
+    return moved < 0 ? -1 : !moved;
 }
 
 static PyObject *general_backward(stnp_shortcut *self, PyObject *node, PyObject *cotangents)
@@ -184,7 +192,7 @@ static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangents)
 {
     stnp_shortcut *self = (stnp_shortcut *)PyTuple_GetItem(kept, STNP_KEPT_SHORTCUT);
     PyObject *cotangent = PyTuple_GetItem(cotangents, 0);
-    int is = is_short(self, kept, cotangents);
+    int is = is_short(self, node, kept, cotangents);
     PyObject *handle = is > 0 ? PyObject_GetAttr(cotangent, self->names[STNP_HANDLE]) : NULL, *result = NULL;
     if (is == 0) {
         result = general_backward(self, node, cotangents);
@@ -196,7 +204,8 @@ static PyObject *back(PyObject *node, PyObject *kept, PyObject *cotangents)
                          .pullback = (stnp_pullback *)PyTuple_GetItem(kept, STNP_KEPT_PULLBACK),
                          .given = ((stnp_tensor *)handle)->handle,
                          .given_placed = &((stnp_tensor *)handle)->placed,
-                         .needs = (uint32_t)PyLong_AsUnsignedLongMask(PyTuple_GetItem(kept, STNP_KEPT_NEEDS))};
+                         .needs = (uint32_t)PyLong_AsUnsignedLongMask(PyTuple_GetItem(kept, STNP_KEPT_NEEDS)),
+                         .plain = (uint32_t)PyLong_AsUnsignedLongMask(PyTuple_GetItem(kept, STNP_KEPT_PLAIN))};
         result = applied(&a);
     }
     Py_XDECREF(handle);

@@ -204,7 +204,7 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
 void stnp_short_fini(stnp_short_call *call)
 {
     for (int i = 0; i < call->n_handles; i++)
-        Py_DECREF(call->handles[i]);
+        Py_XDECREF(call->handles[i]);
     Py_XDECREF((PyObject *)call->op);
     stnp_bound_fini(&call->bound);
 }

@@ -19,6 +19,8 @@ int stnp_short_is_recorded(stnp_shortcut *self, PyObject *const *tensors, int n)
     is = 0;
     PyObject *none = PyTuple_New(0);
     for (int i = 0; none && is == 0 && i < n; i++) {
+        if (!tensors[i])
+            continue;
         PyObject *one = PyTuple_Pack(1, tensors[i]);
         is = one ? truth(PyObject_CallFunctionObjArgs(self->parts[UNDISTURBED], self->parts[REQUIRES_GRAD], none, one,
                                                       NULL))
@@ -29,6 +31,25 @@ int stnp_short_is_recorded(stnp_shortcut *self, PyObject *const *tensors, int n)
     return is;
 }
 
+static PyObject *or_none(PyObject *object)
+{
+    object = object ? object : Py_None;
+    Py_INCREF(object);
+    return object;
+}
+
+/** (op, handles), which the forward of the node gets as one. */
+static PyObject *op_and_handles(const stnp_short_call *call)
+{
+    PyObject *handles = PyTuple_New(call->n_handles), *both = NULL;
+    for (int i = 0; handles && i < call->n_handles; i++)
+        PyTuple_SetItem(handles, i, or_none(call->handles[i]));
+    if (handles)
+        both = PyTuple_Pack(2, (PyObject *)call->op, handles);
+    Py_XDECREF(handles);
+    return both;
+}
+
 PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
 {
     PyObject *hooks = PyObject_CallFunction(self->parts[SAVING_HOOKS], "O", Py_False);
@@ -36,15 +57,15 @@ PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
     Py_XDECREF(hooks);
     PyObject *args = hooked ? NULL : PyTuple_New(2 + call->bound.n_inputs);
     PyObject *attrs = args ? stnp_short_attrs(self, &call->bound) : NULL, *result = NULL;
-    if (attrs) {
-        Py_INCREF((PyObject *)call->op);
-        PyTuple_SetItem(args, 0, (PyObject *)call->op);
+    PyObject *both = attrs ? op_and_handles(call) : NULL;
+    if (both) {
+        PyTuple_SetItem(args, 0, both);
         PyTuple_SetItem(args, 1, attrs);
-        for (int i = 0; i < call->bound.n_inputs; i++) {
-            Py_INCREF(call->bound.inputs[i]);
-            PyTuple_SetItem(args, 2 + i, call->bound.inputs[i]);
-        }
+        for (int i = 0; i < call->bound.n_inputs; i++)
+            PyTuple_SetItem(args, 2 + i, or_none(call->bound.inputs[i]));
         result = PyObject_Call(self->parts[RECORD], args, NULL);
+    } else {
+        Py_XDECREF(attrs);
     }
     if (result && call->op->returns_list) {
         PyObject *tuple = result;
@@ -74,7 +95,8 @@ static PyObject *specs_of(const stnp_short_call *call)
 {
     PyObject *specs = PyTuple_New(call->n_handles);
     for (int i = 0; specs && i < call->n_handles; i++) {
-        PyObject *spec = stnp_wrap_spec_of((const stnp_tensor *)call->handles[i]);
+        const stnp_tensor *handle = (const stnp_tensor *)call->handles[i];
+        PyObject *spec = handle ? stnp_wrap_spec_of(handle) : or_none(NULL);
         if (!spec || PyTuple_SetItem(specs, i, spec) < 0)
             Py_CLEAR(specs);
     }
@@ -87,13 +109,15 @@ static int keep(stnp_shortcut *self, PyObject *node, const stnp_short_call *call
                 int64_t bits, int saves, PyObject *tensors)
 {
     PyObject *specs = specs_of(call), *kept = NULL;
-    if (specs && pullback && tensors)
-        kept = Py_BuildValue("(OOOOLOi)", (PyObject *)call->op, attrs, specs, pullback, (long long)bits,
-                             (PyObject *)self, saves);
+    PyObject *addresses = specs && pullback && tensors ? stnp_short_addresses(self, call, tensors) : NULL;
+    if (addresses)
+        kept = Py_BuildValue("(OOOOLOiIO)", (PyObject *)call->op, attrs, specs, pullback, (long long)bits,
+                             (PyObject *)self, saves, (unsigned int)call->plain, addresses);
     int failed = !kept || PyObject_SetAttr(node, self->names[STNP_KEPT], kept) < 0 ||
                  PyObject_SetAttr(node, self->names[STNP_TO_SAVE], tensors) < 0 ||
                  PyObject_SetAttr(node, self->names[STNP_MATERIALIZE_GRADS], Py_False) < 0;
     Py_XDECREF(kept);
+    Py_XDECREF(addresses);
     Py_XDECREF(specs);
     return failed ? -1 : 0;
 }
@@ -151,8 +175,11 @@ static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, 
 /** Whether input i is among what is saved. bits: those that need a gradient. */
 static int is_saved(int saves, const stnp_short_call *call, int64_t bits, int i)
 {
+    const stnp_tensor *handle = (const stnp_tensor *)call->handles[i];
+    if (!handle)
+        return 0;
     if (saves == STNP_SAVES_PLACES)
-        return !stn_dtype_is_differentiable(stn_tensor_dtype(((const stnp_tensor *)call->handles[i])->handle));
+        return !stn_dtype_is_differentiable(stn_tensor_dtype(handle->handle));
     return saves == STNP_SAVES_INPUTS || (i < 2 && (bits >> (1 - i) & 1));
 }
 
@@ -171,6 +198,21 @@ static PyObject *tensors_to_save(int saves, const stnp_short_call *call, int64_t
     return saved;
 }
 
+/** Takes the handles of the inputs over from those that stnp_short_record was called with. */
+static void take_handles(const stnp_shortcut *self, PyObject *handles, PyObject *const *tensors, int n,
+                         stnp_short_call *call)
+{
+    for (int i = 0; i < n; i++) {
+        PyObject *handle = PyTuple_GetItem(handles, i);
+        call->handles[i] = handle == Py_None ? NULL : handle;
+        Py_XINCREF(call->handles[i]);
+        const int is_plain =
+            tensors[i] != Py_None && !PyObject_TypeCheck(tensors[i], (PyTypeObject *)self->parts[SHARD_TENSOR]);
+        call->plain |= (uint32_t)is_plain << i;
+    }
+    call->n_handles = n;
+}
+
 static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs, PyObject *const *tensors, int n,
                             stnp_short_call *call)
 {
@@ -178,10 +220,6 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
     int64_t bits = needs_of(self, node);
     if (bits < 0 || stnp_take_attrs(attrs, &call->bound) < 0)
         return NULL;
-    if (stnp_short_take_handles(self, tensors, n, call) < 0) {
-        PyErr_SetString(PyExc_TypeError, "forward: wanted ShardTensors alone");
-        return NULL;
-    }
     PyObject *result = stnp_short_run(self, call, (uint32_t)bits, &pullback);
     PyObject *kept = result ? stnp_wrap_pullback(call->op->context, pullback, n, call->op->n_outputs) : NULL;
     if (!result)
@@ -203,12 +241,19 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
 
 PyObject *stnp_short_forward(PyObject *object, PyObject *const *args, Py_ssize_t n)
 {
-    if (n < 4 || n - 3 > STN_MAX_INPUTS || stnp_want(args[1], stnp_op_type, "op") < 0 ||
-        stnp_want(args[2], &PyDict_Type, "attributes") < 0)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "forward: %zd arguments", n);
-    stnp_short_call call = {.op = (stnp_op *)args[1], .n_handles = 0};
+    if (n < 4 || n - 3 > STN_MAX_INPUTS)
+        return PyErr_Format(PyExc_TypeError, "forward: %zd arguments", n);
+    PyObject *op = NULL, *handles = NULL;
+    if (stnp_want(args[1], &PyTuple_Type, "op and handles") < 0 ||
+        !PyArg_ParseTuple(args[1], "OO!:forward", &op, &PyTuple_Type, &handles) ||
+        stnp_want(op, stnp_op_type, "op") < 0 || stnp_want(args[2], &PyDict_Type, "attributes") < 0)
+        return NULL;
+    if (PyTuple_Size(handles) != n - 3)
+        return PyErr_Format(PyExc_TypeError, "forward: %zd handles of %zd tensors", PyTuple_Size(handles), n - 3);
+    stnp_short_call call = {.op = (stnp_op *)op, .n_handles = 0};
     call.bound.list = NULL;
-    Py_INCREF(args[1]);
+    Py_INCREF(op);
+    take_handles((stnp_shortcut *)object, handles, args + 3, (int)n - 3, &call);
     PyObject *result = forward_of((stnp_shortcut *)object, args[0], args[2], args + 3, (int)n - 3, &call);
     stnp_short_fini(&call);
     return result;

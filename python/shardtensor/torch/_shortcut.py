@@ -1,19 +1,21 @@
 """The short way of functions, which is C's from end to end: what it has to know of torch, and which functions may take
 it, above torch's autograd and below."""
 import torch
+from torch.autograd import forward_ad
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
 from ._autocast import CAST, NORMS
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, words_of
-from ._dtypes import DTYPES
+from ._dtypes import DTYPES, NAMES
 from ._moves import lay_gradients
-from ._node import Call, Node, gradient, keeps_graph, makers
+from ._node import Call, Node, gradient, keeps_graph, makers, whole_gradient
+from ._promotion import TensorPromotionMode
 from ._results import LEAST, SAVES
 from ._special import is_special
 from ._steps import STEPS
 from ._trees import is_in_place
 from ._views import note_views
-from ._world import before_gpu
+from ._world import before_gpu, check_stream
 
 # What the library refuses by metadata is refused alike on every rank, and nothing was sent: torch does it, or says
 # why not.
@@ -40,16 +42,27 @@ class ShortNode(Node):
 
 def general_backward(ctx, *cotangents):
     """That of a Node: of several cotangents, of one that is plain or zero, and one that is a node itself."""
-    op, attrs, specs, ctx.pullback, ctx.bits, _, ctx.saves = ctx.kept
-    ctx.call = Call(op, range(len(specs)), attrs, specs[0].mesh, len(specs))
-    ctx.form = tuple((spec, False) for spec in specs)
-    ctx.gave, ctx.repeats, ctx.addresses = (True, ) * len(cotangents), False, ()
+    op, attrs, specs, ctx.pullback, ctx.bits, _, ctx.saves, plain, addresses = ctx.kept
+    mesh = next(spec.mesh for spec in specs if spec is not None)
+    ctx.call = Call(op, range(len(specs)), attrs, mesh, len(specs))
+    ctx.form = tuple(None if spec is None else (spec, bool(plain >> i & 1)) for i, spec in enumerate(specs))
+    ctx.gave, ctx.repeats, ctx.addresses = (True, ) * len(cotangents), False, addresses
     return Node.backward(ctx, *cotangents)
 
 
 def fit(grad, spec, is_leaf, cotangent):
     """A gradient that is zero, or that a leaf is to keep and cannot as it is."""
     return gradient(grad, spec, False, is_leaf, (cotangent, ))
+
+
+def takes_plain(shard_tensor):
+    """Whether plain tensors go the short way now: silently, and as what they are."""
+    def takes():
+        check_stream()
+        return (shard_tensor._promotion_mode is TensorPromotionMode.SILENT and forward_ad._current_level < 0
+                and torch._C._functorch.peek_interpreter_stack() is None)
+
+    return takes
 
 
 def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
@@ -59,11 +72,15 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
     shortcut = _c.Shortcut(
         shard_tensor=shard_tensor,
         tensor=torch.Tensor,
+        parameter=torch.nn.Parameter,
         make=torch.Tensor._make_wrapper_subclass,
         long_way=long_way,
         names=_names,
         unless=_unless,
         autocast=torch._C._is_any_autocast_enabled,
+        takes_plain=takes_plain(shard_tensor),
+        dtypes=NAMES,
+        whole=whole_gradient,
         handlers=handlers,
         below=below,
         below_names=_below,
