@@ -18,6 +18,7 @@ static const char *const part_names[N_PARTS] = {
     [NAMES] = "names",
     [UNLESS] = "unless",
     [AUTOCAST] = "autocast",
+    [CAST] = "cast",
     [TAKES_PLAIN] = "takes_plain",
     [DTYPES] = "dtypes",
     [WHOLE] = "whole",
@@ -75,34 +76,6 @@ static PyObject *wrap_handle(PyObject *object, PyObject *handle)
                            &tensor->placed);
 }
 
-static int is_mixed(const stnp_short_call *call)
-{
-    int first = -1;
-    for (int i = 0; i < call->n_handles; i++) {
-        const stnp_tensor *handle = (const stnp_tensor *)call->handles[i];
-        const int dtype = handle ? (int)stn_tensor_dtype(handle->handle) : first;
-        if (first >= 0 && dtype != first)
-            return 1;
-        first = dtype;
-    }
-    return 0;
-}
-
-/** Whether Python has to look at the call, whose handles are there. @return -1 with an exception. */
-static int is_long(stnp_shortcut *self, PyObject *name, const stnp_short_call *call)
-{
-    PyObject *unless = PyDict_GetItemWithError(self->parts[UNLESS], name);
-    const long bits = unless ? PyLong_AsLong(unless) : 0;
-    if (PyErr_Occurred())
-        return -1;
-    if ((bits & STNP_UNLESS_MIXED && is_mixed(call)) || (bits & STNP_UNLESS_WEIGHED && call->n_handles > 2))
-        return 1;
-    PyObject *casts = bits & STNP_UNLESS_CAST ? PyObject_CallNoArgs(self->parts[AUTOCAST]) : NULL;
-    const int is = casts ? PyObject_IsTrue(casts) : PyErr_Occurred() ? -1 : 0;
-    Py_XDECREF(casts);
-    return is;
-}
-
 /** The result; NULL without an exception, or with one of `refusals`: the long way. */
 static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords)
 {
@@ -112,11 +85,13 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
     call.bound.list = NULL;
     call.n_handles = 0;
     call.plain = 0;
+    call.cast = NULL;
     args = stnp_short_gather(self, name, args);
     if (args && stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
-        stnp_short_take_operands(self, call.bound.inputs, call.bound.n_inputs, &call) == 0) {
-        const int is = is_long(self, name, &call);
-        const int recorded = is == 0 ? stnp_short_is_recorded(self, call.bound.inputs, call.bound.n_inputs) : -1;
+        stnp_short_autocast(self, name, &call) == 0 &&
+        stnp_short_take_operands(self, call.bound.inputs, call.bound.n_inputs, &call) == 0 &&
+        !stnp_short_is_unfit(self, name, &call)) {
+        const int recorded = stnp_short_is_recorded(self, call.bound.inputs, call.bound.n_inputs);
         if (recorded >= 0)
             result = recorded ? stnp_short_record(self, &call) : stnp_short_run_plain(self, &call);
     } else {

@@ -16,6 +16,7 @@ enum {
                      None}: those that may come here */
     UNLESS,       /* {name of an op: what has its calls go the long way, of the following enum} */
     AUTOCAST,     /* whether torch's autocast is on, for any device */
+    CAST,         /* (name of an op, inputs): the inputs as autocast has it see them, a tuple */
     TAKES_PLAIN,  /* whether plain tensors may come beside ShardTensors, as Replicate ones */
     DTYPES,       /* {dtype of torch: its name} */
     WHOLE,        /* ([handle or None], 0, forward spec): the gradient of a plain tensor as torch gets it */
@@ -43,7 +44,8 @@ enum {
     N_PARTS
 };
 
-/* What has a call go the long way, as _shortcut.py counts it: autocast, inputs of several dtypes, a third input. */
+/* What there is to look at, as _shortcut.py counts it: autocast, inputs of several dtypes, a third input. With the last
+ * two a call goes the long way. */
 enum { STNP_UNLESS_CAST = 1, STNP_UNLESS_MIXED = 2, STNP_UNLESS_WEIGHED = 4 };
 
 /* Names of attributes. */
@@ -109,6 +111,7 @@ typedef struct stnp_short_call {
     PyObject *handles[STN_MAX_INPUTS]; /* owned; NULL: absent */
     int n_handles;
     uint32_t plain;  /* bit i: input i is a plain tensor */
+    PyObject *cast;  /* owned: the inputs in autocast's dtype; NULL: as they are */
     stn_dtype dtype; /* of the result, or of all in its list */
     int is_view;     /* the same, or of one of them */
 } stnp_short_call;
@@ -130,6 +133,12 @@ int stnp_short_take_handles(stnp_shortcut *self, PyObject *const *tensors, int n
 /** The same of inputs that may be plain tensors, or absent. @return 0, or -1, perhaps with an exception: the long
  * way. */
 int stnp_short_take_operands(stnp_shortcut *self, PyObject *const *tensors, int n, stnp_short_call *call);
+
+/** The inputs, in bound, become what autocast has the op see. @return 0, or -1 with an exception. */
+int stnp_short_autocast(stnp_shortcut *self, PyObject *name, stnp_short_call *call);
+
+/** Whether the call, whose handles are there, goes the long way for its dtypes, or for a third input. */
+int stnp_short_is_unfit(stnp_shortcut *self, PyObject *name, const stnp_short_call *call);
 
 /** For a node: where the memory of the plain ones of what torch saves is. */
 PyObject *stnp_short_addresses(stnp_shortcut *self, const stnp_short_call *call, PyObject *saved);

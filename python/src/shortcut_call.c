@@ -205,6 +205,7 @@ void stnp_short_fini(stnp_short_call *call)
 {
     for (int i = 0; i < call->n_handles; i++)
         Py_XDECREF(call->handles[i]);
+    Py_XDECREF(call->cast);
     Py_XDECREF((PyObject *)call->op);
     stnp_bound_fini(&call->bound);
 }

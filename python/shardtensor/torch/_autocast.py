@@ -3,6 +3,7 @@ norm what its parameters are of."""
 import torch
 
 from ._node import call
+from ._steps import dtype_of as dtype_of_tensor
 from ._world import place
 
 LOWER_ANYWHERE = {
@@ -34,22 +35,23 @@ NORMS = {"layer_norm", "group_norm", "batch_norm", "instance_norm"}
 CAST = frozenset().union(*LOWER.values(), *WIDER.values())
 
 
-def dtype_of(op):
-    """What autocast has it computed in; None where it has no say, or is off."""
+def dtype_of(name):
+    """What autocast has the op of a name computed in; None where it has no say, or is off."""
     device = place().type
     if not torch.is_autocast_enabled(device):
         return None
-    if op.name in LOWER[device]:
+    if name in LOWER[device]:
         return torch.get_autocast_dtype(device)
-    return torch.float32 if op.name in WIDER[device] else None
+    return torch.float32 if name in WIDER[device] else None
 
 
-def cast(op, inputs):
-    """The inputs as the op is to see them."""
-    dtype = dtype_of(op)
+def cast(name, inputs):
+    """The inputs as the op of a name is to see them, a tuple."""
+    dtype = dtype_of(name)
     if dtype is None:
-        return inputs
-    return [t.to(dtype) if t is not None and t.dtype in FLOATS and t.dtype != dtype else t for t in inputs]
+        return tuple(inputs)
+    return tuple(t if t is None or own == dtype or own not in FLOATS else t.to(dtype)
+                 for t, own in ((t, None if t is None else dtype_of_tensor(t)) for t in inputs))
 
 
 def is_lower(op, inputs):
@@ -60,7 +62,7 @@ def is_lower(op, inputs):
 
 def run(op, inputs, attrs):
     """The op in that dtype. A norm's result is of the input's own, rounded once."""
-    inputs = cast(op, inputs)
+    inputs = cast(op.name, inputs)
     if not is_lower(op, inputs):
         return call(op, inputs, attrs)
     result = call(op, [inputs[0].float(), *inputs[1:]], attrs)

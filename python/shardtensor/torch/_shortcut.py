@@ -4,7 +4,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
-from ._autocast import CAST, NORMS
+from ._autocast import CAST, NORMS, cast
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, words_of
 from ._dtypes import DTYPES, NAMES
 from ._moves import lay_gradients
@@ -25,8 +25,8 @@ REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError
 # what gives its steps (_steps.py).
 _names = {}
 before_gpu.append(_names.clear)
-# What has a call of such an op go the long way, by its name, in bits as STNP_UNLESS counts them: autocast, where it is
-# on; inputs of several dtypes; more inputs than two, of which the others are no constants perhaps.
+# What there is to look at in a call of such an op, by its name, in bits as STNP_UNLESS counts them: autocast, where it
+# is on; inputs of several dtypes; more inputs than two, of which the others are no constants perhaps.
 CASTS, MIXES, WEIGHS = 1, 2, 4
 _unless = {
     name: CASTS * (name in CAST) | MIXES * (name in NORMS | UNMIXED) | WEIGHS * (name in WEIGHTED)
@@ -78,6 +78,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         names=_names,
         unless=_unless,
         autocast=torch._C._is_any_autocast_enabled,
+        cast=cast,
         takes_plain=takes_plain(shard_tensor),
         dtypes=NAMES,
         whole=whole_gradient,

@@ -114,6 +114,17 @@ class ShortOperands(TestCase):
             self.assertEqual(calls, [])
 
     @on_ranks(1)
+    def test_autocast_leaves_python_out(self, mesh):
+        x = spread(numbers(4, 3, dtype=torch.float32), mesh, Shard(0), requires_grad=True)
+        w, b = (torch.nn.Parameter(numbers(*n, dtype=torch.float32)) for n in ((3, 3), (3, )))
+        with torch.autocast(DEVICE, torch.bfloat16):
+            for f in lambda: F.linear(x, w, b), lambda: F.linear(x, w, None).softmax(1), lambda: (x @ w).sum(0):
+                f()
+                with long_ways() as calls:
+                    f().sum().backward()
+                self.assertEqual(calls, [])
+
+    @on_ranks(1)
     def test_what_it_does_not_take_goes_the_long_way(self, mesh):
         X, b = numbers(4, 3), numbers(3)
         x = spread(X, mesh, Shard(0))
