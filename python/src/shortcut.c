@@ -42,6 +42,7 @@ static const char *const part_names[N_PARTS] = {
     [LAY_GRADIENTS] = "lay_gradients",
     [SPREAD] = "spread",
     [NOTE_VIEWS] = "note_views",
+    [SHAPE] = "shape",
     [WORDS] = "words",
 };
 
@@ -76,16 +77,26 @@ static PyObject *wrap_handle(PyObject *object, PyObject *handle)
                            &tensor->placed);
 }
 
+/** Several results as torch has them. Takes them over. */
+static PyObject *shaped(stnp_shortcut *self, const stnp_short_call *call, PyObject *result)
+{
+    if (!result || !(PyList_Check(result) || PyTuple_Check(result)))
+        return result;
+    PyObject *all = call->op->returns_list ? PySequence_List(result) : PySequence_Tuple(result);
+    Py_DECREF(result);
+    if (!all || call->op->returns_list)
+        return all;
+    result = PyObject_CallFunctionObjArgs(self->parts[SHAPE], (PyObject *)call->op, all, NULL);
+    Py_DECREF(all);
+    return result;
+}
+
 /** The result; NULL without an exception, or with one of `refusals`: the long way. */
 static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords)
 {
     stnp_short_call call;
     PyObject *result = NULL;
-    call.op = NULL;
-    call.bound.list = NULL;
-    call.n_handles = 0;
-    call.plain = 0;
-    call.cast = NULL;
+    stnp_short_begin(&call);
     args = stnp_short_gather(self, name, args);
     if (args && stnp_short_bind(self, name, args, NULL, keywords, &call) == 0 &&
         stnp_short_autocast(self, name, &call) == 0 &&
@@ -93,7 +104,7 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, 
         !stnp_short_is_unfit(self, name, &call)) {
         const int recorded = stnp_short_is_recorded(self, call.bound.inputs, call.bound.n_inputs);
         if (recorded >= 0)
-            result = recorded ? stnp_short_record(self, &call) : stnp_short_run_plain(self, &call);
+            result = shaped(self, &call, recorded ? stnp_short_record(self, &call) : stnp_short_run_plain(self, &call));
     } else {
         PyErr_Clear(); /* the long way says it in torch's words */
     }
@@ -175,6 +186,22 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
     return result ? result : stnp_short_long_way(self, LONG_WAY, args, n);
 }
 
+/** call(name, words). */
+static PyObject *call_op(PyObject *object, PyObject *args)
+{
+    stnp_shortcut *self = (stnp_shortcut *)object;
+    PyObject *name, *words, *none = PyTuple_New(0), *result = NULL;
+    if (none && PyArg_ParseTuple(args, "UO!:call", &name, &PyDict_Type, &words) &&
+        !stnp_short_users_come_first(self, HANDLERS))
+        result = short_way(self, name, none, words);
+    Py_XDECREF(none);
+    if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(self->parts[REFUSALS]))
+        PyErr_Clear();
+    if (result || PyErr_Occurred())
+        return result;
+    Py_RETURN_NONE;
+}
+
 /* As an object */
 
 static int traverse(PyObject *object, visitproc visit, void *arg)
@@ -239,6 +266,8 @@ PyTypeObject *stnp_make_shortcut_type(void)
          "torch_dispatch(cls, func, types, args=(), kwargs=None): what a class has as __torch_dispatch__."},
         {"put_backward", stnp_short_put_backward, METH_O,
          "put_backward(type): nodes of that type go back the short way."},
+        {"call", call_op, METH_VARARGS,
+         "call(name, words): what an op gives, whose inputs and attributes are named; None: the long way."},
         {"wrap", wrap_handle, METH_O, "wrap(handle): a ShardTensor on it."},
         {0},
     };

@@ -40,6 +40,7 @@ enum {
     LAY_GRADIENTS,    /* (tensor): before a node of torch's own gets it */
     SPREAD,           /* names of ops with a list that may come as integers one after the other */
     NOTE_VIEWS,       /* (op, attributes, tensors, results): of results of which some are views */
+    SHAPE,            /* (op, results, a tuple): several results as torch has them */
     WORDS,            /* (device): {name of a dtype: the keywords of MAKE there} */
     N_PARTS
 };
@@ -110,11 +111,14 @@ typedef struct stnp_short_call {
     stnp_bound bound;
     PyObject *handles[STN_MAX_INPUTS]; /* owned; NULL: absent */
     int n_handles;
-    uint32_t plain;  /* bit i: input i is a plain tensor */
-    PyObject *cast;  /* owned: the inputs in autocast's dtype; NULL: as they are */
-    stn_dtype dtype; /* of the result, or of all in its list */
-    int is_view;     /* the same, or of one of them */
+    uint32_t plain; /* bit i: input i is a plain tensor */
+    PyObject *cast; /* owned: the inputs in autocast's dtype; NULL: as they are */
+    uint32_t rigid; /* bit i: result i has no gradient, as integers and truths have none */
+    int is_view;    /* whether a result is */
 } stnp_short_call;
+
+/** A call that holds nothing yet. */
+void stnp_short_begin(stnp_short_call *call);
 
 /** A ShardTensor on a handle, whose reference it takes over. */
 PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor *tensor, const stnp_placed *placed);
@@ -152,7 +156,7 @@ PyObject *stnp_short_whole(stnp_shortcut *self, stnp_context *context, stn_tenso
 /** The library's call of the handles and attributes. @return 0 or -1. */
 int stnp_short_fill(stnp_short_call *call, stnp_call *sorted);
 
-/** Calls the op on the handles. A ShardTensor, or a list of them where the op returns one. */
+/** Calls the op on the handles. A ShardTensor, or a list of them where the op returns one, or there are several. */
 PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t needs, stn_pullback **pullback);
 
 void stnp_short_fini(stnp_short_call *call);

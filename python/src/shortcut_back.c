@@ -164,12 +164,21 @@ static PyObject *applied(application *a)
     return result;
 }
 
+/** Whether there is a cotangent of the first result alone, and it is a ShardTensor. */
+static int is_first_alone(const stnp_shortcut *self, PyObject *cotangents)
+{
+    for (Py_ssize_t i = 1; i < PyTuple_Size(cotangents); i++) {
+        if (PyTuple_GetItem(cotangents, i) != Py_None)
+            return 0;
+    }
+    return PyObject_TypeCheck(PyTuple_GetItem(cotangents, 0), (PyTypeObject *)self->parts[SHARD_TENSOR]);
+}
+
 /** -1 with an exception; 0: the general way, for several cotangents, one that is plain or zero, where torch records,
  * and where memory of a plain tensor is elsewhere by now. */
 static int is_short(stnp_shortcut *self, PyObject *node, PyObject *kept, PyObject *cotangents)
 {
-    PyObject *cotangent = PyTuple_GetItem(cotangents, 0);
-    if (PyTuple_Size(cotangents) != 1 || !PyObject_TypeCheck(cotangent, (PyTypeObject *)self->parts[SHARD_TENSOR]) ||
+    if (!is_first_alone(self, cotangents) ||
         !PyObject_TypeCheck(PyTuple_GetItem(kept, STNP_KEPT_PULLBACK), stnp_pullback_type))
         return 0;
     PyObject *enabled = PyObject_CallNoArgs(self->parts[GRAD_ENABLED]);

@@ -44,11 +44,7 @@ static PyObject *short_way(stnp_shortcut *self, PyObject *entry, PyObject *args,
 {
     stnp_short_call call;
     PyObject *result = NULL;
-    call.op = NULL;
-    call.bound.list = NULL;
-    call.n_handles = 0;
-    call.plain = 0;
-    call.cast = NULL;
+    stnp_short_begin(&call);
     if (stnp_short_bind(self, PyTuple_GetItem(entry, 1), args, PyTuple_GetItem(entry, 2), keywords, &call) == 0 &&
         stnp_short_take_handles(self, call.bound.inputs, call.bound.n_inputs, &call) == 0)
         result = call.op->in_place ? change(self, &call, call.bound.inputs[0]) : stnp_short_run(self, &call, 0, NULL);

@@ -167,21 +167,19 @@ int stnp_short_fill(stnp_short_call *call, stnp_call *sorted)
     return -1;
 }
 
-static PyObject *wrap_output(stnp_shortcut *self, const stnp_short_call *call, stn_tensor *output)
+static PyObject *wrap_output(stnp_shortcut *self, stnp_short_call *call, stn_tensor *output, int i)
 {
+    call->is_view |= stn_tensor_is_view(output);
+    call->rigid |= (uint32_t)!stn_dtype_is_differentiable(stn_tensor_dtype(output)) << i;
     stnp_placed placed = stnp_placed_result(call->op, &call->bound, output);
     return stnp_short_wrap(self, call->op->context, output, &placed);
 }
 
-static PyObject *wrap_all(stnp_shortcut *self, stnp_short_call *call, stn_tensor **outputs)
+static PyObject *wrap_all(stnp_shortcut *self, stnp_short_call *call, stn_tensor **outputs, int n)
 {
-    int n = call->op->n_outputs;
-    while (n > 1 && !outputs[n - 1])
-        n--;
     PyObject *list = PyList_New(n);
     for (int i = 0; i < n; i++) {
-        call->is_view |= stn_tensor_is_view(outputs[i]);
-        PyObject *tensor = wrap_output(self, call, outputs[i]);
+        PyObject *tensor = wrap_output(self, call, outputs[i], i);
         if (!list || !tensor || PyList_SetItem(list, i, tensor) < 0)
             Py_CLEAR(list);
     }
@@ -196,9 +194,18 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
         return NULL;
     if (stnp_invoke(call->op, &sorted, needs, outputs, pullback) < 0)
         return NULL;
-    call->dtype = stn_tensor_dtype(outputs[0]);
-    call->is_view = stn_tensor_is_view(outputs[0]);
-    return call->op->returns_list ? wrap_all(self, call, outputs) : wrap_output(self, call, outputs[0]);
+    int n = call->op->n_outputs;
+    while (n > 1 && !outputs[n - 1]) /* what was not asked for */
+        n--;
+    return n > 1 || call->op->returns_list ? wrap_all(self, call, outputs, n) : wrap_output(self, call, outputs[0], 0);
+}
+
+void stnp_short_begin(stnp_short_call *call)
+{
+    call->op = NULL;
+    call->bound.list = call->cast = NULL;
+    call->n_handles = call->is_view = 0;
+    call->plain = call->rigid = 0;
 }
 
 void stnp_short_fini(stnp_short_call *call)

@@ -67,11 +67,6 @@ PyObject *stnp_short_record(stnp_shortcut *self, const stnp_short_call *call)
     } else {
         Py_XDECREF(attrs);
     }
-    if (result && call->op->returns_list) {
-        PyObject *tuple = result;
-        result = PySequence_List(tuple);
-        Py_DECREF(tuple);
-    }
     Py_XDECREF(args);
     return result;
 }
@@ -122,13 +117,28 @@ static int keep(stnp_shortcut *self, PyObject *node, const stnp_short_call *call
     return failed ? -1 : 0;
 }
 
-/** Integers and truths have no gradients: torch is told. */
-static int mark(PyObject *node, PyObject *result, stn_dtype dtype)
+/** Those results that have no gradients, a tuple. */
+static PyObject *rigid_of(PyObject *result, uint32_t rigid)
 {
-    if (stn_dtype_is_differentiable(dtype))
+    if (!PyList_Check(result))
+        return PyTuple_Pack(1, result);
+    PyObject *found = PyList_New(0), *all;
+    for (Py_ssize_t i = 0; found && i < PyList_Size(result); i++) {
+        if (rigid >> i & 1 && PyList_Append(found, PyList_GetItem(result, i)) < 0)
+            Py_CLEAR(found);
+    }
+    all = found ? PyList_AsTuple(found) : NULL;
+    Py_XDECREF(found);
+    return all;
+}
+
+/** Torch is told which results have no gradients. */
+static int mark(PyObject *node, PyObject *result, uint32_t rigid)
+{
+    if (!rigid)
         return 0;
     PyObject *method = PyObject_GetAttrString(node, "mark_non_differentiable");
-    PyObject *all = PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result);
+    PyObject *all = rigid_of(result, rigid);
     PyObject *done = method && all ? PyObject_CallObject(method, all) : NULL;
     Py_XDECREF(done);
     Py_XDECREF(all);
@@ -161,7 +171,9 @@ static int what_to_save(const stnp_shortcut *self, const stnp_short_call *call, 
     const int how = known ? (int)PyLong_AsLong(known) : STNP_SAVES_INPUTS;
     if (how == STNP_SAVES_PLACES || how == STNP_SAVES_FACTORS)
         return how;
-    PyObject *handle = known && call->n_handles == 1 ? PyObject_GetAttr(result, self->names[STNP_HANDLE]) : NULL;
+    PyObject *handle = known && call->n_handles == 1 && !PyList_Check(result)
+                           ? PyObject_GetAttr(result, self->names[STNP_HANDLE])
+                           : NULL;
     if (!handle)
         return PyErr_Occurred() ? -1 : STNP_SAVES_INPUTS;
     const stn_tensor *given = ((const stnp_tensor *)call->handles[0])->handle, *made = ((stnp_tensor *)handle)->handle;
@@ -226,7 +238,7 @@ static PyObject *forward_of(stnp_shortcut *self, PyObject *node, PyObject *attrs
         stnp_give_up_pullback(call->op->context, pullback);
     int saves = kept ? what_to_save(self, call, pullback, result) : -1;
     PyObject *saved = tensors_to_save(saves, call, bits, tensors, result);
-    if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->dtype) < 0 ||
+    if (result && (keep(self, node, call, attrs, kept, bits, saves, saved) < 0 || mark(node, result, call->rigid) < 0 ||
                    stnp_short_note(self, call, attrs, tensors, n, result) < 0))
         Py_CLEAR(result);
     Py_XDECREF(saved);
@@ -250,8 +262,9 @@ PyObject *stnp_short_forward(PyObject *object, PyObject *const *args, Py_ssize_t
         return NULL;
     if (PyTuple_Size(handles) != n - 3)
         return PyErr_Format(PyExc_TypeError, "forward: %zd handles of %zd tensors", PyTuple_Size(handles), n - 3);
-    stnp_short_call call = {.op = (stnp_op *)op, .n_handles = 0};
-    call.bound.list = NULL;
+    stnp_short_call call;
+    stnp_short_begin(&call);
+    call.op = (stnp_op *)op;
     Py_INCREF(op);
     take_handles((stnp_shortcut *)object, handles, args + 3, (int)n - 3, &call);
     PyObject *result = forward_of((stnp_shortcut *)object, args[0], args[2], args + 3, (int)n - 3, &call);

@@ -125,8 +125,8 @@ static int promote(stnp_shortcut *self, PyObject *const *tensors, stnp_short_cal
 {
     const stnp_tensor *first = first_of(call);
     const stn_mesh *mesh = first ? stn_spec_mesh(stn_tensor_spec(first->handle)) : NULL;
-    if (!takes_plain(self, mesh) || stn_op_descriptor(call->op->handle)->flags & STN_OP_ALIAS)
-        return -1;
+    if (!takes_plain(self, mesh) || (call->plain & 1 && stn_op_descriptor(call->op->handle)->flags & STN_OP_ALIAS))
+        return -1; /* views are of the first input */
     for (int i = 0; i < call->n_handles; i++) {
         if (!(call->plain >> i & 1))
             continue;

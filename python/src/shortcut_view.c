@@ -56,8 +56,9 @@ int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *
     PyObject *values = PyTuple_New(n), *done = NULL;
     PyObject *results = PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result);
     for (int i = 0; values && i < n; i++) {
-        Py_INCREF(tensors[i]);
-        PyTuple_SetItem(values, i, tensors[i]);
+        PyObject *tensor = tensors[i] ? tensors[i] : Py_None;
+        Py_INCREF(tensor);
+        PyTuple_SetItem(values, i, tensor);
     }
     if (values && results)
         done =

@@ -146,23 +146,31 @@ def redistributed(tensor, device_mesh, placements):
     return (_traced.Move if _traced.is_traced(tensor) else Move).apply(tensor, spec)
 
 
-def local_of(tensor, grad_placements):
-    """This rank's chunk: see ShardTensor.to_local."""
+def is_followed(tensor):
+    """Whether what is made of it has a gradient, a tangent or a place in a graph."""
     with torch._C.DisableTorchFunctionSubclass():
         recorded = torch.is_grad_enabled() and tensor.requires_grad
-    traced = _traced.is_traced(tensor)
-    if not (traced or recorded or has_tangent(tensor)):
+    return recorded or _traced.is_traced(tensor) or has_tangent(tensor)
+
+
+def local_of(tensor, grad_placements):
+    """This rank's chunk: see ShardTensor.to_local."""
+    if not is_followed(tensor):
         return to_torch(tensor._handle)
     spec = None
     if grad_placements is not None:
         spec = tensor._handle.spec.like([text_of(p, tensor.ndim) for p in grad_placements])
-    return (_traced.Chunk if traced else ToLocal).apply(tensor, spec)
+    return (_traced.Chunk if _traced.is_traced(tensor) else ToLocal).apply(tensor, spec)
 
 
 def whole_of(tensor, grad_placements=None):
     """The whole, plain: see ShardTensor.full_tensor."""
-    whole = redistributed(tensor, None, [Replicate()] * len(tensor._handle.spec.placements))
-    return local_of(whole, grad_placements)
+    if is_followed(tensor):
+        whole = redistributed(tensor, None, [Replicate()] * len(tensor._handle.spec.placements))
+        return local_of(whole, grad_placements)
+    spec = tensor._handle.spec
+    wanted = spec.like(["R"] * len(spec.placements))
+    return to_torch(tensor._handle if spec == wanted else tensor._handle.redistribute(wanted))
 
 
 movers += [Move.apply, whole_of]

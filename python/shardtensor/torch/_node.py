@@ -105,6 +105,7 @@ def wrap(handle):
 
 
 makers = []  # _shortcut puts in what makes one
+shorts = []  # and what calls an op the short way
 movers = []  # _moves puts in what takes a tensor to a spec, and what gives the whole of one
 
 

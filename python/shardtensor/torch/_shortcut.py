@@ -5,10 +5,10 @@ from torch.autograd import forward_ad
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
 from ._autocast import CAST, NORMS, cast
-from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, words_of
+from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, shape_results, words_of
 from ._dtypes import DTYPES, NAMES
 from ._moves import lay_gradients
-from ._node import Call, Node, gradient, keeps_graph, makers, whole_gradient
+from ._node import Call, Node, gradient, keeps_graph, makers, shorts, whole_gradient
 from ._promotion import TensorPromotionMode
 from ._results import LEAST, SAVES
 from ._special import is_special
@@ -101,12 +101,14 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         lay_gradients=lay_gradients,
         spread=SPREAD,
         note_views=note_views,
+        shape=shape_results,
         ignored={**EMPTY, **dict.fromkeys(HOW, Ellipsis)},
         words=lambda device: {name: {"dtype": dtype, "device": torch.device(device)} for name, dtype in DTYPES.items()},
     )
     ShortNode.forward = staticmethod(shortcut.forward)
     shortcut.put_backward(ShortNode._backward_cls)
     makers.append(shortcut.wrap)
+    shorts.append(shortcut.call)
     return shortcut
 
 
@@ -116,10 +118,11 @@ def _leaf_node():
 
 
 def offer(func, op):
-    """Lets further calls of a function take the short way, where it is an op of one tensor, or of a list of views."""
+    """Lets further calls of a function take the short way, where it is an op; of those that give a list, one of views.
+    """
     plain = not (op.in_place or op.name in UNLIKE)
-    fits = op.aliases if op.returns_list else op.n_outputs == 1
-    if plain and fits and not op_of(func)[1] and not isinstance(func, torch._ops.OpOverload):
+    fits = (op.aliases or not op.returns_list) and not op_of(func)[1]
+    if plain and fits and not isinstance(func, torch._ops.OpOverload):
         _names[func] = STEPS.get(func.__name__, op.name)
 
 

@@ -9,6 +9,7 @@ from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
 from ._moves import whole_of
+from ._node import shorts
 from ._steps import STEPS
 from ._trees import mapped
 from ._views import is_strided
@@ -16,22 +17,9 @@ from ._world import is_here
 
 
 def ask(name, inputs, **attrs):
-    return _autocast.run(find(name), inputs, {k: v for k, v in attrs.items() if v is not None})
-
-
-def reverse(first, name):
-    """A number on the left: name(first(tensor), number). Integers are cast first where the number is none of them:
-    their own dtype may not hold first(tensor)."""
-    def run(func, args, kwargs):
-        if kwargs or len(args) != 2 or type(args[1]) not in (int, float) or args[0].dtype == torch.bool:
-            return NotImplemented
-        tensor, number = args
-        dtype = torch.result_type(torch.empty((), dtype=tensor.dtype), number)
-        if dtype != tensor.dtype:
-            tensor = ask("cast", [tensor], dtype=NAMES[dtype])
-        return ask(name, [ask(first, [tensor])], other=number)
-
-    return run
+    op, attrs = find(name), {k: v for k, v in attrs.items() if v is not None}
+    result = shorts[0](name, {**dict(zip(op.inputs, inputs)), **attrs}) if len(inputs) <= len(op.inputs) else None
+    return _autocast.run(op, inputs, attrs) if result is None else result
 
 
 def same(func, args, kwargs):
@@ -409,10 +397,9 @@ SPECIAL = {
     "_nested_tensor_from_mask_left_aligned": left_aligned, "as_strided": strided,
     "pad_sequence": pad_sequence, "fill_diagonal_": fill_diagonal,
     "index_reduce": index_reduced, "bilinear": bilinear, "_weight_norm": weight_normed,
-    "__rsub__": reverse("neg", "add"), "rsub": reverse("neg", "add"), "__rtruediv__": reverse("reciprocal", "mul"),
-    "__rdiv__": reverse("reciprocal", "mul"), "contiguous": contiguous, "cpu": to_device, "cuda": to_device,
+    "contiguous": contiguous, "cpu": to_device, "cuda": to_device,
     "max": maximum, "min": maximum, "var": variance, "std": variance, "norm": norm,
-    "dropout": dropped, "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
+    "dropout1d": dropped, "dropout2d": dropped, "dropout3d": dropped,
     "real": of_real, "conj": of_real, "resolve_conj": resolved, "diff": difference,
     "any": truths, "all": truths,
     "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,

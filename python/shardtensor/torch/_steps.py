@@ -42,6 +42,15 @@ def cut(args, kwargs):
     return [("split", kwargs)] if len(args) == 1 else None
 
 
+def dropped(args, kwargs):
+    """dropout(x, p, training): x itself where nothing is dropped, in torch too."""
+    words = {**dict(zip(("input", "p", "training", "inplace"), args)), **(kwargs or {})}
+    p, trains = words.pop("p", 0.5), words.pop("train", words.pop("training", True))
+    if words.pop("inplace", False) or words.keys() != {"input"} or type(p) not in (int, float) or not 0 <= p <= 1:
+        return None
+    return [("dropout", {"p": float(p), "training": True})] if trains and p > 0 else []
+
+
 # Dtypes
 
 OWN = {
@@ -70,6 +79,24 @@ def cast(own):
             places = [v for v in args[1:] if isinstance(v, bool)]  # non_blocking, copy
             return [("clone", {})] if (kwargs or {}).get("copy", places[1:2] == [True]) else []
         return [("cast", {"dtype": NAMES[dtype]})] if dtype in NAMES else None
+
+    return steps
+
+
+def reverse(first, name):
+    """A number on the left: name(first(tensor), number). Integers are cast first where the number is none of them:
+    their own dtype may not hold first(tensor)."""
+    def steps(args, kwargs):
+        if kwargs or len(args) != 2 or type(args[1]) not in (int, float):
+            return None
+        tensor, number = args
+        dtype = dtype_of(tensor)
+        if dtype == torch.bool:
+            return None
+        wanted = dtype if dtype.is_floating_point or dtype.is_complex else torch.result_type(
+            torch.empty((), dtype=dtype), number)
+        casts = [] if wanted == dtype else [("cast", {"dtype": NAMES[wanted]})]
+        return [*casts, (first, {}), (name, {"other": number})]
 
     return steps
 
@@ -137,6 +164,8 @@ def indexed(args, kwargs):
 STEPS.update({
     "__getitem__": indexed, "t": turned, "view_as": shaped_as("view"), "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"), "ravel": raveled,
-    "split": cut, "split_with_sizes": cut, "contiguous": contiguous,
+    "split": cut, "split_with_sizes": cut, "contiguous": contiguous, "dropout": dropped,
+    **dict.fromkeys(("__rsub__", "rsub"), reverse("neg", "add")),
+    **dict.fromkeys(("__rtruediv__", "__rdiv__"), reverse("reciprocal", "mul")),
     **{name: cast(OWN.get(name)) for name in ("to", "type_as", *OWN)}
 })

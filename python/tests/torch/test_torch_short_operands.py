@@ -63,6 +63,16 @@ class Own(torch.Tensor):
     pass
 
 
+# Functions of several results, all of which are looked at.
+SEVERAL = (
+    ("the largest", lambda x: x.topk(2, 1)), ("in order", lambda x: torch.sort(x, 0, descending=True)),
+    ("the largest of each row", lambda x: x.max(1)), ("the least", lambda x: torch.min(x, dim=0, keepdim=True)),
+    ("the middle", lambda x: x.median(0)), ("one place", lambda x: x.kthvalue(2, 1)),
+    ("a pool", lambda x: F.max_pool1d(x[None], 2, return_indices=True)),
+    ("a pool's values alone", lambda x: (F.max_pool1d(x[None], 2), )), ("both ends", lambda x: x.aminmax(dim=0)),
+)
+
+
 class ShortOperands(TestCase):
     def all_close(self, found, wanted):
         for got, right in zip(found, wanted, strict=True):
@@ -112,6 +122,56 @@ class ShortOperands(TestCase):
                 with torch.no_grad():
                     f()
             self.assertEqual(calls, [])
+
+    @on_ranks(1, 2, 3)
+    def test_several_results(self, mesh):
+        X = numbers(4, 3)
+        for name, f in SEVERAL:
+            one = X.clone().requires_grad_()
+            wanted = f(one)
+            floats = [t.square().sum() for t in wanted if t.is_floating_point()]
+            first, = torch.autograd.grad(sum(floats), one, create_graph=True)
+            second, = torch.autograd.grad(first.square().sum(), one)
+            for placement in Shard(0), Shard(1), Replicate():
+                x = spread(X, mesh, placement, requires_grad=True)
+                for way in "long", "short":
+                    with self.subTest(name, way=way, placement=placement):
+                        got = f(x)
+                        self.assertEqual(len(got), len(wanted))
+                        self.assertEqual(getattr(got, "_fields", None), getattr(wanted, "_fields", None))
+                        self.assertEqual([t.requires_grad for t in got], [t.requires_grad for t in wanted])
+                        self.all_close(got, wanted)
+                        loss = sum(t.square().sum() for t in got if t.is_floating_point())
+                        self.close(torch.autograd.grad(loss, x, retain_graph=True)[0], first)
+                        grad, = torch.autograd.grad(loss, x, create_graph=True)
+                        self.all_close((grad, *torch.autograd.grad(grad.square().sum(), x)), (first, second))
+                        with torch.no_grad():
+                            self.all_close(f(x), wanted)
+
+    @on_ranks(1, 2)
+    def test_numbers_on_the_left_and_what_is_dropped(self, mesh):
+        X, integers, truths = numbers(4, 3), torch.arange(12).reshape(4, 3) + 1, torch.arange(3) > 1
+        for whole in X, integers, truths:
+            x = spread(whole, mesh, Shard(0))
+            for f in (lambda t: 1 - t, lambda t: 2.5 - t, lambda t: 1 / t, lambda t: 2.5 / t, lambda t: True - t,
+                      lambda t: torch.rsub(t, 3), lambda t: torch.rsub(t, 3, alpha=2),
+                      lambda t: F.dropout(t, 0.5, False), lambda t: F.dropout(t, p=0.),
+                      lambda t: F.dropout(t, 1.), lambda t: torch.dropout(t, 0.5, False)):
+                for way in "long", "short":
+                    try:
+                        wanted = f(whole)
+                    except RuntimeError:
+                        self.assertRaises((RuntimeError, TypeError), f, x)
+                        continue
+                    got = f(x)
+                    self.assertEqual(got.dtype, wanted.dtype)
+                    self.close(got, wanted)
+        for way in "long", "short":
+            self.assertRaises((RuntimeError, ValueError), F.dropout, spread(X, mesh, Shard(0)), 1.5)
+            dropped = F.dropout(spread(torch.ones(100), mesh, Shard(0)), 0.25)
+            kept = set(dropped.full_tensor().tolist())
+            self.assertEqual(len(kept), 2)
+            self.assertAlmostEqual(max(kept), 4 / 3, places=6)
 
     @on_ranks(1)
     def test_autocast_leaves_python_out(self, mesh):
