@@ -1,6 +1,7 @@
 """18. What one call costs through Python, in processes of gloo: add of 4 numbers on handles of the library, as a
-ShardTensor, and with a gradient, a view and a change of them, beside torch.add and torch's DTensor. Where the build has
-the communicator in C++, also what an all-reduce and a step of a small model take through it, beside the one in Python.
+ShardTensor, and with a gradient, a view and a change of them, and layers with plain parameters, beside torch.add and
+torch's DTensor. Where the build has the communicator in C++, also what an all-reduce and a step of a small model take
+through it, beside the one in Python.
 
 usage: framework.py [--json] [--short] [--ranks N]
 
@@ -52,7 +53,8 @@ def row(case, measured, gate):
 def cases(mesh):
     """(name, ours, the peer, gate)."""
     import torch
-    from torch.distributed.tensor import DTensor, Shard
+    import torch.nn.functional as F
+    from torch.distributed.tensor import DTensor, Replicate, Shard
     from shardtensor.torch import scatter_tensor, world
     plain, rank = torch.ones(4), world().rank
     leaf, peer_leaf = plain.clone().requires_grad_(), DTensor.from_local(plain[:2], mesh, [Shard(0)])
@@ -62,6 +64,12 @@ def cases(mesh):
     handle, add = x._handle, world().op("add")
     ones, peer_ones = torch.add(x, x), torch.add(d, d)
     changed, peer_changed, viewed = torch.add(x, x), torch.add(d, d), torch.add(x, x)
+
+    rows, weight, bias = torch.ones(4, 4), torch.nn.Parameter(torch.ones(4, 4)), torch.nn.Parameter(torch.ones(4))
+    many = scatter_tensor(rows if rank == 0 else None, 0, mesh, [Shard(0)])
+    peer_many = DTensor.from_local(rows[:2], mesh, [Shard(0)])
+    peer_weight, peer_bias = (DTensor.from_local(t.detach(), mesh, [Replicate()]).requires_grad_()
+                              for t in (weight, bias))
 
     def both(f, cotangent):
         return lambda: f().backward(cotangent)
@@ -77,6 +85,10 @@ def cases(mesh):
         ("add, recorded, against DTensor", lambda: torch.add(w, x), lambda: torch.add(peer_leaf, d), 1),
         ("add and its backward, against DTensor", both(lambda: torch.add(w, x), ones),
          both(lambda: torch.add(peer_leaf, d), peer_ones), 1),
+        ("linear, plain parameters, against DTensor's", lambda: F.linear(many, weight, bias),
+         lambda: F.linear(peer_many, peer_weight, peer_bias), 1),
+        ("layer norm, plain parameters, against DTensor's", lambda: F.layer_norm(many, (4, ), bias, bias),
+         lambda: F.layer_norm(peer_many, (4, ), peer_bias, peer_bias), 1),
     )
 
 
