@@ -21,6 +21,7 @@ static const char *const part_names[N_PARTS] = {
     [CAST] = "cast",
     [TAKES_PLAIN] = "takes_plain",
     [DTYPES] = "dtypes",
+    [COUNT_CHANGES] = "count_changes",
     [WHOLE] = "whole",
     [HANDLERS] = "handlers",
     [BELOW] = "below",
@@ -56,6 +57,9 @@ static const char *const attribute_names[STNP_N_NAMES] = {
     [STNP_SHAPE] = "shape",
     [STNP_DTYPE] = "dtype",
     [STNP_DEVICE] = "device",
+    [STNP_CHUNK] = "_chunk",
+    [STNP_CHUNK_OF] = "_chunk_of",
+    [STNP_LOCAL_TENSOR] = "_local_tensor",
     [STNP_NEEDS_INPUT_GRAD] = "needs_input_grad",
     [STNP_KEPT] = "kept",
     [STNP_TO_SAVE] = "to_save",
@@ -91,8 +95,7 @@ static PyObject *shaped(stnp_shortcut *self, const stnp_short_call *call, PyObje
     return result;
 }
 
-/** The result; NULL without an exception, or with one of `refusals`: the long way. */
-static PyObject *short_way(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords)
+PyObject *stnp_short_op(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords)
 {
     stnp_short_call call;
     PyObject *result = NULL;
@@ -119,7 +122,7 @@ static PyObject *one_step(stnp_shortcut *self, PyObject *tensor, PyObject *step)
     if (!PyTuple_Check(step) || PyTuple_Size(step) != 2)
         return PyErr_Format(PyExc_TypeError, "a step is %R, wanted (name, attributes)", step);
     PyObject *args = PyTuple_Pack(1, tensor);
-    PyObject *result = args ? short_way(self, PyTuple_GetItem(step, 0), args, PyTuple_GetItem(step, 1)) : NULL;
+    PyObject *result = args ? stnp_short_op(self, PyTuple_GetItem(step, 0), args, PyTuple_GetItem(step, 1)) : NULL;
     Py_XDECREF(args);
     return result;
 }
@@ -179,7 +182,9 @@ static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssiz
         PyObject *keywords = n > 4 && PyDict_Check(args[4]) ? args[4] : NULL;
         result = name == Py_Ellipsis     ? stnp_short_torch_s(self, args[1], args[3], keywords)
                  : name == Py_None       ? stnp_short_change(self, args[1], args[3], keywords)
-                 : PyUnicode_Check(name) ? short_way(self, name, args[3], keywords)
+                 : PyBool_Check(name)    ? stnp_short_change_lists(self, args[1], args[3], keywords, name == Py_True)
+                 : PyTuple_Check(name)   ? stnp_short_each(self, PyTuple_GetItem(name, 0), args[3], keywords)
+                 : PyUnicode_Check(name) ? stnp_short_op(self, name, args[3], keywords)
                                          : steps_way(self, name, args[3], keywords);
     }
     Py_XDECREF(name);
@@ -193,7 +198,7 @@ static PyObject *call_op(PyObject *object, PyObject *args)
     PyObject *name, *words, *none = PyTuple_New(0), *result = NULL;
     if (none && PyArg_ParseTuple(args, "UO!:call", &name, &PyDict_Type, &words) &&
         !stnp_short_users_come_first(self, HANDLERS))
-        result = short_way(self, name, none, words);
+        result = stnp_short_op(self, name, none, words);
     Py_XDECREF(none);
     if (!result && PyErr_Occurred() && PyErr_ExceptionMatches(self->parts[REFUSALS]))
         PyErr_Clear();

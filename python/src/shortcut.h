@@ -6,23 +6,26 @@
 
 /* What Python hands over. */
 enum {
-    SHARD_TENSOR, /* the class */
-    TENSOR,       /* torch.Tensor */
-    PARAMETER,    /* torch.nn.Parameter */
-    MAKE,         /* torch.Tensor._make_wrapper_subclass */
-    LONG_WAY,     /* the function for all else: (cls, func, types, args, kwargs) */
-    NAMES,        /* {function of torch: name of an op, None of one in place, ... of one that is torch's own whatever a
-                     tensor holds, or steps(args, kwargs), which gives [(name of an op, its attributes), ...] or
+    SHARD_TENSOR,  /* the class */
+    TENSOR,        /* torch.Tensor */
+    PARAMETER,     /* torch.nn.Parameter */
+    MAKE,          /* torch.Tensor._make_wrapper_subclass */
+    LONG_WAY,      /* the function for all else: (cls, func, types, args, kwargs) */
+    NAMES,         /* {function of torch: name of an op, None of one in place, False of one that changes the tensors of
+                     its first list and True of one that changes those of all its lists, a tuple of an op's name of one
+                     that is this op of each of a list, ... of one that is torch's own whatever a tensor holds, or
+                     steps(args, kwargs), which gives [(name of an op, its attributes), ...] or
                      None}: those that may come here */
-    UNLESS,       /* {name of an op: what has its calls go the long way, of the following enum} */
-    AUTOCAST,     /* whether torch's autocast is on, for any device */
-    CAST,         /* (name of an op, inputs): the inputs as autocast has it see them, a tuple */
-    TAKES_PLAIN,  /* whether plain tensors may come beside ShardTensors, as Replicate ones */
-    DTYPES,       /* {dtype of torch: its name} */
-    WHOLE,        /* ([handle or None], 0, forward spec): the gradient of a plain tensor as torch gets it */
-    HANDLERS,     /* a list of dicts: where one of them holds something, users come first */
-    BELOW,        /* as LONG_WAY, below torch's autograd */
-    BELOW_NAMES,  /* {address of a function: (it, name of an op, words of its positional arguments)} */
+    UNLESS,        /* {name of an op: what has its calls go the long way, of the following enum} */
+    AUTOCAST,      /* whether torch's autocast is on, for any device */
+    CAST,          /* (name of an op, inputs): the inputs as autocast has it see them, a tuple */
+    TAKES_PLAIN,   /* whether plain tensors may come beside ShardTensors, as Replicate ones */
+    DTYPES,        /* {dtype of torch: its name} */
+    COUNT_CHANGES, /* (tensors): torch counts that they are changed */
+    WHOLE,         /* ([handle or None], 0, forward spec): the gradient of a plain tensor as torch gets it */
+    HANDLERS,      /* a list of dicts: where one of them holds something, users come first */
+    BELOW,         /* as LONG_WAY, below torch's autograd */
+    BELOW_NAMES,   /* {address of a function: (it, name of an op, words of its positional arguments)} */
     BELOW_HANDLERS,
     GRAD_ENABLED,  /* whether torch records */
     SAVING_HOOKS,  /* hooks through which nodes keep their tensors, or None */
@@ -60,6 +63,9 @@ enum {
     STNP_SHAPE,
     STNP_DTYPE,
     STNP_DEVICE,
+    STNP_CHUNK, /* of a ShardTensor: its chunk as torch sees it, the handle that this is of, and what asks for both */
+    STNP_CHUNK_OF,
+    STNP_LOCAL_TENSOR,
     STNP_NEEDS_INPUT_GRAD, /* of torch's nodes, from here on */
     STNP_KEPT,
     STNP_TO_SAVE,
@@ -192,6 +198,18 @@ PyObject *stnp_short_torch_s(stnp_shortcut *self, PyObject *func, PyObject *args
 /** A function of torch in place, above its autograd. @return NULL without an exception, or with one of `refusals`: the
  * long way. */
 PyObject *stnp_short_change(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords);
+
+/** A function of torch that changes the tensors of its first list, or of all, as stnp_short_change. */
+PyObject *stnp_short_change_lists(stnp_shortcut *self, PyObject *func, PyObject *args, PyObject *keywords, int all);
+
+/** The op of each tensor of a list, as torch has it. NULL: as above. */
+PyObject *stnp_short_each(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords);
+
+/** An op of that name. NULL without an exception, or with one of `refusals`: the long way. */
+PyObject *stnp_short_op(stnp_shortcut *self, PyObject *name, PyObject *args, PyObject *keywords);
+
+/** Whether chunks and plain tensors are now what they seem. */
+int stnp_short_takes_plain(const stnp_shortcut *self);
 
 /** Whether one of the dicts in the list `part` holds something. */
 int stnp_short_users_come_first(stnp_shortcut *self, int part);

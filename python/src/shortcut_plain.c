@@ -112,10 +112,9 @@ static const stnp_tensor *first_of(const stnp_short_call *call)
     return NULL;
 }
 
-/** Whether plain tensors may come now, to this mesh. */
-static int takes_plain(const stnp_shortcut *self, const stn_mesh *mesh)
+int stnp_short_takes_plain(const stnp_shortcut *self)
 {
-    PyObject *takes = mesh && stn_mesh_contains_me(mesh) ? PyObject_CallNoArgs(self->parts[TAKES_PLAIN]) : NULL;
+    PyObject *takes = PyObject_CallNoArgs(self->parts[TAKES_PLAIN]);
     const int is = takes ? PyObject_IsTrue(takes) : 0;
     Py_XDECREF(takes);
     return is == 1;
@@ -125,7 +124,8 @@ static int promote(stnp_shortcut *self, PyObject *const *tensors, stnp_short_cal
 {
     const stnp_tensor *first = first_of(call);
     const stn_mesh *mesh = first ? stn_spec_mesh(stn_tensor_spec(first->handle)) : NULL;
-    if (!takes_plain(self, mesh) || (call->plain & 1 && stn_op_descriptor(call->op->handle)->flags & STN_OP_ALIAS))
+    if (!mesh || !stn_mesh_contains_me(mesh) || !stnp_short_takes_plain(self) ||
+        (call->plain & 1 && stn_op_descriptor(call->op->handle)->flags & STN_OP_ALIAS))
         return -1; /* views are of the first input */
     for (int i = 0; i < call->n_handles; i++) {
         if (!(call->plain >> i & 1))

@@ -11,8 +11,8 @@ from ._apart import is_composite, parts_of, taken_apart
 from ._binding import NotOurs, bind, op_of
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
-from ._fallback import (fits_chunks, fits_lists, in_place, of_one_shape, on_chunks, on_plain, on_whole, put,
-                        writes_plain, written)
+from ._fallback import (fits_chunks, fits_lists, in_place, is_of_elements, of_one_shape, on_chunks, on_plain, on_whole,
+                        put, writes_plain, written)
 from ._index import unique
 from ._layout import complete
 from ._long import BELOW
@@ -171,16 +171,6 @@ def powers_of_each(func, args, kwargs):
     return [tensor.abs().pow(order).sum(dtype=kwargs.get("dtype")) for tensor in tensors]
 
 
-@functools.lru_cache(maxsize=None)
-def is_of_elements(name):
-    """Whether a function of lists is a function of their elements: an optimizer's, or what torch calls pointwise of one
-    tensor."""
-    bare = name.removeprefix("_foreach_").removesuffix("_")
-    packet = getattr(torch.ops.aten, bare, None)
-    return name.startswith("_fused_") or bare in ("copy", "zero") or packet is not None and any(
-        torch.Tag.pointwise in getattr(packet, overload).tags for overload in packet.overloads())
-
-
 def turned(func, args, kwargs):
     """x.transpose_(0, 1) and its like: x holds what the view shows, in memory of its own, and torch hears of its
     shape. What torch has taken of another tensor below autograd, as in vmap, stays on that one's memory."""
@@ -321,9 +311,10 @@ def dispatch(func, args, kwargs):
     of_lists = name.startswith(("_foreach_", "_fused_")) and isinstance(args[0], (list, tuple))
     if not of_lists and writes_plain(func, args, kwargs):
         return on_plain(func, args, kwargs)
-    for tensor in written(func, args, kwargs):
+    changed = written(func, args, kwargs)
+    differentiated = changed and torch.is_grad_enabled() and any(t.requires_grad for t in tensors((args, kwargs)))
+    for tensor in changed:
         part_copies(tensor)
-        differentiated = torch.is_grad_enabled() and any(t.requires_grad for t in tensors((args, kwargs)))
         refuse_change(tensor, name, differentiated)
     own = OWN.get(name)
     if own is not None:

@@ -165,6 +165,8 @@ def on_chunks(func, args, kwargs):
     for tensor in changed:
         tensor._handle.changed()
         leave_stale(views_beside(tensor))
+    if firsts is not None:  # of tensors that are in lists torch leaves this to us
+        torch._C._increment_version(changed)
     if in_place(func):
         return args[0] if func._schema.returns else None
     if is_list_beside(result, firsts):
@@ -193,6 +195,16 @@ def is_beside(tensor, first):
     """Whether both are ShardTensors of one shape."""
     handles = [getattr(t, "_handle", None) for t in (tensor, first)]
     return None not in handles and handles[0].shape == handles[1].shape
+
+
+@functools.lru_cache(maxsize=None)
+def is_of_elements(name):
+    """Whether a function of lists is a function of their elements: an optimizer's, or what torch calls pointwise of one
+    tensor."""
+    bare = name.removeprefix("_foreach_").removesuffix("_")
+    packet = getattr(torch.ops.aten, bare, None)
+    return name.startswith("_fused_") or bare in ("copy", "zero") or packet is not None and any(
+        torch.Tag.pointwise in getattr(packet, overload).tags for overload in packet.overloads())
 
 
 def fits_lists(args, kwargs):

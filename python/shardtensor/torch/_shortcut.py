@@ -5,8 +5,9 @@ from torch.autograd import forward_ad
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
 from ._autocast import CAST, NORMS, cast
-from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, op_of, shape_results, words_of
+from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, find, op_of, shape_results, words_of
 from ._dtypes import DTYPES, NAMES
+from ._fallback import is_of_elements
 from ._moves import lay_gradients
 from ._node import Call, Node, gradient, keeps_graph, makers, shorts, whole_gradient
 from ._promotion import TensorPromotionMode
@@ -21,8 +22,9 @@ from ._world import before_gpu, check_stream
 # why not.
 REFUSALS = (ArgumentError, ShapeError, DTypeError, LayoutError, UnsupportedError)
 
-# function of torch: name of its op, None of one in place, ... of one that is torch's own whatever a tensor holds, or
-# what gives its steps (_steps.py).
+# function of torch: name of its op, None of one in place, False of one that changes the tensors of its first list and
+# True of one that changes those of all its lists, a tuple of an op's name of one that is this op of each of a list, ...
+# of one that is torch's own whatever a tensor holds, or what gives its steps (_steps.py).
 _names = {}
 before_gpu.append(_names.clear)
 # What there is to look at in a call of such an op, by its name, in bits as STNP_UNLESS counts them: autocast, where it
@@ -82,6 +84,7 @@ def make_shortcut(shard_tensor, long_way, handlers, below, below_handlers):
         takes_plain=takes_plain(shard_tensor),
         dtypes=NAMES,
         whole=whole_gradient,
+        count_changes=torch._C._increment_version,
         handlers=handlers,
         below=below,
         below_names=_below,
@@ -134,8 +137,19 @@ def offer_steps(func):
 
 def offer_change(func):
     """The same for a function that by its name changes its first argument, and is torch's own above autograd."""
-    if is_in_place(func, (), {}) and not is_special(func):
+    if getattr(func, "__name__", "").startswith(("_foreach_", "_fused_")):
+        offer_lists(func, func.__name__)
+    elif is_in_place(func, (), {}) and not is_special(func):
         _names[func] = None
+
+
+def offer_lists(func, name):
+    """The same for a function of lists: one that changes them is torch's own of chunks, others are an op of each."""
+    bare = name.removeprefix("_foreach_")
+    if name.endswith("_") and is_of_elements(name):
+        _names[func] = name.startswith("_fused_")
+    elif name == "_foreach_norm" or is_of_elements(name) and find(bare) is not None:
+        _names[func] = ("vector_norm" if bare == "norm" else bare, )
 
 
 def offer_torch_s(func):

@@ -22,8 +22,8 @@ import shardtensor as st
 from shardtensor.torch import close, scatter_tensor, use, world
 
 PROGRAMS = ("autocast", "autograd", "bags", "changes", "compile", "facts", "forward", "index", "leaves",
-            "matrices", "modules", "no_op", "ops", "packages", "placements", "short_operands", "short_way",
-            "spectra", "stale_views", "tensor", "training", "values", "views", "words")
+            "matrices", "modules", "no_op", "ops", "packages", "placements", "short_lists", "short_operands",
+            "short_way", "spectra", "stale_views", "tensor", "training", "values", "views", "words")
 FOLDER = os.environ.get("STN_TEST_CUDA_FOLDER")
 ON_STANDIN = "torch_runtime" in os.environ.get("LD_PRELOAD", "")
 
