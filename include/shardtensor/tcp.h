@@ -1,5 +1,5 @@
 /* Communicators of processes over TCP, where no MPI has started them: torchrun, a scheduler that starts programs, a
- * shell.
+ * shell. Two ranks of one machine talk through local sockets once they have met.
  *
  * All collectives are made of messages between two ranks, and reduced in rank order: the same bits as thread ranks
  * give. It moves memory of the host; of ranks on devices it is the control (nccl.h), or stages their data. Where ranks
@@ -24,8 +24,10 @@ typedef struct stn_tcp_options {
 } stn_tcp_options;
 
 /** Makes a communicator of processes that know where rank 0 is: each calls it there, and is told where the others
- *  listen. Between each pair of ranks there are two connections then. A rank whose process ends, or whose connection
- *  does, is named by all that wait for it (STN_ERR_PEER), within the deadline where its machine is lost.
+ *  listen. Between each pair of ranks there are two connections then, local sockets (AF_UNIX, Linux's abstract
+ *  namespace) where both are processes of one user in one network namespace, and TCP elsewhere or where one of the two
+ *  cannot have these. A rank whose process ends, or whose connection does, is named by all that wait for it
+ *  (STN_ERR_PEER), within the deadline where its machine is lost.
  *
  *  Collective over the `ranks` processes, in any order of coming. A process may have several, with texts of `job` of
  *  their own. `out` is written on success only.

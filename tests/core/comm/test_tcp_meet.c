@@ -74,6 +74,13 @@ static int strangers_come; /* while it is set, each listener has its strangers b
 static atomic_int n_strangers;
 static int guests[3 * STRANGERS];
 
+static int is_local(int listener)
+{
+    int domain = 0;
+    socklen_t size = sizeof domain;
+    return getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
 /* Most say nothing, some a little, and all stay. */
 static void meet_strangers(int listener)
 {
@@ -119,7 +126,7 @@ static void give_descriptors_back(void)
 int listen(int listener, int most_waiting)
 {
     const int status = (int)syscall(SYS_listen, listener, most_waiting);
-    if (status == 0 && strangers_come)
+    if (status == 0 && strangers_come && !is_local(listener))
         meet_strangers(listener);
     if (status == 0 && run_out)
         use_up_descriptors();

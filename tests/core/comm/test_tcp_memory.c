@@ -4,6 +4,7 @@
 
 #include <shardtensor/tcp.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,18 @@ static void call_all(struct caller callers[RANKS], int64_t n)
     pthread_barrier_destroy(&all_have_tried);
 }
 
+static int open_descriptors(void)
+{
+    int n = 0;
+    DIR *all = opendir("/proc/self/fd");
+    if (!CHECK_PTR(all))
+        return -1;
+    while (readdir(all))
+        n++;
+    closedir(all);
+    return n;
+}
+
 /* @return 1: this rank had its communicator before its peer's memory ran out. */
 static int check_told(const struct caller *caller, const struct caller *peer)
 {
@@ -76,6 +89,7 @@ static void who_has_met_the_others_tells_them(void)
     for (int64_t n = 1; !went_well && n < 100; n++) {
         struct caller callers[RANKS];
         const int64_t live = counted_live();
+        const int open = open_descriptors();
         call_all(callers, n);
         went_well = 1;
         for (int r = 0; r < RANKS; r++) {
@@ -85,6 +99,7 @@ static void who_has_met_the_others_tells_them(void)
             told += check_told(&callers[r], &callers[1 - r]);
         }
         CHECK_I64(counted_live(), live);
+        CHECK_I64(open_descriptors(), open);
     }
     CHECK(went_well);
     CHECK(told > 4);

@@ -1,25 +1,26 @@
 #include "core/comm/tcp/callers.h"
 
 #include "core/base/host_alloc.h"
+#include "core/comm/tcp/local.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
-enum { STRANGERS = 64 /* that are listened to beside the ranks */ };
+enum { STRANGERS = 64 /* that are listened to beside the ranks */, LISTENERS = 2 };
 static const double rest = 0.02; /* seconds */
 
 /* The same words in another order of bytes are another number, so that machines which cannot understand each other do
  * not try. */
 struct stni_tcp_head stni_tcp_hello_head(uint64_t job)
 {
-    return (struct stni_tcp_head){UINT64_C(0x53544e2d54435032), job};
+    return (struct stni_tcp_head){UINT64_C(0x53544e2d54435033), job};
 }
 
 struct stni_tcp_head stni_tcp_answer_head(uint64_t job)
 {
-    return (struct stni_tcp_head){UINT64_C(0x53544e2d54434132), job};
+    return (struct stni_tcp_head){UINT64_C(0x53544e2d54434133), job};
 }
 
 int stni_tcp_get_answer(int socket, uint64_t job, struct stni_tcp_answer *answer, double until)
@@ -32,9 +33,9 @@ int stni_tcp_get_answer(int socket, uint64_t job, struct stni_tcp_answer *answer
 /* Callers that were answered are ranks, one call each: they leave room for strangers. */
 int stni_tcp_callers_init(struct stni_tcp_callers *callers, int listener, uint64_t job, int ranks)
 {
-    *callers = (struct stni_tcp_callers){.listener = listener, .job = job, .most = ranks + STRANGERS};
+    *callers = (struct stni_tcp_callers){.listener = listener, .here = -1, .job = job, .most = ranks + STRANGERS};
     callers->at = stni_malloc((size_t)callers->most * sizeof *callers->at);
-    callers->polled = stni_malloc((size_t)(callers->most + 1) * sizeof *callers->polled);
+    callers->polled = stni_malloc((size_t)(callers->most + LISTENERS) * sizeof *callers->polled);
     return callers->at && callers->polled;
 }
 
@@ -42,6 +43,7 @@ void stni_tcp_callers_fini(struct stni_tcp_callers *callers)
 {
     while (callers->n > 0)
         stni_tcp_drop_caller(callers, &callers->at[callers->n - 1]);
+    stni_tcp_close(&callers->here);
     stni_free(callers->at);
     stni_free(callers->polled);
 }
@@ -116,14 +118,27 @@ static void make_room(struct stni_tcp_callers *callers)
         stni_tcp_drop_caller(callers, longest);
 }
 
-/* Who cannot be accepted still waits at the listener, which would be ready again at once. */
-static void admit(struct stni_tcp_callers *callers)
+/* Who cannot be accepted still waits at the listener, which would be ready again at once. Local calls that cannot be
+ * for another reason than want of descriptors have an end: those who called come over TCP. */
+static void refuse(struct stni_tcp_callers *callers, int *listener)
+{
+    callers->is_full = errno == EMFILE || errno == ENFILE;
+    callers->rests_until = stni_tcp_now() + rest;
+    if (listener == &callers->here && !callers->is_full)
+        stni_tcp_close(listener);
+}
+
+static void admit(struct stni_tcp_callers *callers, int *listener)
 {
     struct stni_tcp_caller caller = {.until = stni_tcp_now() + STNI_TCP_PATIENCE};
-    caller.socket = stni_tcp_accept(callers->listener, 0, &caller.from);
-    callers->is_full = caller.socket < 0 && (errno == EMFILE || errno == ENFILE);
+    caller.socket = stni_tcp_accept(*listener, 0, &caller.from);
     if (caller.socket < 0) {
-        callers->rests_until = stni_tcp_now() + rest;
+        refuse(callers, listener);
+        return;
+    }
+    callers->is_full = 0;
+    if (listener == &callers->here && !stni_tcp_use_here(caller.socket)) {
+        stni_tcp_close(&caller.socket);
         return;
     }
     if (callers->n == callers->most)
@@ -145,12 +160,14 @@ static double next_end(const struct stni_tcp_callers *callers, int rests, double
  * last into its place. */
 static void listen_to_all(struct stni_tcp_callers *callers, double until)
 {
+    int *const listeners[LISTENERS] = {&callers->listener, &callers->here};
     const int n = callers->n, rests = stni_tcp_now() < callers->rests_until;
     const double left = next_end(callers, rests, until) - stni_tcp_now();
     for (int i = 0; i < n; i++)
         callers->polled[i] = (struct pollfd){callers->at[i].socket, POLLIN, 0};
-    callers->polled[n] = (struct pollfd){rests ? -1 : callers->listener, POLLIN, 0};
-    if (poll(callers->polled, (nfds_t)n + 1, left < 0 ? 0 : left > 1 ? 1000 : (int)(left * 1000) + 1) < 0)
+    for (int i = 0; i < LISTENERS; i++)
+        callers->polled[n + i] = (struct pollfd){rests ? -1 : *listeners[i], POLLIN, 0};
+    if (poll(callers->polled, (nfds_t)(n + LISTENERS), left < 0 ? 0 : left > 1 ? 1000 : (int)(left * 1000) + 1) < 0)
         return;
     const double now = stni_tcp_now();
     for (int i = n - 1; i >= 0; i--) {
@@ -159,8 +176,9 @@ static void listen_to_all(struct stni_tcp_callers *callers, double until)
         if (!is_there || (now > caller->until && caller->got < wanted(caller)))
             stni_tcp_drop_caller(callers, caller);
     }
-    if (callers->polled[n].revents)
-        admit(callers);
+    for (int i = 0; i < LISTENERS; i++)
+        if (callers->polled[n + i].revents)
+            admit(callers, listeners[i]);
 }
 
 struct stni_tcp_caller *stni_tcp_next_caller(struct stni_tcp_callers *callers, double until)

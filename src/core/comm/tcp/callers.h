@@ -19,6 +19,7 @@ struct stni_tcp_head {
 struct stni_tcp_hello {
     struct stni_tcp_head head;
     int32_t rank, ranks, lane, port;
+    uint8_t name[STNI_TCP_NAME]; /* port and name: where it listens */
 };
 
 struct stni_tcp_answer {
@@ -45,6 +46,7 @@ struct stni_tcp_caller {
 
 struct stni_tcp_callers {
     int listener;
+    int here;           /* a listener for local calls, which is the callers'; -1: none */
     int is_full;        /* no descriptor was free for the last one who called */
     double rests_until; /* then the listener is looked at again */
     uint64_t job;
@@ -53,10 +55,10 @@ struct stni_tcp_callers {
     struct pollfd *polled;
 };
 
-/* For a job of so many ranks. @return 0: no memory. */
+/* For a job of so many ranks; none can call by a local socket yet. @return 0: no memory. */
 int stni_tcp_callers_init(struct stni_tcp_callers *callers, int listener, uint64_t job, int ranks);
 
-/* Ends the calls of all who are left. */
+/* Ends the calls of all who are left, and of those who wait at the local listener. */
 void stni_tcp_callers_fini(struct stni_tcp_callers *callers);
 
 /* Waits until somebody has said all that is to be said before an answer, or after it. @return NULL: nobody has until

@@ -1,5 +1,5 @@
 /* How the ranks of a job find each other: all call rank 0, which tells each where the others listen; then each pair
- * connects.
+ * connects, by local sockets where both are on one machine.
  *
  * A rank may be stopped for a while, and a caller have given up by then and call again. So no call counts before both
  * ends know of it: rank 0 answers and the caller says that it has heard the answer; of a pair that connects the one who
@@ -8,6 +8,7 @@
 
 #include "core/base/host_alloc.h"
 #include "core/comm/tcp/callers.h"
+#include "core/comm/tcp/local.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,8 +39,13 @@ static int *lane_of(const struct meeting *m, int rank, int lane)
 static struct stni_tcp_hello hello_of(const struct meeting *m, int lane)
 {
     const struct stni_tcp_wish *wish = m->wish;
-    return (struct stni_tcp_hello){stni_tcp_hello_head(wish->job), wish->rank, wish->ranks, lane,
-                                   stni_tcp_port_of(m->listener)};
+    struct stni_tcp_hello hello = {.head = stni_tcp_hello_head(wish->job),
+                                   .rank = wish->rank,
+                                   .ranks = wish->ranks,
+                                   .lane = lane,
+                                   .port = stni_tcp_port_of(m->listener)};
+    memcpy(hello.name, m->places[wish->rank].name, sizeof hello.name);
+    return hello;
 }
 
 static struct stni_tcp_answer answer_of(const struct meeting *m, enum answer answer)
@@ -94,6 +100,7 @@ static void keep_caller(struct meeting *m, struct stni_tcp_caller *caller)
     const int rank = caller->hello.rank;
     m->places[rank] = caller->from;
     m->places[rank].port = (uint16_t)caller->hello.port;
+    memcpy(m->places[rank].name, caller->hello.name, sizeof caller->hello.name);
     m->called[rank] = stni_tcp_take_caller(&m->callers, caller);
 }
 
@@ -207,35 +214,58 @@ static stn_status call_rank_0(struct meeting *m)
 static void complete_places(struct meeting *m)
 {
     const struct stni_tcp_place home = stni_tcp_peer_of(m->called[0]);
-    m->places[0] = home;
+    memcpy(m->places[0].address, home.address, sizeof home.address);
+    m->places[0].port = home.port;
     for (int r = 1; r < m->wish->ranks; r++)
         if (stni_tcp_is_loopback(&m->places[r]))
             memcpy(m->places[r].address, home.address, sizeof home.address);
 }
 
-/* Again where the other took this rank for a stranger: it was late with its hello. */
-static stn_status connect_lane(struct meeting *m, int rank, int lane)
+/* @return 0: the other took this rank for a stranger, which was late with its hello, or has gone. */
+static int introduce(const struct meeting *m, int made, int rank, int lane)
 {
     const struct stni_tcp_hello hello = hello_of(m, lane);
     struct stni_tcp_answer answer;
+    return stni_tcp_put(made, &hello, sizeof hello, m->until) &&
+           stni_tcp_get_answer(made, m->wish->job, &answer, m->until) && answer.rank == rank;
+}
+
+/* @return 0: it is to be made over TCP. */
+static int connect_here(struct meeting *m, int rank, int lane)
+{
+    int *made = lane_of(m, rank, lane);
+    *made = stni_tcp_connect_here(&m->places[rank]);
+    if (*made >= 0 && introduce(m, *made, rank, lane))
+        return 1;
+    stni_tcp_close(made);
+    return 0;
+}
+
+static stn_status connect_lane(struct meeting *m, int rank, int lane)
+{
     int *made = lane_of(m, rank, lane);
     for (;;) {
         *made = stni_tcp_connect(&m->places[rank], m->until);
         if (*made < 0 || stni_tcp_now() >= m->until)
             return stni_error_set(m->error, STN_ERR_COMM, "rank %d cannot be reached from rank %d", rank,
                                   m->wish->rank);
-        if (stni_tcp_put(*made, &hello, sizeof hello, m->until) &&
-            stni_tcp_get_answer(*made, m->wish->job, &answer, m->until) && answer.rank == rank)
+        if (introduce(m, *made, rank, lane))
             return STN_OK;
         stni_tcp_close(made);
         pause_a_little();
     }
 }
 
+/* The lane of messages last, which is a local one only where the others are: what closes it is known at once, and a
+ * notice that was sent before has come by then. */
 static stn_status connect_to(struct meeting *m, int rank)
 {
-    for (int lane = 0; lane < STNI_TCP_LANES; lane++)
-        STNI_TRY(connect_lane(m, rank, lane));
+    int is_here = 1;
+    for (int lane = STNI_TCP_LANES - 1; lane >= 0; lane--) {
+        is_here = is_here && connect_here(m, rank, lane);
+        if (!is_here)
+            STNI_TRY(connect_lane(m, rank, lane));
+    }
     return STN_OK;
 }
 
@@ -270,6 +300,7 @@ static stn_status meet(struct meeting *m)
     STNI_TRY(begin_listening(m));
     if (!stni_tcp_callers_init(&m->callers, m->listener, m->wish->job, m->wish->ranks))
         return stni_error_set(m->error, STN_ERR_MEMORY, "out of memory: %d ranks", m->wish->ranks);
+    m->callers.here = stni_tcp_listen_here(&m->places[m->wish->rank], m->wish->ranks + 16);
     STNI_TRY(m->wish->rank == 0 ? receive_all(m) : call_rank_0(m));
     if (m->wish->rank > 0)
         complete_places(m);
@@ -293,7 +324,8 @@ static void close_all(int *descriptors, int n)
 stn_status stni_tcp_meet(const struct stni_tcp_wish *wish, int *lanes, struct stni_error *error)
 {
     const double seconds = wish->deadline_seconds, until = seconds < 0 ? 1e18 : stni_tcp_now() + seconds;
-    struct meeting m = {.wish = wish, .until = until, .listener = -1, .lanes = lanes, .error = error};
+    struct meeting m = {
+        .wish = wish, .until = until, .listener = -1, .callers.here = -1, .lanes = lanes, .error = error};
     stn_status status = STN_ERR_MEMORY;
     m.called = stni_malloc((size_t)wish->ranks * sizeof *m.called);
     m.places = stni_calloc((size_t)wish->ranks, sizeof *m.places);

@@ -66,8 +66,9 @@ double stni_tcp_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Small messages go at once, and a machine that has gone is noticed some time. */
-static int prepare(int socket)
+/* Small messages go at once, and a machine that has gone is noticed some time. Local sockets are so anyway, and take
+ * no options of TCP. */
+int stni_tcp_prepare(int socket)
 {
     int on = 1;
     if (socket < 0)
@@ -82,7 +83,7 @@ static int prepare(int socket)
 static int listen_as(int family, int port, int most_waiting)
 {
     union address at = {.any.sa_family = (sa_family_t)family};
-    int off = 0, on = 1, made = prepare(socket(family, SOCK_STREAM, 0));
+    int off = 0, on = 1, made = stni_tcp_prepare(socket(family, SOCK_STREAM, 0));
     if (made < 0)
         return -1;
     if (family == AF_INET6) {
@@ -129,11 +130,11 @@ static int is_ready(int socket, short events, double until)
 
 int stni_tcp_accept(int listener, double until, struct stni_tcp_place *from)
 {
-    union address at;
+    union address at = {0};
     socklen_t size = sizeof at;
     if (!is_ready(listener, POLLIN, until))
         return -1;
-    int made = prepare(accept(listener, &at.any, &size));
+    int made = stni_tcp_prepare(accept(listener, &at.any, &size));
     if (made >= 0)
         *from = place_of(&at);
     return made;
@@ -155,8 +156,17 @@ static struct stni_tcp_place own_end_of(int socket)
     return place_of(&at);
 }
 
+static int is_local(int socket)
+{
+    int domain = AF_UNSPEC;
+    socklen_t size = sizeof domain;
+    return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
 int stni_tcp_is_here(int socket)
 {
+    if (is_local(socket))
+        return 1;
     const struct stni_tcp_place here = own_end_of(socket), there = stni_tcp_peer_of(socket);
     return memcmp(here.address, there.address, sizeof here.address) == 0;
 }
@@ -173,7 +183,7 @@ int stni_tcp_connect(const struct stni_tcp_place *place, double until)
     union address at;
     int failed = 0;
     socklen_t size = address_of(place, &at), room = sizeof failed;
-    int made = prepare(socket(at.any.sa_family, SOCK_STREAM, 0));
+    int made = stni_tcp_prepare(socket(at.any.sa_family, SOCK_STREAM, 0));
     if (made < 0)
         return -1;
     const int is_made =

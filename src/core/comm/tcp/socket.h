@@ -13,10 +13,13 @@ enum {
     STNI_TCP_MEETING = STNI_TCP_LANES
 };
 
+enum { STNI_TCP_NAME = 16 /* bytes */ };
+
 /* An address without the padding and order of sockaddr. */
 struct stni_tcp_place {
     uint8_t address[16]; /* an IPv4 address as IPv6 writes it, ::ffff:a.b.c.d */
     uint16_t port;
+    uint8_t name[STNI_TCP_NAME]; /* of the local socket there (local.h); zeros: none */
 };
 
 /* Seconds of a clock that only goes forward. */
@@ -45,8 +48,11 @@ int stni_tcp_is_loopback(const struct stni_tcp_place *place);
 /* Where the other end of a connection is, by its address. */
 struct stni_tcp_place stni_tcp_peer_of(int socket);
 
-/* Whether both ends of a connection are on this machine: they have one address. */
+/* Whether both ends of a connection are on this machine: it is a local one, or they have one address. */
 int stni_tcp_is_here(int socket);
+
+/* What every socket of ours is: it does not block, and ends with exec. @return `socket`; -1 for -1. */
+int stni_tcp_prepare(int socket);
 
 void stni_tcp_close(int *socket);
 

@@ -1,7 +1,8 @@
 /* Ranks that are processes, on one machine or many, over TCP: for jobs that were started without MPI, and for the hosts
  * of ranks on devices.
  *
- * A family is a set of processes with two connections between each pair: one for messages, one for notices. A notice is
+ * A family is a set of processes with two connections between each pair, which are local sockets on one machine
+ * (local.h): one for messages, one for notices. A notice is
  * short, says that a rank has failed or left, and never stands behind a message that nobody takes. A group is a set of
  * ranks with a channel, a number that its messages carry.
  *
