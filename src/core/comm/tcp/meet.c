@@ -230,14 +230,19 @@ static int introduce(const struct meeting *m, int made, int rank, int lane)
            stni_tcp_get_answer(made, m->wish->job, &answer, m->until) && answer.rank == rank;
 }
 
-/* @return 0: it is to be made over TCP. */
+/* Once more where the hello may have been late. @return 0: the lane is to be made over TCP. */
 static int connect_here(struct meeting *m, int rank, int lane)
 {
+    enum { TRIES = 2 };
     int *made = lane_of(m, rank, lane);
-    *made = stni_tcp_connect_here(&m->places[rank]);
-    if (*made >= 0 && introduce(m, *made, rank, lane))
-        return 1;
-    stni_tcp_close(made);
+    for (int i = 0; i < TRIES; i++) {
+        *made = stni_tcp_connect_here(&m->places[rank]);
+        if (*made < 0)
+            return 0;
+        if (introduce(m, *made, rank, lane))
+            return 1;
+        stni_tcp_close(made);
+    }
     return 0;
 }
 
