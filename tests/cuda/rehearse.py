@@ -17,7 +17,7 @@ ROOT, BUILD = map(pathlib.Path, sys.argv[1:3])
 CASES = ["add-00", "conv2d-00", "cumsum-00", "matmul-00", "softmax-00", "sum-00"]
 PROGRAMS = "launches queues"
 TESTS = "ops.number_fits train.steps_state"
-ROWS = {"host": 4, "memory": 6, "ranks": 8, "haloconv": 12, "step": 2, "nccl": 2, "op": 14, "own": 9}  # of the benchmarks, by their names
+ROWS = {"host": 4, "memory": 6, "offload": 3, "ranks": 8, "haloconv": 12, "step": 2, "nccl": 2, "op": 14, "own": 9}  # of the benchmarks, by their names
 # All that the script may call there. No compiler, Meson, Ninja or Python.
 TOOLS = """awk bash cat cp cut date dirname env find grep head mkdir mktemp mv nproc realpath rm sed setsid sleep sort split tail true uname xargs""".split()
 NVIDIA_SMI = """#!/bin/sh
