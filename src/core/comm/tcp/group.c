@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-static const double spins = 1e-4;     /* seconds without sleeping: what is answered at once comes within them */
 static const double answering = 0.25; /* seconds that ranks have to say whom they wait for */
 
 void stni_tcp_lock(struct stni_tcp_family *family)
@@ -136,7 +135,7 @@ static stn_status wait(struct stni_tcp_member *member, const struct stni_tcp_cal
             if (now - asked > answering)
                 return fail_late(member, transfers, n);
         }
-        if (!stni_tcp_progress(family, now - began > spins))
+        if (!stni_tcp_progress(family, now - began > family->spins))
             member->waited += (int64_t)((stni_tcp_now() - now) * 1e9);
         if (atomic_load(&family->callers) > 0)
             let_in(family);

@@ -11,9 +11,11 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WORDS = STN_MAX_AGREE / (int)sizeof(int64_t) };
 static const double deadline = 300; /* seconds, where none is given */
+static const double spins = 1e-4;
 
 /* Families */
 
@@ -32,10 +34,14 @@ struct stni_tcp_family *stni_tcp_family_create(int rank, int size, const int *la
     }
     family->rank = rank;
     family->size = size;
+    int here = 0;
     for (int r = 0; r < size; r++) {
         memcpy(family->peers[r].lanes, lanes + STNI_TCP_LANES * r, sizeof family->peers[r].lanes);
         family->peers[r].is_elsewhere = r != rank && !stni_tcp_is_here(family->peers[r].lanes[STNI_TCP_MESSAGES]);
+        here += !family->peers[r].is_elsewhere;
     }
+    /* Where ranks share a core, who spins keeps from it whom it waits for. */
+    family->spins = here <= sysconf(_SC_NPROCESSORS_ONLN) ? spins : 0;
     pthread_mutex_init(&family->lock, NULL);
     return family;
 }

@@ -82,6 +82,7 @@ struct stni_tcp_made {
 struct stni_tcp_family {
     atomic_int refs; /* members of this process */
     int rank, size;
+    double spins;         /* seconds in which who waits does not sleep: what is answered at once comes within them */
     atomic_int callers;   /* threads that want the lock: who waits for messages lets them in */
     pthread_mutex_t lock; /* of all that follows */
     struct stni_tcp_peer *peers;
