@@ -159,9 +159,12 @@ static PyObject *changed(lists *l, PyObject *func, PyObject *args, PyObject *key
     if (!counted)
         return NULL;
     Py_DECREF(counted);
-    PyObject *result = PyObject_Call(func, args, keywords);
+    PyObject *result = PyObject_Call(func, args, keywords), *raised[3];
+    PyErr_Fetch(&raised[0], &raised[1], &raised[2]); /* some may be changed even so */
     if (tell(l) < 0)
         Py_CLEAR(result);
+    if (raised[0])
+        PyErr_Restore(raised[0], raised[1], raised[2]);
     return result;
 }
 

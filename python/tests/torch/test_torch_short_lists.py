@@ -107,6 +107,19 @@ class ShortLists(TestCase):
                     f(x, y)
                     self.assertEqual(calls, [])
 
+    @on_ranks(1, 2)
+    def test_what_torch_refuses_is_refused(self, mesh):
+        whole = torch.arange(8).reshape(4, 2)
+        x, y = [spread(whole, mesh, Shard(0))], [spread(numbers(4, 2), mesh, Shard(0))]
+        with torch.no_grad():
+            for way in "long", "short":
+                torch._foreach_add_(x, 0)
+                self.assertRaisesRegex(RuntimeError, "can't be cast", torch._foreach_mul_, x, 2.5)
+                self.assertRaises(RuntimeError, torch._foreach_add_, x, y)
+                self.assertRaises((RuntimeError, TypeError), torch._foreach_add_, x, "2")
+                self.assertRaises((RuntimeError, TypeError), torch._foreach_add_, x, [1, 2])
+                self.close(x[0], whole)
+
     @on_ranks(2)
     def test_views_nodes_and_pending_sums_hear_of_a_change(self, mesh):
         X = numbers(5, 4)
