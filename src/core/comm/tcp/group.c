@@ -95,9 +95,7 @@ static stn_status fail_late(struct stni_tcp_member *member, const struct stni_tc
     const int late = stni_tcp_list_late(family, list, sizeof list, &listed), one = listed == 1;
     snprintf(text, sizeof text, "%s: deadline of %g s passed, %srank%s %s%s", member->collective,
              member->deadline_seconds, late ? "" : "waiting for ", one ? "" : "s", list,
-             late  ? " had not arrived"
-             : one ? ", which waits too"
-                   : ", which wait too");
+             late ? " had not arrived" : one ? ", which waits too" : ", which wait too");
     return fail_locked(member, STN_ERR_TIMEOUT, text);
 }
 
