@@ -134,7 +134,7 @@ def by_torch(func, args, kwargs):
     for tensor in ours:
         _moves.lay_gradients(tensor)
 
-    keeps = recorded(list(tensors((args, kwargs))))
+    keeps = recorded(tensors((args, kwargs)))
 
     def promoted(tensor):
         plain = getattr(tensor, "_handle", None) is None and not is_transformed(tensor)
@@ -174,8 +174,8 @@ def written_above(func, args, kwargs):
     """The tensors that a function changes: `out`, or the first argument of one in place, by its name or by an argument
     `inplace`, which may be a list, and which torch's initializers hand on by name."""
     if kwargs.get("out") is not None:
-        return list(tensors(kwargs["out"]))
-    return list(tensors([*args, *kwargs.values()][:1])) if is_in_place(func, args, kwargs) else []
+        return tensors(kwargs["out"])
+    return tensors([*args, *kwargs.values()][:1]) if is_in_place(func, args, kwargs) else []
 
 
 def whole_above(func, args, kwargs, mesh):

@@ -98,7 +98,7 @@ def fits_chunks(func, args, kwargs):
 def of_one_shape(func, args, kwargs):
     """The arguments of a pointwise function with all that has dims expanded to one shape; numbers without dims stay, of
     which torch's promotion thinks less. None of what torch is to refuse."""
-    all_of, ours = list(tensors((args, kwargs))), sharded((args, kwargs))
+    all_of, ours = tensors((args, kwargs)), sharded((args, kwargs))
     shape, mesh = ours[0].shape, ours[0]._handle.spec.mesh
     if all(t.shape == shape if getattr(t, "_handle", None) is not None else t.ndim == 0 for t in all_of):
         return args, kwargs

@@ -83,7 +83,7 @@ def on_matrices(func, args, kwargs):
     operands = args[:n]
     if n == 0 or len(operands) < n or not all(isinstance(t, torch.Tensor) and t.dtype in NAMES for t in operands):
         return NotImplemented
-    ours, rest = sharded(operands), list(tensors((args[n:], kwargs)))
+    ours, rest = sharded(operands), tensors((args[n:], kwargs))
     if not ours or any(t.ndim > 0 for t in rest) or kwargs.get("check_errors", False):
         return NotImplemented
     of_operands, of_results = dims_of(name, operands)

@@ -40,7 +40,7 @@ def recurrent(names):
         words = words_of(names, args, kwargs)
         if words is None or not hasattr(words.get("input"), "_handle") or _traced.is_traced(words["input"]):
             return NotImplemented  # packed sequences have another signature
-        tensor, states = words["input"], list(tensors(words["hx"]))
+        tensor, states = words["input"], tensors(words["hx"])
         dim, samples = (0, 0) if names is CELL else (1, 0 if words.get("batch_first") else 1)
         if tensor.ndim != (2 if names is CELL else 3) or any(
                 t.ndim != tensor.ndim or t.shape[dim] != tensor.shape[samples] or t.dtype not in NAMES for t in states):

@@ -42,7 +42,7 @@ def change(func, args, kwargs, direct):
         refuse_turn(tensor, func.__name__)
         return direct()
     part_copies(tensor)
-    if not recorded(list(tensors((args, kwargs)))):
+    if not recorded(tensors((args, kwargs))):
         try:
             result = direct()
         except (StateError, LayoutError):
@@ -53,7 +53,7 @@ def change(func, args, kwargs, direct):
     if not getattr(tensor, "_node_view", False):
         return beside_views(tensor, direct)
     if getattr(tensor, "_detached", False):
-        if recorded(list(tensors((args, kwargs)))):
+        if recorded(tensors((args, kwargs))):
             return direct()  # which is refused: the graph does not know what it shows
         with torch.no_grad():
             return apart(func, args, kwargs)
@@ -64,7 +64,7 @@ def changed_in_list(func, args, kwargs):
     """Of a list that a function changes what is no view and has some, where gradients follow: below autograd, as an
     optimizer's, their elements alone change."""
     values = args[0] if args and isinstance(args[0], (list, tuple)) else ()
-    if not values or not is_in_place(func, args, kwargs) or not recorded(list(tensors((args, kwargs)))):
+    if not values or not is_in_place(func, args, kwargs) or not recorded(tensors((args, kwargs))):
         return []
     return [t for t in tensors(values) if not getattr(t, "_node_view", False) and getattr(t, "_node_views", None)]
 

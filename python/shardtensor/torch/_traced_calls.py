@@ -54,7 +54,7 @@ def layout_of_chunks(func, args, kwargs):
     have no dims, and no gradient, which would be of all ranks' elements. None: there is none."""
     if not is_pointwise(func):
         return None
-    all_of = list(tensors((args, kwargs)))
+    all_of = tensors((args, kwargs))
     ours = [t for t in all_of if is_traced(t)]
     spec = ours[0]._handle.spec
     alike = all(t.shape == ours[0].shape and t._handle.spec.like(dtype=spec.dtype) == spec for t in ours)

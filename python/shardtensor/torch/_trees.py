@@ -9,13 +9,19 @@ import torch
 def tensors(value):
     """All tensors of a tree."""
     if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for entry in value:
-            yield from tensors(entry)
-    elif isinstance(value, dict):
-        for entry in value.values():
-            yield from tensors(entry)
+        return [value]
+    found = []
+    gather(value, found)
+    return found
+
+
+def gather(value, found):
+    """Puts the tensors below a tree's root into a list."""
+    for entry in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        if isinstance(entry, torch.Tensor):
+            found.append(entry)
+        elif isinstance(entry, (list, tuple, dict)):
+            gather(entry, found)
 
 
 def sharded(value):
