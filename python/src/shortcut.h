@@ -16,7 +16,7 @@ enum {
                      that is this op of each of a list, ... of one that is torch's own whatever a tensor holds, or
                      steps(args, kwargs), which gives [(name of an op, its attributes), ...] or
                      None}: those that may come here */
-    UNLESS,        /* {name of an op: what has its calls go the long way, of the following enum} */
+    UNLESS,        /* {name of an op: what there is to look at in its calls, of the following enum} */
     AUTOCAST,      /* whether torch's autocast is on, for any device */
     CAST,          /* (name of an op, inputs): the inputs as autocast has it see them, a tuple */
     TAKES_PLAIN,   /* whether plain tensors may come beside ShardTensors, as Replicate ones */
@@ -122,6 +122,12 @@ typedef struct stnp_short_call {
     uint32_t rigid; /* bit i: result i has no gradient, as integers and truths have none */
     int is_view;    /* whether a result is */
 } stnp_short_call;
+
+/** Objects as a tuple, None where one is NULL. */
+PyObject *stnp_short_tuple(PyObject *const *objects, int n);
+
+/** Whether a reduction is pending. */
+int stnp_short_is_pending(const stn_spec *spec);
 
 /** A call that holds nothing yet. */
 void stnp_short_begin(stnp_short_call *call);

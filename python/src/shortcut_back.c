@@ -37,17 +37,20 @@ static int is_leaf(const application *a, int i)
     return is;
 }
 
+int stnp_short_is_pending(const stn_spec *spec)
+{
+    const stn_mesh *mesh = stn_spec_mesh(spec);
+    for (int axis = 0; mesh && axis < stn_mesh_ndim(mesh); axis++) {
+        if (stn_spec_placement(spec, axis).kind == STN_PLACE_PARTIAL)
+            return 1;
+    }
+    return 0;
+}
+
 /** Whether it lies as a complete gradient of a tensor of spec `forward`. */
 static int is_complete(const stn_tensor *grad, const stn_spec *forward)
 {
-    const stn_mesh *mesh = stn_spec_mesh(forward);
-    if (stn_tensor_spec(grad) != forward)
-        return 0;
-    for (int axis = 0; mesh && axis < stn_mesh_ndim(mesh); axis++) {
-        if (stn_spec_placement(forward, axis).kind == STN_PLACE_PARTIAL)
-            return 0;
-    }
-    return 1;
+    return stn_tensor_spec(grad) == forward && !stnp_short_is_pending(forward);
 }
 
 /** Whether both are the same elements in the same memory. */

@@ -200,6 +200,17 @@ PyObject *stnp_short_run(stnp_shortcut *self, stnp_short_call *call, uint32_t ne
     return n > 1 || call->op->returns_list ? wrap_all(self, call, outputs, n) : wrap_output(self, call, outputs[0], 0);
 }
 
+PyObject *stnp_short_tuple(PyObject *const *objects, int n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    for (int i = 0; tuple && i < n; i++) {
+        PyObject *object = objects[i] ? objects[i] : Py_None;
+        Py_INCREF(object);
+        PyTuple_SetItem(tuple, i, object);
+    }
+    return tuple;
+}
+
 void stnp_short_begin(stnp_short_call *call)
 {
     call->op = NULL;

@@ -16,24 +16,12 @@ static int is_on(const stnp_shortcut *self)
     return is;
 }
 
-/** The inputs as a tuple, None where one is absent. */
-static PyObject *inputs_of(const stnp_short_call *call)
-{
-    PyObject *inputs = PyTuple_New(call->bound.n_inputs);
-    for (int i = 0; inputs && i < call->bound.n_inputs; i++) {
-        PyObject *input = call->bound.inputs[i] ? call->bound.inputs[i] : Py_None;
-        Py_INCREF(input);
-        PyTuple_SetItem(inputs, i, input);
-    }
-    return inputs;
-}
-
 int stnp_short_autocast(stnp_shortcut *self, PyObject *name, stnp_short_call *call)
 {
     const int on = unless(self, name) & STNP_UNLESS_CAST ? is_on(self) : 0;
     if (on <= 0)
         return on;
-    PyObject *inputs = inputs_of(call);
+    PyObject *inputs = stnp_short_tuple(call->bound.inputs, call->bound.n_inputs);
     call->cast = inputs ? PyObject_CallFunctionObjArgs(self->parts[CAST], name, inputs, NULL) : NULL;
     Py_XDECREF(inputs);
     if (!call->cast || stnp_want(call->cast, &PyTuple_Type, "cast inputs") < 0 ||

@@ -11,16 +11,6 @@ typedef struct lists {
     stnp_context *context; /* borrowed */
 } lists;
 
-static int is_pending(const stn_spec *spec)
-{
-    const stn_mesh *mesh = stn_spec_mesh(spec);
-    for (int axis = 0; mesh && axis < stn_mesh_ndim(mesh); axis++) {
-        if (stn_spec_placement(spec, axis).kind == STN_PLACE_PARTIAL)
-            return 1;
-    }
-    return 0;
-}
-
 /** The chunk as torch sees it, a new reference; asked for once and then kept with the handle that it is of. */
 static PyObject *chunk_of(const lists *l, PyObject *tensor, PyObject *handle)
 {
@@ -36,8 +26,8 @@ static PyObject *chunk_of(const lists *l, PyObject *tensor, PyObject *handle)
 static int fits(const lists *l, PyObject *tensor, const stnp_tensor *handle, const stnp_tensor *first)
 {
     const stn_spec *spec = stn_tensor_spec(handle->handle);
-    return spec == stn_tensor_spec(first->handle) && !is_pending(spec) && !stn_tensor_is_view(handle->handle) &&
-           stnp_short_is_watched(l->self, tensor) == 0;
+    return spec == stn_tensor_spec(first->handle) && !stnp_short_is_pending(spec) &&
+           !stn_tensor_is_view(handle->handle) && stnp_short_is_watched(l->self, tensor) == 0;
 }
 
 /** What torch's function gets for an entry of a list. NULL, perhaps with an exception: the long way. */

@@ -41,11 +41,8 @@ static PyObject *or_none(PyObject *object)
 /** (op, handles), which the forward of the node gets as one. */
 static PyObject *op_and_handles(const stnp_short_call *call)
 {
-    PyObject *handles = PyTuple_New(call->n_handles), *both = NULL;
-    for (int i = 0; handles && i < call->n_handles; i++)
-        PyTuple_SetItem(handles, i, or_none(call->handles[i]));
-    if (handles)
-        both = PyTuple_Pack(2, (PyObject *)call->op, handles);
+    PyObject *handles = stnp_short_tuple(call->handles, call->n_handles);
+    PyObject *both = handles ? PyTuple_Pack(2, (PyObject *)call->op, handles) : NULL;
     Py_XDECREF(handles);
     return both;
 }

@@ -53,13 +53,8 @@ int stnp_short_note(stnp_shortcut *self, const stnp_short_call *call, PyObject *
 {
     if (!call->is_view)
         return 0;
-    PyObject *values = PyTuple_New(n), *done = NULL;
+    PyObject *values = stnp_short_tuple(tensors, n), *done = NULL;
     PyObject *results = PyList_Check(result) ? PyList_AsTuple(result) : PyTuple_Pack(1, result);
-    for (int i = 0; values && i < n; i++) {
-        PyObject *tensor = tensors[i] ? tensors[i] : Py_None;
-        Py_INCREF(tensor);
-        PyTuple_SetItem(values, i, tensor);
-    }
     if (values && results)
         done =
             PyObject_CallFunctionObjArgs(self->parts[NOTE_VIEWS], (PyObject *)call->op, attrs, values, results, NULL);

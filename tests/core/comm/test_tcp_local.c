@@ -1,12 +1,13 @@
 /* Ranks of one machine talk through local sockets, and over TCP where one of them cannot. */
+#include "descriptors.h"
 #include "harness.h"
+#include "other_service.h"
 
 #include "core/comm/tcp/callers.h"
 #include "core/comm/tcp/tcp.h"
 
 #include <shardtensor/tcp.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -219,18 +220,6 @@ static struct caller caller_of(int rank, int ranks, const char *job, double seco
                                        .deadline_seconds = seconds}};
 }
 
-static int open_descriptors(void)
-{
-    int n = 0;
-    DIR *all = opendir("/proc/self/fd");
-    if (!CHECK_PTR(all))
-        return -1;
-    while (readdir(all))
-        n++;
-    closedir(all);
-    return n;
-}
-
 /* Each on a thread; all meet soon, and leave no descriptor. */
 static void call_all(struct caller *callers, int n)
 {
@@ -307,33 +296,13 @@ static void each_pair_that_cannot_takes_tcp_and_no_other(void)
             who_cannot_is_met_over_tcp((enum fault)fault_is, faulty);
 }
 
-/* Hears callers until it is shut down. */
-struct service {
-    int listener, echoes, heard;
-};
-
-static void *serve(void *arg)
-{
-    static const char banner[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n and as much as an answer has";
-    struct service *service = arg;
-    char said[256];
-    for (int call; (call = accept(service->listener, NULL, NULL)) >= 0; close(call)) {
-        const ssize_t n = recv(call, said, sizeof said, 0);
-        if (n <= 0)
-            continue;
-        service->heard++;
-        CHECK(send(call, service->echoes ? said : banner, service->echoes ? (size_t)n : sizeof banner, MSG_NOSIGNAL) >
-              0);
-    }
-    return NULL;
-}
-
 static void one_that_answers_as_no_rank_does_is_left(void)
 {
+    static const char banner[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n and as much as an answer has";
     struct service services[SERVICES];
     pthread_t threads[SERVICES];
     for (int i = 0; i < SERVICES; i++) {
-        services[i] = (struct service){socket(AF_UNIX, SOCK_STREAM, 0), i == 0, 0};
+        services[i] = (struct service){i == 0 ? NULL : banner, sizeof banner, socket(AF_UNIX, SOCK_STREAM, 0), 0};
         service_at[i].sun_family = AF_UNIX; /* a name of the system's choice */
         service_size[i] = sizeof service_at[i];
         CHECK_I64(bind(services[i].listener, (struct sockaddr *)&service_at[i], sizeof(sa_family_t)), 0);

@@ -1,5 +1,6 @@
 /* How ranks find each other over TCP, and what each is told where they do not. */
 #include "harness.h"
+#include "other_service.h"
 
 #include <shardtensor/tcp.h>
 
@@ -297,32 +298,6 @@ static void who_cannot_be_accepted_is_missing_for_want_of_descriptors(void)
     if (!CHECK(strstr(caller.why, "rank 1 had not come to rank 0") && strstr(caller.why, ": too many files are open")))
         fprintf(stderr, "\"%s\"\n", caller.why);
     close(stranger);
-}
-
-/* A program that listens where rank 0 would, and says this to all who call; NULL: what they have said. */
-struct service {
-    const char *text;
-    size_t size;
-    int listener, heard;
-};
-
-static void *serve(void *arg)
-{
-    struct service *service = arg;
-    char said[256];
-    for (int call; (call = accept(service->listener, NULL, NULL)) >= 0; close(call)) {
-        const ssize_t n = recv(call, said, sizeof said, 0);
-        if (n <= 0)
-            continue;
-        service->heard++;
-        if (service->text)
-            CHECK(send(call, service->text, service->size, MSG_NOSIGNAL) > 0);
-        else
-            CHECK(send(call, said, (size_t)n, MSG_NOSIGNAL) > 0);
-        while (recv(call, said, sizeof said, 0) > 0)
-            ;
-    }
-    return NULL;
 }
 
 static int open_service(void)

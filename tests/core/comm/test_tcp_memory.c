@@ -1,10 +1,10 @@
 /* Memory runs out on one of two ranks while they make a communicator over TCP. */
 #include "core/counted.h"
+#include "descriptors.h"
 #include "harness.h"
 
 #include <shardtensor/tcp.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,18 +57,6 @@ static void call_all(struct caller callers[RANKS], int64_t n)
     for (int r = 0; r < RANKS; r++)
         pthread_join(threads[r], NULL);
     pthread_barrier_destroy(&all_have_tried);
-}
-
-static int open_descriptors(void)
-{
-    int n = 0;
-    DIR *all = opendir("/proc/self/fd");
-    if (!CHECK_PTR(all))
-        return -1;
-    while (readdir(all))
-        n++;
-    closedir(all);
-    return n;
 }
 
 /* @return 1: this rank had its communicator before its peer's memory ran out. */

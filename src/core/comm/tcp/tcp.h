@@ -2,9 +2,9 @@
  * of ranks on devices.
  *
  * A family is a set of processes with two connections between each pair, which are local sockets on one machine
- * (local.h): one for messages, one for notices. A notice is
- * short, says that a rank has failed or left, and never stands behind a message that nobody takes. A group is a set of
- * ranks with a channel, a number that its messages carry.
+ * (local.h): one for messages, one for notices. A notice is short, says that a rank has failed or left, and never
+ * stands behind a message that nobody takes. A group is a set of ranks with a channel, a number that its messages
+ * carry.
  *
  * There is no thread behind it: who waits moves whatever can be moved, of any group of the family, under the family's
  * lock. A message that nobody has asked for yet is kept in memory of the family's, so that no order of sends and
