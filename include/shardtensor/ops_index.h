@@ -70,7 +70,8 @@ STN_API int stn_tensor_keeps_routes(const stn_tensor *index);
  * @return new tensor; STN_ERR_ARGUMENT, STN_ERR_SHAPE, STN_ERR_DTYPE. */
 STN_API stn_tensor *stn_gather(stn_tensor *input, int dim, stn_tensor *index);
 
-/** Slices by index along `dim`: y[…, k, …] = input[…, index[k], …].
+/** Slices by index along `dim`: y[…, k, …] = input[…, index[k], …]. By name with `wrap` negative indices count from the
+ *  end.
  *
  * Shapes:     index (k) or () -> input's with k for `dim`.
  * Placement, gradient, errors: as stn_gather's; whole slices are routed, each distinct one once. */

@@ -127,7 +127,8 @@ static PyObject *one_step(stnp_shortcut *self, PyObject *tensor, PyObject *step)
     return result;
 }
 
-/** What the steps, of which steps_of gives a list, take of the first argument, one of the other: of none itself. */
+/** What the steps, of which steps_of gives a list, take of the first argument, one of the other: of none itself. It may
+ * also give the result, ... of a function that gives None. */
 static PyObject *steps_way(stnp_shortcut *self, PyObject *steps_of, PyObject *args, PyObject *keywords)
 {
     PyObject *first = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : Py_None, *result = NULL;
@@ -136,6 +137,8 @@ static PyObject *steps_way(stnp_shortcut *self, PyObject *steps_of, PyObject *ar
     Py_XDECREF(handle);
     if (steps && PyList_Check(steps) && PyList_Size(steps) == 0)
         Py_INCREF(result = first);
+    if (steps && steps != Py_None && !PyList_Check(steps))
+        Py_INCREF(result = steps == Py_Ellipsis ? Py_None : steps);
     for (Py_ssize_t i = 0; steps && PyList_Check(steps) && i < PyList_Size(steps) && (i == 0 || result); i++) {
         PyObject *next = one_step(self, result ? result : first, PyList_GetItem(steps, i));
         Py_XDECREF(result);

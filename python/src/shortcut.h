@@ -14,8 +14,8 @@ enum {
     NAMES,         /* {function of torch: name of an op, None of one in place, False of one that changes the tensors of
                      its first list and True of one that changes those of all its lists, a tuple of an op's name of one
                      that is this op of each of a list, ... of one that is torch's own whatever a tensor holds, or
-                     steps(args, kwargs), which gives [(name of an op, its attributes), ...] or
-                     None}: those that may come here */
+                     steps(args, kwargs), which gives [(name of an op, its attributes), ...], None, or the result,
+                     ... of nothing}: those that may come here */
     UNLESS,        /* {name of an op: what there is to look at in its calls, of the following enum} */
     AUTOCAST,      /* whether torch's autocast is on, for any device */
     CAST,          /* (name of an op, inputs): the inputs as autocast has it see them, a tuple */

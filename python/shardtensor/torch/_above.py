@@ -112,7 +112,9 @@ def as_op(func, args, kwargs, promotion_mode):
                 result = _autocast.run(op, inputs, attrs)
                 if op.name in VIEWS:
                     result._gathered_view = True
-                elif not (is_special(func) or is_traced(result)):
+                elif is_special(func):
+                    offer_steps(func)
+                elif not is_traced(result):
                     offer(func, op)
                 return result
     except NotOurs:
@@ -155,6 +157,7 @@ def by_torch(func, args, kwargs):
         with torch._C.DisableTorchFunctionSubclass():
             result = func(*mapped(promoted, args), **mapped(promoted, kwargs))
         offer_change(func)
+        offer_steps(func)
         return result
     except (_c.CommunicationError, _c.OutOfRangeError, IndexError):
         raise

@@ -2,7 +2,7 @@
 norm what its parameters are of."""
 import torch
 
-from ._node import call
+from ._node import call, shorts
 from ._steps import dtype_of as dtype_of_tensor
 from ._world import place
 
@@ -65,7 +65,9 @@ def run(op, inputs, attrs):
     inputs = cast(op.name, inputs)
     if not is_lower(op, inputs):
         return call(op, inputs, attrs)
-    result = call(op, [inputs[0].float(), *inputs[1:]], attrs)
+    wide = [inputs[0].float(), *inputs[1:]]
+    result = shorts[0](op.name, {**dict(zip(op.inputs, wide)), **attrs}) if len(wide) <= len(op.inputs) else None
+    result = call(op, wide, attrs) if result is None else result
     if isinstance(result, tuple):
         return (result[0].to(inputs[0].dtype), *result[1:])
     return result.to(inputs[0].dtype)

@@ -11,13 +11,14 @@ from ._apart import is_composite, parts_of, taken_apart
 from ._binding import NotOurs, bind, op_of
 from ._distributed import NAMESPACES, collective
 from ._dtypes import DTYPES, NAMES
+from ._factories import BELOW as FACTORIES
 from ._fallback import (fits_chunks, fits_lists, in_place, is_of_elements, of_one_shape, on_chunks, on_plain, on_whole,
                         put, writes_plain, written)
 from ._index import unique
 from ._layout import complete
 from ._long import BELOW
 from ._matrices import check_errors, on_matrices
-from ._memory import laid, near, replicate, to_torch
+from ._memory import laid, near, to_torch
 from ._node import handle_of, wrap
 from ._random import RANDOM
 from ._shortcut import REFUSALS, offer_below
@@ -45,33 +46,6 @@ def same_values(func, args, kwargs):
     result._lent = getattr(args[0], "_lent", False)
     result._gathered_view = getattr(args[0], "_gathered_view", False)
     return result
-
-
-def like(value):
-    """Factories after a tensor: its layout where the shape is its."""
-    def make(func, args, kwargs):
-        tensor, name = args[0], func._schema.name
-        has_shape = "new_" in name
-        shape = tuple(args[1]) if has_shape else tuple(tensor.shape)
-        fill = value if value is not None else args[2 if has_shape else 1]
-        dtype = kwargs.get("dtype") or tensor.dtype
-        if dtype not in NAMES:
-            return NotImplemented
-        spec = complete(tensor._handle.spec)
-        if shape != tuple(tensor.shape):
-            spec = world().spec(spec.mesh, ["R"] * len(spec.placements), shape, NAMES[dtype])
-        else:
-            spec = spec.like(dtype=NAMES[dtype])
-        return wrap(filled(spec, fill) if value is None else world().factory("full", spec, value))
-
-    return make
-
-
-def filled(spec, value):
-    """A handle of one number everywhere, which torch makes: a double does not hold every integer."""
-    handle = world().factory("empty", spec)
-    world().op("fill_")(handle, replicate(torch.full((), value, dtype=DTYPES[spec.dtype], device=place()), spec.mesh))
-    return handle
 
 
 def to_copy(func, args, kwargs):
@@ -208,11 +182,9 @@ OWN = {
     "equal": equal, "_unique2": unique, "unique_consecutive": unique,
     "_conj": conjugate, "_linalg_check_errors": check_errors, "_local_scalar_dense": scalar,
     "copy_": copy_, "zero_": zero_, "t": transpose,
-    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM, **BELOW, **TRANSFORMS
+    "is_same_size": same_size, "_has_same_storage_numel": same_size, **RANDOM, **FACTORIES, **BELOW,
+    **TRANSFORMS
 }
-for _name, _value in (("zeros_like", 0), ("ones_like", 1), ("empty_like", 0), ("full_like", None), ("new_zeros", 0),
-                      ("new_ones", 1), ("new_empty", 0), ("new_full", None), ("new_empty_strided", 0)):
-    OWN[_name] = like(_value)
 
 
 def by_name(func, args, kwargs):

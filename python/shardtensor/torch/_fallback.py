@@ -13,7 +13,7 @@ from ._dtypes import NAMES
 from ._layout import complete, replicated
 from ._memory import laid, replicate, to_torch
 from ._node import handle_of, lent, wrap
-from ._through import placed, places
+from ._placed import placed, places
 from ._trees import mapped, sharded, tensors
 from ._views import base_to_write, completed, first_of, is_alone, leave_stale, taken, views_beside, write_beside_views
 from ._world import world

@@ -17,6 +17,11 @@ def is_on():
     return on
 
 
+def is_off():
+    """Whether no tensor can have a tangent, or be one of torch.func's."""
+    return forward_ad._current_level < 0 and torch._C._functorch.peek_interpreter_stack() is None
+
+
 def begin(name):
     """Before one of FUNCTIONS is called with a ShardTensor."""
     if name == "_make_dual":

@@ -5,8 +5,8 @@ import torch
 
 from ._memory import near
 from ._node import wrap
-from ._special import SPECIAL, ask, taken
-from ._steps import opened, steps_of
+from ._special import SPECIAL, ask, at_once, taken
+from ._steps import RESULTS, opened, plain_steps, steps_of
 from ._traced import is_traced
 from ._world import world
 
@@ -73,11 +73,9 @@ def picked(tensor, index):
     if any(i.dtype == torch.bool for i in places):
         return named(tensor, places, dims)
     tensor, flat, dim = (tensor, places[0], dims[0]) if len(dims) == 1 else at_one_dim(tensor, places, dims)
-    if not getattr(flat, "keeps_routes", False):
-        flat = torch.where(flat < 0, flat + tensor.shape[dim], flat)
-    found = ask("index_select", [tensor, flat.reshape(-1)], dim=dim)
     if flat.ndim == 1:
-        return found
+        return ask("index_select", [tensor, flat], dim=dim, wrap=True)
+    found = ask("index_select", [tensor, flat.reshape(-1)], dim=dim, wrap=True)
     return found.reshape(*tensor.shape[:dim], *flat.shape, *tensor.shape[dim + 1:]).clone()
 
 
@@ -146,4 +144,12 @@ def unique(func, args, kwargs):
     return tuple(results)
 
 
-SPECIAL["__getitem__"] = getitem
+OTHERS = at_once(getitem)
+
+
+def get_at_once(args, kwargs):
+    """What the steps of a plain index give, and of others what ops do."""
+    return plain_steps(*args) or OTHERS(args, kwargs)
+
+
+SPECIAL["__getitem__"], RESULTS["__getitem__"] = getitem, get_at_once

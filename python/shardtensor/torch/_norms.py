@@ -4,7 +4,8 @@ import torch.nn.functional as F
 
 from ._binding import mixes
 from ._moves import whole_of
-from ._special import SPECIAL, SPECIAL_OBJECTS, ask, words_of
+from ._special import SPECIAL, SPECIAL_OBJECTS, ask, at_once, words_of
+from ._steps import RESULTS
 
 TENSORS = ["input", "running_mean", "running_var", "weight", "bias"]  # as F has them
 PARAMETERS_FIRST = ["input", "weight", "bias", "running_mean", "running_var"]  # as functions below F do
@@ -91,6 +92,7 @@ def native_group_norm(func, args, kwargs):
     return (result, *moments(tensor.reshape(n, groups, -1), 2, eps, like))
 
 
+RESULTS.update({F.batch_norm: at_once(BATCH), F.instance_norm: at_once(INSTANCE)})
 SPECIAL_OBJECTS.update({
     F.batch_norm: BATCH, F.instance_norm: INSTANCE, torch.batch_norm: parameters_first(BATCH, "training"),
     torch.instance_norm: parameters_first(INSTANCE, "use_input_stats")

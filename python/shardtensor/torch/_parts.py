@@ -7,7 +7,7 @@ from ._binding import NotOurs, bind
 from ._index import picked
 from ._layout import complete, replicated
 from ._node import handle_of, wrap
-from ._through import placed, places
+from ._placed import placed, places
 from ._trees import sharded
 from ._world import world
 

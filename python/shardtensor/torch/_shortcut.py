@@ -1,19 +1,19 @@
 """The short way of functions, which is C's from end to end: what it has to know of torch, and which functions may take
 it, above torch's autograd and below."""
 import torch
-from torch.autograd import forward_ad
 
 from .. import ArgumentError, DTypeError, LayoutError, ShapeError, StateError, UnsupportedError, _c
 from ._autocast import CAST, NORMS, cast
 from ._binding import EMPTY, HOW, SPREAD, UNLIKE, UNMIXED, WEIGHTED, find, op_of, shape_results, words_of
 from ._dtypes import DTYPES, NAMES
 from ._fallback import is_of_elements
+from ._forward import is_off
 from ._moves import lay_gradients
 from ._node import Call, Node, gradient, keeps_graph, makers, shorts, whole_gradient
 from ._promotion import TensorPromotionMode
 from ._results import LEAST, SAVES
 from ._special import is_special
-from ._steps import STEPS
+from ._steps import RESULTS, STEPS
 from ._trees import is_in_place
 from ._views import note_views
 from ._world import before_gpu, check_stream
@@ -61,8 +61,7 @@ def takes_plain(shard_tensor):
     """Whether plain tensors go the short way now: silently, and as what they are."""
     def takes():
         check_stream()
-        return (shard_tensor._promotion_mode is TensorPromotionMode.SILENT and forward_ad._current_level < 0
-                and torch._C._functorch.peek_interpreter_stack() is None)
+        return shard_tensor._promotion_mode is TensorPromotionMode.SILENT and is_off()
 
     return takes
 
@@ -130,9 +129,11 @@ def offer(func, op):
 
 
 def offer_steps(func):
-    """The same for a view that is one op or more by the table of these."""
-    if getattr(func, "__name__", "") in STEPS and not isinstance(func, torch._ops.OpOverload):
-        _names[func] = STEPS[func.__name__]
+    """The same for what is one op or more, or none, by the tables of these."""
+    name = getattr(func, "__name__", "")
+    known = RESULTS.get(func) or STEPS.get(name) or RESULTS.get(name)
+    if known is not None and not isinstance(func, torch._ops.OpOverload):
+        _names[func] = known
 
 
 def offer_change(func):

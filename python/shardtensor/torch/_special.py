@@ -8,10 +8,12 @@ import torch.nn.functional as F
 from . import _autocast
 from ._binding import find
 from ._dtypes import NAMES
+from ._forward import is_off
 from ._moves import whole_of
 from ._node import shorts
-from ._steps import STEPS
-from ._trees import mapped
+from ._steps import RESULTS, STEPS
+from ._traced import is_traced, seen
+from ._trees import mapped, tensors
 from ._views import is_strided
 from ._world import is_here
 
@@ -22,6 +24,18 @@ def ask(name, inputs, **attrs):
     return _autocast.run(op, inputs, attrs) if result is None else result
 
 
+def at_once(function):
+    """A function of these as _steps.py has them, for calls in which torch has nothing else to say."""
+    def call(args, kwargs):
+        kwargs = kwargs or {}
+        if not is_off() or seen and any(map(is_traced, tensors((args, kwargs)))):
+            return None
+        result = function(None, args, kwargs)
+        return None if result is NotImplemented else result
+
+    return call
+
+
 def same(func, args, kwargs):
     return args[0]
 
@@ -29,7 +43,7 @@ def same(func, args, kwargs):
 def contiguous(func, args, kwargs):
     """x.contiguous(): x itself, but of a view a copy, which is not to be changed in place where torch may give the view
     itself."""
-    if STEPS["contiguous"](args, kwargs) is not None:
+    if not getattr(args[0], "_node_view", False) or getattr(args[0], "_is_copy", False):
         return args[0]
     copy = args[0].clone()
     copy._gathered_view = not is_strided(args[0])
@@ -183,10 +197,19 @@ def norm(func, args, kwargs):
     return ask("vector_norm", [words["input"]], ord=float(p), dim=dims_of(words), keepdim=keepdim)
 
 
+EMBEDDING = ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
+
+
+def embedded(func, args, kwargs):
+    words = words_of(EMBEDDING, args, kwargs)
+    if words is None or words.get("max_norm") is not None:
+        return NotImplemented
+    return ask("embedding", [words.pop("input"), words.pop("weight")], **words)
+
+
 def renormed(func, args, kwargs):
     """F.embedding with max_norm, which changes the rows of a plain weight that are read: on every rank all of them."""
-    names = ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
-    words = words_of(names, args, kwargs)
+    words = words_of(EMBEDDING, args, kwargs)
     if words is None or words.get("max_norm") is None or hasattr(words["weight"], "_handle"):
         return NotImplemented
     with torch.no_grad():
@@ -404,11 +427,12 @@ SPECIAL = {
     "any": truths, "all": truths,
     "tensor_split": tensor_split, "tensordot": tensordot, "outer": outer,
     "hsplit": split_along(1, 1), "vsplit": split_along(0, 2), "dsplit": split_along(2, 3),
-    **{name: by_steps(name) for name in STEPS.keys() - {"__getitem__", "contiguous", "split", "split_with_sizes"}}
+    **{name: by_steps(name) for name in STEPS.keys() - {"split", "split_with_sizes"}}
 }
 # Special where a dtype is given alone, of which their ops know nothing.
 WITH_DTYPE = {"sum", "prod", "mean", "softmax", "log_softmax", "cumsum", "cumprod"}
 SPECIAL.update(dict.fromkeys(WITH_DTYPE, with_dtype))
+RESULTS.update({F.embedding: at_once(embedded), "contiguous": at_once(contiguous)})
 PATTERNS = {"view_as", "reshape_as", "expand_as", "type_as", "to"}
 SPECIAL_OBJECTS = {
     torch.Tensor.where: where_of,

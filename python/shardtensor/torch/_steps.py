@@ -9,6 +9,9 @@ from ._world import is_here
 # name of a function: (args, kwargs) -> [(name of an op, attributes), ...], of which none is the tensor itself; or None:
 # that is not all
 STEPS = {}
+# a function, or its name, that is no ops of its first argument: (args, kwargs) -> what it gives, ... in the place of
+# None; or None as above. Steps serve here, too
+RESULTS = {}
 
 
 def shape_of(tensor):
@@ -101,12 +104,6 @@ def reverse(first, name):
     return steps
 
 
-def contiguous(args, kwargs):
-    """All are but views, of which Python knows, and even those where they are copies."""
-    tensor = args[0]
-    return None if getattr(tensor, "_node_view", False) and not getattr(tensor, "_is_copy", False) else []
-
-
 # Indices
 
 
@@ -151,20 +148,19 @@ def is_plain(entry):
     return entry is None or entry is Ellipsis or type(entry) is int
 
 
-def indexed(args, kwargs):
-    """Those of an index that is plain; of others _index.py says more."""
-    tensor, index = args
+def plain_steps(tensor, index):
+    """Those of an index that is plain; None of others."""
     index = index if type(index) is tuple else (index, )
     if not all(map(is_plain, index)) or index.count(Ellipsis) > 1:
         return None
     shape = shape_of(tensor)
-    return steps_of(opened(index, len(shape)), shape) or None
+    return steps_of(opened(index, len(shape)), shape)
 
 
 STEPS.update({
-    "__getitem__": indexed, "t": turned, "view_as": shaped_as("view"), "reshape_as": shaped_as("reshape"),
+    "t": turned, "view_as": shaped_as("view"), "reshape_as": shaped_as("reshape"),
     "expand_as": shaped_as("expand"), "ravel": raveled,
-    "split": cut, "split_with_sizes": cut, "contiguous": contiguous, "dropout": dropped,
+    "split": cut, "split_with_sizes": cut, "dropout": dropped,
     **dict.fromkeys(("__rsub__", "rsub"), reverse("neg", "add")),
     **dict.fromkeys(("__rtruediv__", "__rdiv__"), reverse("reciprocal", "mul")),
     **{name: cast(OWN.get(name)) for name in ("to", "type_as", *OWN)}

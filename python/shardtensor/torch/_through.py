@@ -1,19 +1,27 @@
 """Changes in place of views and of what has views, as torch has them: all show the change, and gradients follow it.
 Torch does not know views for views, and on some layouts they have memory of their own. So a view is changed apart,
 the first tensor, which is no view, gets the new elements in their places, and its views are taken of it again."""
+import contextlib
 import weakref
 
 import torch
 
-from .. import LayoutError, StateError
+from .. import LayoutError, StateError, allow_stale_views, no_grad
+from ._binding import find
+from ._dtypes import NAMES
 from ._index import INTEGERS, basic, dims_of, entries_of
 from ._layout import complete
-from ._moves import shard_tensor
-from ._node import call, recorded, wrap
+from ._factories import made
+from ._forward import is_off
+from ._moves import lay_gradients, shard_tensor
+from ._node import handle_of, recorded, wrap
+from ._placed import Before, placed, places, shown
 from ._special import SPECIAL
+from ._steps import RESULTS, plain_steps, steps_of
+from ._traced import is_traced
 from ._trees import is_in_place, tensors
 from ._views import (TURNS, completed, living_views, part_copies, path_of, refuse_turn, set_aside, taken, views_of)
-from ._world import world
+from ._world import is_here, world
 
 # Views that do not have each element once, or have it in another dtype.
 UNSUITABLE = {"expand", "unfold", "view_as_real", "view_as_complex"}
@@ -88,8 +96,9 @@ def apart(func, args, kwargs):
         whole = wrap(world().factory("zeros", complete(spec)))
         whole._node_views, tensor._path = [weakref.ref(tensor)], (whole, spec, steps)
     spec = complete(whole._handle.spec)
-    new = torch.where(places(copy, spec, steps), placed(copy, spec, steps), Before.apply(whole))
-    beside_views(whole, lambda: whole.copy_(new))
+    if not assign(whole, copy, steps):
+        new = torch.where(places(copy, spec, steps), placed(copy, spec, steps), Before.apply(whole))
+        beside_views(whole, lambda: whole.copy_(new))
     return tensor
 
 
@@ -109,64 +118,94 @@ def beside_views(tensor, write):
     return result
 
 
-def shown(tensor, steps):
-    """What the steps take of a tensor, in torch's graph."""
-    for op, attrs, at in steps:
-        results = call(op, [tensor], attrs)
-        tensor = results[at] if isinstance(results, (list, tuple)) else results
-    return tensor
+def assign(tensor, value, steps):
+    """Puts a value where the steps lead, in the tensor's own memory. Whether it could: layouts and arguments alone say
+    so, alike on all ranks, and before anything is written or sent."""
+    if not is_assignable(tensor, value):
+        return False
+    part_copies(tensor)
+    try:
+        beside_views(tensor, lambda: assigned(tensor, value, steps))
+    except (StateError, LayoutError):
+        if has_beside(tensor):  # perhaps on this rank alone: no other way, on which it would wait for the others
+            raise
+        return False
+    return True
 
 
-def put_back(handle, spec, steps):
-    """A tensor of spec with the elements of a view in their places and zeros elsewhere: the gradient of taking it,
-    which does not depend on the elements."""
-    *shows, _ = taken(world().factory("empty", spec), steps)
-    for before, (op, attrs, at) in zip(reversed(shows), reversed(steps)):
-        outputs, pullback = op.pullback([before], attrs, 1)
-        handle, = pullback.apply(tuple(handle if k == at else None for k in range(len(outputs))), 1)
-    return handle
+def is_assignable(tensor, value):
+    """Whether a tensor has its memory for itself, and the values fit it: what torch refuses is torch's to refuse."""
+    words = ("_node_view", "_lent", "_gathered_view")
+    known = is_traced(tensor) or is_traced(value) or any(getattr(tensor, word, False) for word in words)
+    fits = value.dtype in NAMES and (tensor.is_complex() or not value.is_complex()) and is_here(value.device)
+    is_leaf = recorded([tensor]) and tensor.is_leaf
+    return fits and not (known or is_leaf or is_part_of(value, tensor))
 
 
-class Placed(torch.autograd.Function):
+def has_beside(tensor):
+    """Whether views live that torch has taken of it below autograd, and that nobody can take again."""
+    return any(life() is not None for life in getattr(tensor, "_beside", []))
+
+
+def is_part_of(value, tensor):
+    """Whether a value is a view of the same tensor, whose elements may change while they are read."""
+    return value is tensor or getattr(value, "_path", (None, ))[0] is tensor
+
+
+def assigned(tensor, value, steps):
+    view = taken(tensor._handle, steps)[-1]
+    while value.ndim > view.ndim and value.shape[0] == 1:  # which torch lets a value have more
+        value = value.select(0, 0)
+    if not is_expandable(value.shape, view.shape):
+        raise LayoutError("a value of shape %s in the place of %s" % (tuple(value.shape), view.shape))
+    if not recorded([tensor, value]):
+        write(tensor, view, handle_of(value, view.spec.mesh))
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.autograd.graph.increment_version([] if tensor.is_inference() else [tensor])
+        return
+    value = shard_tensor(value, view.spec.mesh).to(tensor.dtype)
+    Assigned.apply(tensor, value if value.shape == view.shape else value.expand(view.shape), view, steps)
+
+
+def is_expandable(shape, to):
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to)))
+
+
+def write(tensor, view, value):
+    """Writes to a view of a tensor, whose other views are taken again where they are read. Refused where the view has
+    memory of its own, by its layout."""
+    with no_grad(world()), contextlib.nullcontext() if has_beside(tensor) else allow_stale_views(world()):
+        world().op("copy_")(view, value)
+
+
+class Assigned(torch.autograd.Function):
+    """A tensor some of whose elements are another one's from here on. view: a handle on these."""
     @staticmethod
-    def forward(ctx, new, spec, steps):
-        ctx.steps = steps
-        return wrap(put_back(new._handle, spec, steps))
+    def forward(ctx, tensor, value, view, steps):
+        lay_gradients(value)
+        write(tensor, view, value._handle)
+        ctx.mark_dirty(tensor)
+        ctx.steps, ctx.mesh = steps, view.spec.mesh
+        return tensor
 
     @staticmethod
     def backward(ctx, cotangent):
-        return shown(cotangent, ctx.steps).clone(), None, None
+        cotangent = shard_tensor(cotangent, ctx.mesh)
+        rest, value = None, None
+        if ctx.needs_input_grad[1]:
+            value = shown(cotangent, ctx.steps).clone()
+        if ctx.needs_input_grad[0]:
+            rest = without(cotangent, ctx.steps)
+        return rest, value, None, None
 
 
-def placed(new, spec, steps):
-    """The new elements in their places. Of integers, which have no gradients, by f64, which holds 32 bits of them."""
-    if new.is_floating_point() or new.is_complex():
-        return Placed.apply(new, spec, steps)
-    spec = spec.like(dtype="f64")
-    if new.dtype != torch.int64:
-        return Placed.apply(new.double(), spec, steps).to(new.dtype)
-    high, low = new >> 32, new & 0xffffffff
-    high, low = (Placed.apply(part.double(), spec, steps).to(torch.int64) for part in (high, low))
-    return (high << 32) + low
-
-
-def places(new, spec, steps):
-    """Where the new elements are. What shows complex numbers as real ones shows both of their parts."""
-    whole = spec.like(dtype="c64" if spec.dtype in ("c64", "c128") and not new.is_complex() else "f32")
-    ones = world().factory("full", complete(new._handle.spec).like(dtype="f32"), 1)
-    return wrap(put_back(ones, whole, steps)) != 0
-
-
-class Before(torch.autograd.Function):
-    """A tensor that is about to change, for nodes that save it though their gradients do not depend on its elements:
-    torch does not take the change for one of theirs."""
-    @staticmethod
-    def forward(ctx, tensor):
-        return wrap(tensor._handle)
-
-    @staticmethod
-    def backward(ctx, cotangent):
-        return cotangent
+def without(tensor, steps):
+    """A tensor of the same elements, but zero where the steps lead."""
+    rest, zero = tensor.clone(), torch.zeros((), dtype=tensor.dtype, device=tensor.device)
+    if assign(rest, zero, steps):
+        return rest
+    spec = complete(tensor._handle.spec)
+    return torch.where(places(shown(tensor, steps), spec, steps), zero, tensor)
 
 
 class Rebind(torch.autograd.Function):
@@ -195,13 +234,37 @@ def setitem(func, args, kwargs):
     if basic(index, tensor.ndim) is None:
         set_places(tensor, index, value)
         return None
-    value = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensor.dtype, device=tensor.device)
+    value = tensor_after(tensor, value)
+    if assign(tensor, value, as_views(steps_of(basic(index, tensor.ndim), tensor.shape))):
+        return None
     view = tensor[index]
     while value.ndim > view.ndim and value.shape[0] == 1:  # which torch lets a value have more
         value = value.select(0, 0)
     if not is_same_view(value, view):  # x[index] += y has written to the view, and assigns it again
         view.copy_(value)
     return None
+
+
+def as_views(steps):
+    """Each (an op, attributes, which of its results), as views have them."""
+    return [(find(name), attrs, 0) for name, attrs in steps]
+
+
+def set_at_once(args, kwargs):
+    """x[index] = value where the index is plain, and assign serves; ... as in _steps.py."""
+    tensor, index, value = args
+    steps = plain_steps(tensor, index) if kwargs is None or not kwargs else None
+    if steps is None or type(value) not in (int, float, bool) and (not isinstance(value, torch.Tensor) or not is_off()):
+        return None
+    return ... if assign(tensor, tensor_after(tensor, value), as_views(steps)) else None
+
+
+def tensor_after(tensor, value):
+    if isinstance(value, torch.Tensor):
+        return value
+    if type(value) is float and not is_traced(tensor):
+        return made(tensor._handle, (), tensor.dtype, value)
+    return torch.tensor(value, dtype=tensor.dtype, device=tensor.device)
 
 
 def is_of_view(tensor, index):
@@ -233,4 +296,4 @@ def is_same_view(one, other):
     return paths[0][0] is not None and paths[0][0] is paths[1][0] and paths[0][2] == paths[1][2]
 
 
-SPECIAL["__setitem__"] = setitem
+SPECIAL["__setitem__"], RESULTS["__setitem__"] = setitem, set_at_once

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 import shardtensor as st
 from shardtensor.torch import close, scatter_tensor, use, world
 
-PROGRAMS = ("autocast", "autograd", "bags", "changes", "compile", "facts", "forward", "index", "leaves",
-            "matrices", "modules", "no_op", "ops", "packages", "placements", "short_lists", "short_operands",
+PROGRAMS = ("assign", "autocast", "autograd", "bags", "changes", "compile", "facts", "forward", "index",
+            "leaves", "matrices", "modules", "no_op", "ops", "packages", "placements", "short_lists", "short_operands",
             "short_way", "spectra", "stale_views", "tensor", "training", "values", "views", "words")
 FOLDER = os.environ.get("STN_TEST_CUDA_FOLDER")
 ON_STANDIN = "torch_runtime" in os.environ.get("LD_PRELOAD", "")

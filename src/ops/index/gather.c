@@ -17,6 +17,7 @@ struct gather_attrs {
 
 struct select_attrs {
     int64_t dim;
+    int64_t wrap; /* 1: negative indices count from the end */
 };
 
 struct along_attrs {
@@ -31,7 +32,7 @@ stn_tensor *stn_gather(stn_tensor *input, int dim, stn_tensor *index)
 
 stn_tensor *stn_index_select(stn_tensor *input, int dim, stn_tensor *index)
 {
-    const struct select_attrs attrs = {dim};
+    const struct select_attrs attrs = {.dim = dim};
     return stni_call(STNI_OP_index_select, 2, (stn_tensor *[]){input, index}, &attrs);
 }
 
@@ -58,13 +59,15 @@ static stn_status gather(stn_op_call *call)
 static stn_status index_select(stn_op_call *call)
 {
     const stn_spec *index = call->in_spec[STNI_INDEX], *input = call->in_spec[STNI_INDEXED];
+    const struct select_attrs *given = call->attrs;
     struct stni_access_attrs attrs;
-    STNI_TRY(stni_index_begin(call, ((const struct select_attrs *)call->attrs)->dim, &attrs));
+    STNI_TRY(stni_index_begin(call, given->dim, &attrs));
     STNI_TRY(stni_index_is_line(call));
     if (input->layout.ndim == 0 && index->numel != 1)
         return stn_op_fail(call, STN_ERR_SHAPE,
                            "'index' got %" PRId64 " elements, wanted 1 for an 'input' without dims", index->numel);
     attrs.slices = 1;
+    attrs.wrap = given->wrap;
     stn_tensor *out = stni_index_read(stni_index_with_dims(call->in[STNI_INDEXED]),
                                       stni_index_with_dims(call->in[STNI_INDEX]), &attrs);
     call->out[0] = input->layout.ndim == 0 ? stni_index_as(out, call->in[STNI_INDEXED]) : out;
@@ -122,7 +125,10 @@ static const stn_attr_schema gather_schema[] = {
     {"dim", STN_ATTR_INT, offsetof(struct gather_attrs, dim), NULL},
     {"sparse_grad", STN_ATTR_BOOL, offsetof(struct gather_attrs, sparse_grad), NULL},
 };
-static const stn_attr_schema select_schema[] = {{"dim", STN_ATTR_INT, offsetof(struct select_attrs, dim), NULL}};
+static const stn_attr_schema select_schema[] = {
+    {"dim", STN_ATTR_INT, offsetof(struct select_attrs, dim), NULL},
+    {"wrap", STN_ATTR_BOOL, offsetof(struct select_attrs, wrap), NULL},
+};
 static const stn_attr_schema along_schema[] = {{"dim", STN_ATTR_NUMBER, offsetof(struct along_attrs, dim), NULL}};
 
 const stn_op_desc stni_op_gather = {
@@ -142,7 +148,7 @@ const stn_op_desc stni_op_index_select = {
     STN_ATTRS(select_schema, struct select_attrs),
     .n_outputs = 1,
     .impl = &(const stn_op_impl){.compose = index_select},
-    .signature = "input, dim, index",
+    .signature = "input, dim, index, *, wrap=",
 };
 
 const stn_op_desc stni_op_take_along_dim = {

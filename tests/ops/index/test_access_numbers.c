@@ -53,6 +53,40 @@ static void whole_numbers_may_be_written_with_a_point(void)
     test_ranks(2, whole_body, NULL);
 }
 
+/* index_select by name, whose negative indices count from the end; without the word they are refused. */
+static stn_status wrap_body(stn_context *context, void *arg)
+{
+    static const int64_t shape[] = {5, 3}, line[] = {4}, names[] = {4, 0, 3, 4}, from_the_end[] = {-1, 0, -2, 4};
+    const stn_attr attrs[] = {{"dim", STN_ATTR_INT, {.i = 0}}, {"wrap", STN_ATTR_INT, {.i = 1}}};
+    struct elements t = elements_drawn(STN_DTYPE_F32, 2, shape, 0), i = elements_drawn(STN_DTYPE_I64, 1, line, 4),
+                    rows = t;
+    (void)arg;
+    rows.shape[0] = 4;
+    rows.n = 12;
+    for (int k = 0; k < 12; k++)
+        rows.v[k] = t.v[3 * names[k / 3] + k % 3];
+    for (int k = 0; k < 4; k++)
+        i.v[k] = (double)from_the_end[k];
+    stn_scope_begin(context);
+    const stn_mesh *mesh = test_mesh(context, 3, 0);
+    for (int cut = 0; cut < 4; cut++) {
+        const stn_placement of_table = cut & 1 ? stn_shard(0) : stn_replicate(),
+                            of_index = cut & 2 ? stn_shard(0) : stn_replicate();
+        stn_tensor *in[] = {layout_tensor_placed(context, mesh, &t, &of_table),
+                            layout_tensor_placed(context, mesh, &i, &of_index)};
+        layout_check(call_with(context, "index_select", 2, in, 2, attrs), &rows, "from the end");
+        call_with(context, "index_select", 2, in, 1, attrs);
+        stn_agree(context, STN_OK, NULL);
+        CHECK_STATUS(stn_context_take_error(context, NULL, 0), STN_ERR_VALUE);
+    }
+    return stn_scope_end(context);
+}
+
+static void rows_are_selected_from_the_end(void)
+{
+    test_ranks(3, wrap_body, NULL);
+}
+
 /* Integers that a double rounds. */
 static stn_status large_body(stn_context *context, void *arg)
 {
@@ -115,6 +149,7 @@ int main(int argc, char **argv)
     static const struct test_case tests[] = {
         {"integers_keep_all_their_digits", integers_keep_all_their_digits},
         {"bools_times_zero_add_nothing", bools_times_zero_add_nothing},
+        {"rows_are_selected_from_the_end", rows_are_selected_from_the_end},
         {"whole_numbers_may_be_written_with_a_point", whole_numbers_may_be_written_with_a_point},
     };
     return TEST_MAIN(argc, argv, tests);
