@@ -60,6 +60,7 @@ static const char *const attribute_names[STNP_N_NAMES] = {
     [STNP_CHUNK] = "_chunk",
     [STNP_CHUNK_OF] = "_chunk_of",
     [STNP_LOCAL_TENSOR] = "_local_tensor",
+    [STNP_INPLACE] = "inplace",
     [STNP_NEEDS_INPUT_GRAD] = "needs_input_grad",
     [STNP_KEPT] = "kept",
     [STNP_TO_SAVE] = "to_save",
@@ -172,25 +173,41 @@ PyObject *stnp_short_long_way(stnp_shortcut *self, int part, PyObject *const *ar
     return result;
 }
 
+/** Whether a function that gives a tensor of its own is told to change its first argument, as F.relu may be. */
+static int is_told_in_place(stnp_shortcut *self, PyObject *keywords)
+{
+    return keywords && PyDict_GetItemWithError(keywords, self->names[STNP_INPLACE]) == Py_True;
+}
+
+/** What torch's function of that kind gives; NULL: as stnp_short_op. */
+static PyObject *short_way(stnp_shortcut *self, PyObject *kind, PyObject *func, PyObject *args, PyObject *keywords)
+{
+    if (kind == Py_Ellipsis)
+        return stnp_short_torch_s(self, func, args, keywords);
+    if (kind == Py_None)
+        return stnp_short_change(self, func, args, keywords);
+    if (PyBool_Check(kind))
+        return stnp_short_change_lists(self, func, args, keywords, kind == Py_True);
+    if (PyTuple_Check(kind))
+        return stnp_short_each(self, PyTuple_GetItem(kind, 0), args, keywords);
+    if (!PyUnicode_Check(kind))
+        return steps_way(self, kind, args, keywords);
+    return is_told_in_place(self, keywords) ? stnp_short_change(self, func, args, keywords)
+                                            : stnp_short_op(self, kind, args, keywords);
+}
+
 /** __torch_function__(cls, func, types, args=(), kwargs=None). */
 static PyObject *torch_function(PyObject *object, PyObject *const *args, Py_ssize_t n)
 {
     stnp_shortcut *self = (stnp_shortcut *)object;
     if (n < 3)
         return PyErr_Format(PyExc_TypeError, "__torch_function__: %zd arguments, wanted at least 3", n);
-    PyObject *name = n > 3 && PyTuple_Check(args[3]) ? PyDict_GetItemWithError(self->parts[NAMES], args[1]) : NULL;
+    PyObject *kind = n > 3 && PyTuple_Check(args[3]) ? PyDict_GetItemWithError(self->parts[NAMES], args[1]) : NULL;
     PyObject *result = NULL;
-    Py_XINCREF(name); /* as soon as the call gives up the interpreter, another rank may replace it */
-    if (name && !stnp_short_users_come_first(self, HANDLERS)) {
-        PyObject *keywords = n > 4 && PyDict_Check(args[4]) ? args[4] : NULL;
-        result = name == Py_Ellipsis     ? stnp_short_torch_s(self, args[1], args[3], keywords)
-                 : name == Py_None       ? stnp_short_change(self, args[1], args[3], keywords)
-                 : PyBool_Check(name)    ? stnp_short_change_lists(self, args[1], args[3], keywords, name == Py_True)
-                 : PyTuple_Check(name)   ? stnp_short_each(self, PyTuple_GetItem(name, 0), args[3], keywords)
-                 : PyUnicode_Check(name) ? stnp_short_op(self, name, args[3], keywords)
-                                         : steps_way(self, name, args[3], keywords);
-    }
-    Py_XDECREF(name);
+    Py_XINCREF(kind); /* as soon as the call gives up the interpreter, another rank may replace it */
+    if (kind && !stnp_short_users_come_first(self, HANDLERS))
+        result = short_way(self, kind, args[1], args[3], n > 4 && PyDict_Check(args[4]) ? args[4] : NULL);
+    Py_XDECREF(kind);
     return result ? result : stnp_short_long_way(self, LONG_WAY, args, n);
 }
 

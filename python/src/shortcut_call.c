@@ -59,22 +59,30 @@ PyObject *stnp_short_wrap(stnp_shortcut *self, stnp_context *context, stn_tensor
 
 /* The arguments */
 
+/** That of a ShardTensor; NULL of anything else. */
+static stnp_context *context_of_one(stnp_shortcut *self, PyObject *value)
+{
+    stnp_tensor *handle = stnp_short_handle(self, value);
+    stnp_context *context = handle ? handle->context : NULL;
+    Py_XDECREF((PyObject *)handle); /* the ShardTensor keeps it, and it the context */
+    return context;
+}
+
+/** That of the first ShardTensor among the values, and in lists of them, in which plain tensors may come first. */
 static stnp_context *context_of(stnp_shortcut *self, PyObject *const *values, Py_ssize_t n)
 {
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *value = values[i];
-        if (PyList_Check(value) || PyTuple_Check(value))
-            value = PySequence_Size(value) < 1 ? Py_None
-                    : PyList_Check(value)      ? PyList_GetItem(value, 0)
-                                               : PyTuple_GetItem(value, 0);
-        stnp_tensor *handle = stnp_short_handle(self, value);
-        if (handle) {
-            stnp_context *context = handle->context;
-            Py_DECREF((PyObject *)handle); /* the ShardTensor keeps it, and it the context */
-            return context;
+    stnp_context *context = NULL;
+    for (Py_ssize_t i = 0; !context && i < n; i++) {
+        const int is_list = PyList_Check(values[i]);
+        if (!is_list && !PyTuple_Check(values[i])) {
+            context = context_of_one(self, values[i]);
+            continue;
         }
+        const Py_ssize_t size = PySequence_Size(values[i]);
+        for (Py_ssize_t k = 0; !context && k < size && k < STN_MAX_INPUTS; k++)
+            context = context_of_one(self, is_list ? PyList_GetItem(values[i], k) : PyTuple_GetItem(values[i], k));
     }
-    return NULL;
+    return context;
 }
 
 static int says_nothing(stnp_shortcut *self, PyObject *name, PyObject *value)

@@ -41,6 +41,15 @@ static int is_here(const stnp_shortcut *self, const stnp_context *context, PyObj
     return is == 1;
 }
 
+static int is_empty(const shown *found)
+{
+    for (int d = 0; d < found->ndim; d++) {
+        if (found->shape[d] == 0)
+            return 1;
+    }
+    return 0;
+}
+
 /** @return 0, or -1, perhaps with an exception: a dtype that the library has not, too many dims, no memory. */
 static int look(const stnp_shortcut *self, PyObject *tensor, shown *found)
 {
@@ -51,7 +60,7 @@ static int look(const stnp_shortcut *self, PyObject *tensor, shown *found)
     if (!failed) {
         found->ndim = stnp_take_ints(shape, "shape", STN_MAX_NDIM, found->shape);
         found->address = PyLong_AsUnsignedLongLong(address);
-        failed = found->ndim < 0 || found->address == 0;
+        failed = found->ndim < 0 || (found->address == 0 && !is_empty(found));
     }
     Py_XDECREF(dtype);
     Py_XDECREF(shape);

@@ -156,7 +156,7 @@ def by_torch(func, args, kwargs):
     try:
         with torch._C.DisableTorchFunctionSubclass():
             result = func(*mapped(promoted, args), **mapped(promoted, kwargs))
-        offer_change(func)
+        offer_change(func, args, kwargs)
         offer_steps(func)
         return result
     except (_c.CommunicationError, _c.OutOfRangeError, IndexError):

@@ -14,7 +14,7 @@ from ._promotion import TensorPromotionMode
 from ._results import LEAST, SAVES
 from ._special import is_special
 from ._steps import RESULTS, STEPS
-from ._trees import is_in_place
+from ._trees import is_in_place, is_told_in_place
 from ._views import note_views
 from ._world import before_gpu, check_stream
 
@@ -136,12 +136,15 @@ def offer_steps(func):
         _names[func] = known
 
 
-def offer_change(func):
-    """The same for a function that by its name changes its first argument, and is torch's own above autograd."""
+def offer_change(func, args, kwargs):
+    """The same for a function that changes its first argument, by its name, or since it is told so and is an op else;
+    it is torch's own above autograd."""
     if getattr(func, "__name__", "").startswith(("_foreach_", "_fused_")):
         offer_lists(func, func.__name__)
     elif is_in_place(func, (), {}) and not is_special(func):
         _names[func] = None
+    elif is_told_in_place(func, args, kwargs) and not is_special(func) and op_of(func) is not None:
+        offer(func, op_of(func)[0])
 
 
 def offer_lists(func, name):

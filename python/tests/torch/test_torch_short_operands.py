@@ -32,9 +32,21 @@ CASES = (
     ("a choice by places", lambda x, w, b: torch.index_select(x, 0, PLACES) * w),
     ("a number in a tensor", lambda x, w, b: x * torch.tensor(2.) + b[1]),
     ("a list", lambda x, w, b: torch.cat([x, w, b[None]])),
+    ("a list that begins with plain ones", lambda x, w, b: torch.cat([torch.empty(0), b.expand(2, 3), w[1:2], x])),
+    ("a choice from the end", lambda x, w, b: x[torch.tensor([-1, 0, -4])] * w[torch.tensor([2, -1, 0])]),
+    ("in the places of others", lambda x, w, b: F.relu(x * b, inplace=True) + F.elu(x @ w, inplace=True)),
+    ("a norm of a batch", lambda x, w, b: F.batch_norm(x, w[0].detach(), w[1].detach().exp(), b, b, False)),
+    ("rows of a table", lambda x, w, b: F.embedding(torch.argmax(x, 1), w) * x),
+    ("a table that is cut", lambda x, w, b: F.embedding(PLACES, x, padding_idx=1) * w),
+    ("written to a part", lambda x, w, b: written(torch.zeros_like(x), x[:2] * b, w[0])),
     ("a loss", lambda x, w, b: F.cross_entropy(x @ w, CLASSES) + F.mse_loss(x, torch.ones(4, 3, dtype=x.dtype)) * b),
     ("a bound", lambda x, w, b: torch.clamp(x, min=b)),
 )
+
+
+def written(y, rows, row):
+    y[1:3], y[0] = rows, row
+    return y
 
 
 ONCE = {"a norm with a shift alone", "attention"}  # of which torch, and we, have no second derivatives
