@@ -66,7 +66,7 @@ enum {
     STNP_CHUNK, /* of a ShardTensor: its chunk as torch sees it, the handle that this is of, and what asks for both */
     STNP_CHUNK_OF,
     STNP_LOCAL_TENSOR,
-    STNP_INPLACE, /* a word of torch's functions */
+    STNP_INPLACE,          /* a word of torch's functions */
     STNP_NEEDS_INPUT_GRAD, /* of torch's nodes, from here on */
     STNP_KEPT,
     STNP_TO_SAVE,
