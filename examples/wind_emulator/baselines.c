@@ -82,7 +82,7 @@ void baselines_fit(const struct data *d, int lead, struct baselines *b)
     for (int l = 0; samples && l <= LAGS; l++)
         lag[l] = batch_lag(d, n, samples, l ? lead + l - 1 : 0);
     free(samples);
-    b->damping = total(d, lag[0], lag[1]) / total(d, lag[1], lag[1]);
+    b->damping = total(d, lag[0], lag[1]) / fmax(total(d, lag[1], lag[1]), TINY);
     b->cell = stn_div(sum_over_months(lag[0], lag[1]), stn_add_number(sum_over_months(lag[1], lag[1]), TINY));
     solve_two_lags(d, lag, b);
 }
